@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.core.errors import IndexNotFound
 from lance_ops.maintenance.health import IndexCoverage, index_coverage
 from lance_ops.reading import open_index
@@ -43,6 +44,7 @@ class IndexDescription:
     total_size_bytes: int
 
 
+@check_public_methods
 class LanceStats:
     """`LanceDataset.stats`."""
 

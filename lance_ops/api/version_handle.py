@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.snapshot import Snapshot
 
@@ -21,6 +22,10 @@ class Handle:
         super().__init__()
         self._snapshot = snapshot
         self._default_scan_options = default_scan_options
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        check_public_methods(cls)
 
     @classmethod
     def of(cls, snapshot: Snapshot, default_scan_options: Mapping[str, Any] | None = None) -> Self:

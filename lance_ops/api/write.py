@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_ops.api.argument_checks import check_arguments
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.base_paths import (
     BaseStoreParams,
@@ -39,6 +40,7 @@ from lance_ops.writing import (
 __all__ = ["write_dataset"]
 
 
+@check_arguments
 def write_dataset(
     data_obj: Any,
     uri: str | PathLike[str] | LanceDataset | None = None,

@@ -33,6 +33,7 @@ __all__ = [
     "UnsupportedFeature",
     "VersionNotFound",
     "WriteRefused",
+    "WrongType",
 ]
 
 
@@ -42,6 +43,10 @@ class LanceOpsError(Exception):
 
 class InvalidInput(LanceOpsError, ValueError):
     """An argument, option or name that cannot be used as given."""
+
+
+class WrongType(InvalidInput, TypeError):
+    """An argument of a type that cannot be used; names the type, and the types that can be used."""
 
 
 class ConfigError(InvalidInput):

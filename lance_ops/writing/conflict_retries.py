@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
 
-from lance_ops.core.errors import RetryableConflict, TooManyConcurrentWriters, VersionNotFound
+from lance_ops.core.errors import InvalidInput, RetryableConflict, TooManyConcurrentWriters, VersionNotFound
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["retry_conflicts"]
@@ -25,8 +25,10 @@ def retry_conflicts(
     """Call `attempt` with the snapshot; after a conflict, or if clean-up removed the version, with the newest one.
 
     Between attempts it waits for a random time with a growing limit, so that competing writers drift apart. Raises
-    `TooManyConcurrentWriters` when the retries or the time are used up.
+    `TooManyConcurrentWriters` when the retries or the time are used up, and `InvalidInput` for a negative number.
     """
+    if retries < 0:
+        raise InvalidInput(f"the number of conflict retries must not be negative, not {retries}")
     deadline = time.monotonic() + timeout.total_seconds() if timeout else None
     current = snapshot
     for retry in range(retries + 1):

@@ -369,7 +369,7 @@ def test_a_replayed_update_of_config_is_done_once(dataset: Dataset) -> None:
 
 
 def test_metadata_that_is_no_text_or_of_no_field_is_refused(dataset: Dataset) -> None:
-    with pytest.raises(InvalidInput, match="text"):
+    with pytest.raises(InvalidInput, match="values must be"):
         dataset.update_config({"a": 1})  # type: ignore[dict-item]  # what is tested
     with pytest.raises(InvalidInput, match="'nope'"):
         dataset.update_field_metadata({"nope": {"a": "b"}})

@@ -165,7 +165,7 @@ def test_an_explained_plan_names_the_sort_order(dataset: lance_ops.LanceDataset)
 def test_sorting_by_a_column_without_an_order_is_refused(dataset: lance_ops.LanceDataset) -> None:
     with pytest.raises(InvalidInput, match="no column 'nope'"):
         dataset.scanner(order_by=["nope"])
-    with pytest.raises(InvalidInput, match="order_by must be a list of names or ColumnOrdering"):
+    with pytest.raises(InvalidInput, match="order_by must be"):
         dataset.scanner(order_by=[3])  # type: ignore[list-item]  # what is refused
 
 

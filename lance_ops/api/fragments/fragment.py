@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.api.argument_checks import check_public_methods, row_numbers
 from lance_ops.api.fragments.fragment_changes import FragmentChanges
 from lance_ops.api.scanning import (
     LAZY,
@@ -31,6 +32,7 @@ from lance_ops.table import DataFile, Fragment
 __all__ = ["FragmentSession", "LanceFragment"]
 
 
+@check_public_methods
 class LanceFragment(FragmentChanges):
     """A fragment of one version of a dataset. Raises `InvalidInput` if the version has no fragment of that id."""
 
@@ -197,7 +199,7 @@ class LanceFragment(FragmentChanges):
 
     def _take(self, indices: Sequence[int], columns: Columns, *, with_row_address: bool = False) -> pa.Table:
         live = self._snapshot.live_offsets(self._fragment)
-        positions = np.asarray(indices, dtype=np.int64)
+        positions = row_numbers(indices, "indices", np.int64)
         if len(positions) and not 0 <= positions.min() <= positions.max() < len(live):
             raise InvalidInput(
                 f"fragment {self.fragment_id} has {len(live)} rows: indices must be 0 to {len(live) - 1}"
@@ -223,6 +225,7 @@ class LanceFragment(FragmentChanges):
         return f"LanceFragment(id={self.fragment_id}, rows={self._snapshot.num_live_rows(self._fragment)})"
 
 
+@check_public_methods
 class FragmentSession:
     """Takes rows of one fragment and keeps its files open; `LanceFragment.open_session` makes one."""
 

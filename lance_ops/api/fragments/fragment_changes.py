@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.file_options import storage_version
 from lance_ops.api.schemas import LanceSchema
@@ -60,6 +61,7 @@ __all__ = ["FragmentChanges"]
 Patched = tuple[Fragment, list[int]]
 
 
+@check_public_methods
 class FragmentChanges:
     """Verbs on the rows and columns of one fragment of one version."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_ops.api.argument_checks import check_arguments
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.base_paths import (
     BaseStoreParams,
@@ -43,6 +44,7 @@ from lance_ops.writing import write_fragments as write_pending_fragments
 __all__ = ["write_fragments"]
 
 
+@check_arguments
 def write_fragments(
     data: Any,
     dataset_uri: Destination,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Self, TypedDict
 
+from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
 from lance_ops.api.lance_dataset.tags import Reference, open_reference
 from lance_ops.api.version_handle import Handle
@@ -40,6 +41,7 @@ class Branch(TypedDict):
 _Listed = list[tuple[str, Branch]]  # inside the class, `list` is the method
 
 
+@check_public_methods
 class Branches:
     """The branches of one dataset."""
 

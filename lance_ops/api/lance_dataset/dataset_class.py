@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_ops.api.argument_checks import check_arguments
 from lance_ops.api.base_paths import BaseStoreParams, with_params
 from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.lance_dataset.arrow_dataset import ArrowDataset
@@ -323,6 +324,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
         return f"LanceDataset({self.uri!r}, version={self.version})"
 
 
+@check_arguments
 def dataset(
     uri: str | PathLike[str] | None = None,
     version: Reference | None = None,

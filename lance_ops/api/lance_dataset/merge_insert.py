@@ -15,6 +15,7 @@ from typing import Any, Self, TypedDict
 
 import pyarrow as pa
 
+from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.operations import from_internal
 from lance_ops.api.transaction import Transaction
@@ -46,6 +47,7 @@ class ExecuteResult(TypedDict):
     num_deleted_rows: int
 
 
+@check_public_methods
 class MergeInsertBuilder:
     """Collects the clauses of a merge; `execute` commits it and moves the dataset's handle."""
 

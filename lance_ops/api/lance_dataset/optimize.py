@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict, TypeVar
 
+from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.changing import bind_metadata, update_config
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.maintenance.cleanup import auto_cleanup_config as cleanup_config
@@ -26,6 +27,7 @@ class AutoCleanupConfig(TypedDict, total=False):
     older_than_seconds: int
 
 
+@check_public_methods
 class DatasetOptimizer:
     """The maintenance verbs of one dataset; each moves the dataset's handle to the version it committed."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.scanning import Columns, Filter, LanceScanner, ScanOptions, make_scanner
 from lance_ops.api.version_handle import Handle
@@ -15,6 +16,7 @@ from lance_ops.reading import ColumnOrdering
 __all__ = ["ScannerBuilder"]
 
 
+@check_public_methods
 class ScannerBuilder:
     """Collects the options of a scan. `LanceDataset.scanner` describes them."""
 

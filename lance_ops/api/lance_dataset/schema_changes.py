@@ -204,12 +204,12 @@ class SchemaChanges(Reading):
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
         """Replace the schema's metadata; deprecated, as in the reference."""
-        warnings.warn("call update_schema_metadata(…, replace=True)", DeprecationWarning, stacklevel=2)
+        warnings.warn("call update_schema_metadata(…, replace=True)", DeprecationWarning, stacklevel=3)
         self.update_schema_metadata(new_metadata, replace=True)
 
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
         """Replace a field's metadata; deprecated, as in the reference."""
-        warnings.warn("call update_field_metadata(…, replace=True)", DeprecationWarning, stacklevel=2)
+        warnings.warn("call update_field_metadata(…, replace=True)", DeprecationWarning, stacklevel=3)
         self.update_field_metadata({field_name: new_metadata}, replace=True)
 
     # -- the work -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
+from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.refs import Tag as StoredTag
 from lance_ops.refs import (
@@ -44,6 +45,7 @@ class Tag(TypedDict):
 _Listed = list[tuple[str, Tag]]  # inside the class, `list` is the method
 
 
+@check_public_methods
 class Tags:
     """The tags of one dataset."""
 

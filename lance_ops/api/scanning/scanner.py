@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.scanning.data_frames import LAZY, check_blob_mode, data_frame
 from lance_ops.api.scanning.projection import Projection
 from lance_ops.core.schema import Schema
@@ -64,6 +65,7 @@ class BatchSize:
             yield _one_batch(pa.concat_tables(held))
 
 
+@check_public_methods
 class LanceScanner:
     """A scan that can be run any number of times; `LanceDataset.scanner` makes one."""
 
