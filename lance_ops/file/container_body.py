@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import ALIGNMENT, Column, FieldWriter, Footer, encode_extents
+from lance_ops.file.container_file import check_end
 from lance_ops.file.file_body import FileBody
 from lance_ops.file.page_reading import Extent
 from lance_ops.pb import file_pb2
@@ -86,7 +87,9 @@ class ContainerBody(FileBody):
             at += len(message)
         column_table, global_table = encode_extents(columns), encode_extents(global_buffers)
         footer = Footer(columns_start, at, at + len(column_table), len(global_buffers), len(columns), self._version)
-        self._sink.write(b"".join([padding, description, *messages, column_table, global_table, footer.encode()]))
+        end = b"".join([description, *messages, column_table, global_table, footer.encode()])
+        check_end(end, position, self._num_rows, len(writers), "the file being written")
+        self._sink.write(padding + end)
         return tuple([writer.field_id for writer in writers]), tuple(range(len(writers)))
 
     def write_buffer(self, data: BytesLike) -> Extent:

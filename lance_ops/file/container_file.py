@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from lance_ops.core.errors import CorruptFile, InvalidInput
+from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.file.container import MAX_ROWS, Column, Footer, check_no_overlap, decode_column, decode_extents
 from lance_ops.file.open_file import OpenFile, Sections
@@ -13,7 +13,7 @@ from lance_ops.file.page_reading import Extent, FileSource, Ranges
 from lance_ops.pb import file_pb2
 from lance_ops.wire import parse_message, schema_from_pb
 
-__all__ = ["ContainerFile"]
+__all__ = ["ContainerFile", "check_end"]
 
 
 class ContainerFile(OpenFile):
@@ -78,11 +78,29 @@ class ContainerFile(OpenFile):
         return found
 
 
+def check_end(end: bytes, start: int, num_rows: int, num_columns: int, path: str) -> None:
+    """Decode the end of a file that is being written, from its description on, as a reader does.
+
+    Raises as a reader does, and `CorruptFile` if a reader would find other numbers of rows or columns.
+    """
+    size = start + len(end)
+    footer = Footer.decode(end, size, path)
+    tables = [
+        end[extent.position - start : extent.end - start] for extent in (footer.global_extent, footer.column_extent)
+    ]
+    description = decode_extents(tables[0], size, path, "global buffer")[0]
+    _, found_rows = _read_description(end[description.position - start : description.end - start], path)
+    found_columns = len(decode_extents(tables[1], size, path, "column"))
+    if (found_rows, found_columns) != (num_rows, num_columns):
+        reason = f"{found_rows} rows of {found_columns} columns, where {num_rows} of {num_columns} were written"
+        raise CorruptFile(path, "footer", reason)
+
+
 def _read_description(data: bytes, path: str) -> tuple[Schema, int]:
     """Parse global buffer 0: a file's schema and number of rows. Files with equal bytes share the result."""
     try:
         return _cached_description(data)
-    except CorruptFile:  # raised again with the file's name
+    except (CorruptFile, UnsupportedFeature):  # raised again with the file's name
         message = _descriptor_from(data, path)
         return schema_from_pb(message.schema.fields, message.schema.metadata, path), message.length
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
-from lance_ops.core.schema import NO_PARENT, Dictionary, Field, Schema
+from lance_ops.core.schema import MAX_DEPTH, NO_PARENT, Dictionary, Field, Schema, depth_of
 from lance_ops.pb import file_pb2
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
 __all__ = ["field_metadata_from_pb", "metadata_to_pb", "schema_from_pb", "schema_to_pb"]
-
-_MAX_DEPTH = 60
-"""Arrow reads schemas from messages to a depth of 64."""
 
 _VARIABLE_TYPES = ("string", "binary", "large_string", "large_binary", "json")
 
@@ -27,7 +24,11 @@ def schema_to_pb(schema: Schema) -> list[file_pb2.Field]:
 
 
 def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes], path: str) -> Schema:
-    """Build the tree from the flat list; raise `CorruptFile` if a parent is missing or a field nests in itself."""
+    """Build the tree from the flat list.
+
+    Raises `CorruptFile` if a parent is missing or a field nests in itself, and `UnsupportedFeature` for a field that
+    nests too deeply.
+    """
     messages = list(fields)
     children: dict[int, list[file_pb2.Field]] = {}
     known = {NO_PARENT}
@@ -45,8 +46,10 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
     def build(message: file_pb2.Field, depth: int) -> Field:
         nonlocal built
         built += 1
-        if depth > _MAX_DEPTH or built > len(messages):  # only a repeated id can make a cycle
-            raise CorruptFile(path, "schema", f"field {message.name!r} nests too deeply or below itself")
+        if built > len(messages):  # only a repeated id can make a cycle
+            raise CorruptFile(path, "schema", f"field {message.name!r} nests below itself")
+        if depth > MAX_DEPTH:
+            raise _too_deep(message.name, path)
         below = () if message.id == NO_PARENT else children.get(message.id, ())
         return _from_pb(message, tuple(build(child, depth + 1) for child in below))
 
@@ -57,13 +60,22 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
 
 
 def _check_types(root: Field, path: str) -> None:
-    """Raise `CorruptFile` for a malformed logical type. An unknown type raises only when its column is read."""
+    """Raise `CorruptFile` for a malformed logical type, and `UnsupportedFeature` for one that nests too deeply.
+
+    An unknown type raises only when its column is read.
+    """
     try:
-        _ = root.arrow_type
+        depth = depth_of(root.arrow_type)
     except InvalidInput as error:
         raise CorruptFile(path, "schema", str(error)) from error
     except UnsupportedFeature:
-        pass
+        return
+    if depth > MAX_DEPTH:  # fixed-size lists of numbers nest in one field
+        raise _too_deep(root.name, path)
+
+
+def _too_deep(name: str, path: str) -> UnsupportedFeature:
+    return UnsupportedFeature(f"field {name!r}, which nests more than {MAX_DEPTH} levels,", path)
 
 
 def metadata_to_pb(metadata: Mapping[str, str]) -> dict[str, bytes]:

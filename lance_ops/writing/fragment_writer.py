@@ -12,7 +12,7 @@ from typing import Self
 import pyarrow as pa
 
 from lance_ops.blobs import BlobWriter, ExternalBlobs, schema_to_write
-from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.errors import InvalidInput, LanceOpsError, SchemaMismatch
 from lance_ops.core.file_names import data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -109,6 +109,8 @@ class FragmentWriter:
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
         """Add rows; raise `SchemaMismatch` naming the field if they do not fit the schema."""
         table = conform_to_schema(data, self._arrow_schema)
+        if table.num_rows and not self._schema.fields:
+            raise SchemaMismatch(f"the data has {table.num_rows} rows and no columns: rows need at least one column")
         at = 0
         while at < table.num_rows:
             if self._writer is None:

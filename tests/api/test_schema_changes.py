@@ -174,7 +174,7 @@ def test_a_field_id_that_some_file_uses_is_not_reused(dataset: Dataset) -> None:
     [
         ({}, InvalidInput, "needs a column"),
         ({"v": "1"}, InvalidInput, "'v' exists already"),
-        ({"a.b": "1"}, InvalidInput, "no dot"),
+        ({"a.b": "1"}, InvalidInput, "has a dot"),
         ({"w": "nope"}, InvalidFilter, "'nope'"),
         ({"w": "10 / (id - 3)"}, InvalidInput, "divide by zero"),
         (pa.field("z", pa.int32(), nullable=False), InvalidInput, "allows no nulls"),
@@ -262,7 +262,7 @@ def test_nulls_are_forbidden_only_where_no_live_row_has_one(dataset: Dataset) ->
         ([{"path": "v", "kind": 1}], "kind"),
         ([{"path": "nope", "name": "x"}], "'nope'"),
         ([{"path": "v", "name": "id"}], "called 'id'"),
-        ([{"path": "v", "name": "a.b"}], "cannot be named"),
+        ([{"path": "v", "name": "a.b"}], "choose another name"),
         ([{"path": "v", "data_type": pa.int64()}], "cannot be cast"),
         ([{"path": "p.y", "data_type": pa.int64()}], "cannot be cast"),
         ([{"path": "p.x", "data_type": pa.int32()}, {"path": "v", "nullable": False}], "cast first"),

@@ -18,7 +18,7 @@ from lance_ops.changing.columns.column_sources import CastColumns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate, parse_filter
 from lance_ops.core.predicate.tree import spell_path
-from lance_ops.core.schema import Field, Schema, renumbered, split_path, with_field, without_fields
+from lance_ops.core.schema import Field, Schema, check_column_name, renumbered, split_path, with_field, without_fields
 from lance_ops.reading import ScanRequest, scan
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import Merge, Project
@@ -41,8 +41,8 @@ class Alteration:
     def __post_init__(self) -> None:
         if self.name is None and self.nullable is None and self.data_type is None:
             raise InvalidInput(f"alteration of {self.path!r}: say its name, nullable or data_type")
-        if self.name is not None and (not self.name or "." in self.name):
-            raise InvalidInput(f"column {self.path!r} cannot be named {self.name!r}")
+        if self.name is not None:
+            check_column_name(self.name)
 
 
 def drop_columns(snapshot: Snapshot, paths: Sequence[str], properties: Properties = None) -> Snapshot:

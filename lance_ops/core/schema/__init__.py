@@ -1,18 +1,27 @@
 """Lance schemas: fields with ids, their edits, and the logical types of the format."""
 
 from lance_ops.core.schema.field import NO_PARENT, Dictionary, Field
+from lance_ops.core.schema.limits import ROW_COLUMN_NAMES, check_column_name, check_table_schema, schema_flaws
 from lance_ops.core.schema.logical_types import arrow_type_of, logical_type_of
+from lance_ops.core.schema.nesting import MAX_DEPTH, check_depth, depth_of
 from lance_ops.core.schema.schema import Schema, split_path
 from lance_ops.core.schema.schema_edit import renumbered, with_dictionaries, with_field, with_new_fields, without_fields
 
 __all__ = [
+    "MAX_DEPTH",
     "NO_PARENT",
+    "ROW_COLUMN_NAMES",
     "Dictionary",
     "Field",
     "Schema",
     "arrow_type_of",
+    "check_column_name",
+    "check_depth",
+    "check_table_schema",
+    "depth_of",
     "logical_type_of",
     "renumbered",
+    "schema_flaws",
     "split_path",
     "with_dictionaries",
     "with_field",

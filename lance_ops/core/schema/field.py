@@ -18,7 +18,7 @@ from lance_ops.core.blob_types import (
     check_blob_v2,
 )
 from lance_ops.core.cached_property import cached_property
-from lance_ops.core.errors import SchemaMismatch
+from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.json import ARROW_JSON, JSON_MARK, holds_json, text_schema
 from lance_ops.core.schema.logical_types import arrow_type_of, child_fields_of, logical_type_of
 
@@ -241,8 +241,11 @@ def encode_metadata(metadata: Mapping[str, str] | None) -> dict[bytes, bytes] | 
 
 
 def decode_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
-    """Return Arrow's metadata as text; undecodable bytes become surrogate escapes."""
-    return {
-        key.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
-        for key, value in (metadata or {}).items()
-    }
+    """Return Arrow's metadata as text; undecodable bytes of a value become surrogate escapes.
+
+    Raises `InvalidInput` for a key that is not UTF-8, which the format cannot hold.
+    """
+    try:
+        return {key.decode(): value.decode("utf-8", "surrogateescape") for key, value in (metadata or {}).items()}
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"metadata key {error.object!r} is not UTF-8: encode it, for example as base64") from error

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.schema.nesting import MAX_DEPTH
 
 __all__ = ["arrow_type_of", "child_fields_of", "logical_type_of"]
 
@@ -52,7 +53,6 @@ _SIMPLE: dict[str, pa.DataType] = {
     "duration:us": pa.duration("us"),
     "duration:ns": pa.duration("ns"),
 }
-_MAX_NESTING = 64
 _NAMES = {arrow_type: name for name, arrow_type in _SIMPLE.items() if name != "json"} | {
     pa.string_view(): "string",  # files store no views
     pa.binary_view(): "binary",
@@ -82,7 +82,7 @@ def logical_type_of(arrow_type: pa.DataType, name: str) -> str:
         return f"fixed_size_binary:{arrow_type.byte_width}"
     if pt.is_decimal128(arrow_type) or pt.is_decimal256(arrow_type):
         return f"decimal:{arrow_type.bit_width}:{arrow_type.precision}:{arrow_type.scale}"
-    if pt.is_timestamp(arrow_type):
+    if pt.is_timestamp(arrow_type) and arrow_type.tz != "-":  # the format's spelling of no zone
         return f"timestamp:{arrow_type.unit}:{arrow_type.tz or '-'}"
     if pt.is_dictionary(arrow_type) and not pt.is_nested(arrow_type.value_type):
         value = logical_type_of(arrow_type.value_type, name)
@@ -131,7 +131,7 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
                 return pa.map_(entries.field(0), entries.field(1))
             case "fixed_size_list":
                 element, _, size = rest.rpartition(":")
-                if int(size) < 1 or element.count(":") > _MAX_NESTING:
+                if int(size) < 1 or element.count("fixed_size_list:") >= MAX_DEPTH:
                     raise ValueError("the list size is below 1, or too many lists are nested")
                 item = _only(children) if element == "struct" else arrow_type_of(element, (), name)
                 return pa.list_(item, int(size))
@@ -147,7 +147,7 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
             case "dict":
                 value_and_key, _, ordered = rest.rpartition(":")
                 value, _, key = value_and_key.rpartition(":")
-                if value.count(":") > _MAX_NESTING:
+                if value.count(":") > MAX_DEPTH:
                     raise ValueError("too many dictionaries are nested")
                 return pa.dictionary(arrow_type_of(key, (), name), arrow_type_of(value, (), name), ordered == "true")
     except (ValueError, KeyError, IndexError, OverflowError, TypeError, pa.ArrowException) as error:

@@ -24,6 +24,7 @@ from lance_ops.core.schema.field import (
     user_schema,
     without_hash,
 )
+from lance_ops.core.schema.nesting import check_depth
 
 __all__ = ["Schema", "split_path"]
 
@@ -49,8 +50,10 @@ class Schema:
     def from_arrow(cls, schema: pa.Schema, first_id: int = 0) -> Schema:
         """Return the schema for an Arrow schema; ids count in pre-order from `first_id`.
 
-        Raises `UnsupportedFeature` for Arrow types that Lance has no logical type for.
+        Raises `UnsupportedFeature` for Arrow types that Lance has no logical type for, `SchemaMismatch` for two columns
+        of one name, and `InvalidInput` for a column that nests too deeply.
         """
+        check_depth(schema)
         names = schema.names
         if len(set(names)) != len(names):
             twice = sorted({name for name in names if names.count(name) > 1})

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema.field import NO_PARENT, Dictionary, Field
+from lance_ops.core.schema.limits import check_column_name
 from lance_ops.core.schema.schema import Schema
 
 __all__ = ["renumbered", "with_dictionaries", "with_field", "with_new_fields", "without_fields"]
@@ -20,11 +21,10 @@ def with_new_fields(schema: Schema, added: pa.Schema, first_id: int) -> tuple[Sc
     """Return the schema with fields added, numbered from `first_id`, and a schema of only the new fields.
 
     An existing struct gets the children that it lacks from the added struct of the same name. Raises `InvalidInput` for
-    a name that exists and for a name with a dot.
+    a name that exists, and for one that no column may have.
     """
-    dotted = next((name for name in added.names if "." in name), None)
-    if dotted is not None:
-        raise InvalidInput(f"column {dotted!r}: a new column's name must have no dot; pass a schema to extend a struct")
+    for name in added.names:
+        check_column_name(name)
     ids = iter(range(first_id, 1 << 31))
     root = Field(NO_PARENT, NO_PARENT, "", _STRUCT, children=schema.fields)
     asked = replace(root, children=Schema.from_arrow(added).fields)

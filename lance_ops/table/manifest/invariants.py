@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ParamSpec
 
 from pyroaring import BitMap
 
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.schema import Field, Schema, schema_flaws
 from lance_ops.core.versions import FileVersion
 from lance_ops.table.fragments import TOMBSTONED_FIELD, Fragment
 from lance_ops.table.manifest.feature_flag import FeatureFlag
 from lance_ops.table.manifest.manifest import Manifest
 from lance_ops.table.manifest.required_features import flags_with
+from lance_ops.wire import metadata_to_pb, schema_from_pb, schema_to_pb
 
 __all__ = ["ALL_INVARIANTS", "Violation", "check_adds_no_violation", "violations"]
 
@@ -114,6 +116,20 @@ def base_ids_are_declared(manifest: Manifest, fragments: Sequence[Fragment]) -> 
             yield f"{user} is under base {base_id}, which is not declared"
 
 
+def schema_is_within_limits(manifest: Manifest) -> Iterator[str]:
+    if not manifest.schema.fields and len(manifest.fragments):
+        yield "rows need at least one column"
+    yield from schema_flaws(manifest.schema)
+    message = Schema(tuple(map(_without_dictionaries, manifest.schema.fields)), manifest.schema.metadata)
+    try:
+        found = schema_from_pb(schema_to_pb(message), metadata_to_pb(message.metadata), f"version {manifest.version}")
+    except (LanceOpsError, ValueError) as error:  # protobuf refuses text that is not UTF-8
+        yield str(error)
+        return
+    if found != message:
+        yield "the schema is read back differently"
+
+
 def index_ids_are_unique(manifest: Manifest) -> Iterator[str]:
     yield from _repeated((index.uuid for index in manifest.indices), "index")
 
@@ -169,6 +185,9 @@ _OF_EACH_FRAGMENT: tuple[Callable[[Manifest, Sequence[Fragment]], Iterator[str]]
 )
 """A fragment that satisfies these in one version does so in the next, if `_context` is the same for both."""
 
+_OF_NEW_SCHEMAS = (schema_is_within_limits,)
+"""Checked only where a schema changes: renames by the reference leave tables with names that are beyond the limits."""
+
 ALL_INVARIANTS = (*_OF_SCHEMA_AND_INDICES, *_OF_FRAGMENT_IDS, *_OF_EACH_FRAGMENT)
 
 
@@ -183,12 +202,16 @@ def violations(manifest: Manifest) -> list[Violation]:
 
 def check_adds_no_violation(before: Manifest | None, after: Manifest) -> None:
     """Raise `InvalidInput` if a new version has violations that the version before it did not have."""
-    new = violations(after) if before is None else _violations_since(before, after)
+    new = _all_violations(after) if before is None else _violations_since(before, after)
     if new and before is not None:
-        old = set(violations(before))
+        old = set(_all_violations(before))
         new = [violation for violation in new if violation not in old]
     if new:
         raise InvalidInput(f"version {after.version} would break invariants: " + "; ".join(map(str, new[:5])))
+
+
+def _all_violations(manifest: Manifest) -> list[Violation]:
+    return [*_found(_OF_NEW_SCHEMAS, manifest), *violations(manifest)]
 
 
 def _violations_since(before: Manifest, after: Manifest) -> list[Violation]:
@@ -202,6 +225,7 @@ def _violations_since(before: Manifest, after: Manifest) -> list[Violation]:
     ids = [fragment.id for fragment in changes.new] if ids_are_fresh else after.fragments.ids
     same_definitions = same_indices and after.schema == before.schema
     return [
+        *([] if after.schema == before.schema else _found(_OF_NEW_SCHEMAS, after)),
         *([] if same_definitions else _found(_OF_SCHEMA_AND_INDICES, after)),
         *_found(_OF_FRAGMENT_IDS, after, ids),
         *_found(_OF_EACH_FRAGMENT, after, checked),
@@ -223,6 +247,10 @@ def _may_share_files(manifest: Manifest, changed: Sequence[Fragment]) -> bool:
         return True
     everything = manifest.fragments.section
     return any(everything.count(file.path.encode()) > 1 for fragment in changed for file in fragment.files)
+
+
+def _without_dictionaries(field: Field) -> Field:
+    return replace(field, dictionary=None, children=tuple(map(_without_dictionaries, field.children)))
 
 
 def _repeated(values: Iterable[object], what: str) -> Iterator[str]:
