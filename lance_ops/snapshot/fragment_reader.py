@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +24,8 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.legacy import rows_that_may_match
 from lance_ops.snapshot.open_file_cache import OpenFiles
-from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
+from lance_ops.snapshot.stored_columns import check_types, live_columns, stored_ids_by_table_id
+from lance_ops.table import DataFile, Fragment
 from lance_ops.table.manifest import FileLocations
 
 __all__ = ["FragmentReader"]
@@ -74,7 +75,7 @@ class FragmentReader:
         """Load the metadata of `schema`'s fields from files that are read in place, before their rows are read."""
         for source in self._sources(schema):
             if self._locations.data_file(source.file.base_id, source.file.path).store.reads_in_place:
-                reader = self._open(source.file)
+                reader = self._open_checked(source.file)
                 reader.load(self._as_stored(source, reader))
 
     def whole_file(self, schema: Schema) -> FileReader | None:
@@ -82,8 +83,7 @@ class FragmentReader:
         sources = self._sources(schema)
         if len(sources) != 1 or sources[0].schema.fields != schema.fields:
             return None
-        reader = self._open(sources[0].file)
-        self._check_rows(sources[0].file, reader.num_rows, self._fragment.physical_rows)
+        reader = self._open_checked(sources[0].file)
         return reader if self._as_stored(sources[0], reader) is sources[0].schema else None
 
     @property
@@ -125,14 +125,19 @@ class FragmentReader:
         sizes: Counter[int] = Counter()
         for file in self._fragment.files:
             reader = self._open(file)
-            for field_id, column in _live_columns(file, reader) if file.column_indices else ():
+            for field_id, column in live_columns(file, reader) if file.column_indices else ():
                 sizes[field_id] += reader.column(column).size_bytes
         return sizes
 
-    def check(self) -> None:
-        """Open every data file; raise `CorruptFile` for one whose row count is not the fragment's."""
+    def check(self, schema: Schema) -> None:
+        """Open every data file; raise `CorruptFile` for one whose rows or columns are not the manifest's.
+
+        `schema` is the table's.
+        """
         for file in self._fragment.files:
-            self._check_rows(file, self._open(file).num_rows, self._fragment.physical_rows)
+            self._open_checked(file)
+        for source in self._sources(schema):
+            self._as_stored(source, self._open(source.file))
 
     def count_rows(self) -> int:
         """Return the number of physical rows in the first data file, whatever the manifest says."""
@@ -141,18 +146,19 @@ class FragmentReader:
     def _read(self, schema: Schema, num_rows: int, read: ReadFile) -> pa.Table:
         parts = []
         for source in self._sources(schema):
-            reader = self._open(source.file)
+            reader = self._open_checked(source.file)
             table = read(reader, self._as_stored(source, reader))
-            self._check_rows(source.file, table.num_rows, num_rows)
             parts.append((source.schema, table))
         columns = [_assemble(field, parts, num_rows) for field in schema.fields]
         return pa.Table.from_arrays(columns, schema=schema.to_arrow_storage())
 
-    def _check_rows(self, file: DataFile, found: int, expected: int) -> None:
-        if found != expected:
-            path = self._locations.data_file(file.base_id, file.path).uri
-            reason = f"{found} rows where fragment {self._fragment.id} has {expected}"
-            raise CorruptFile(path, "row count", reason)
+    def _open_checked(self, file: DataFile) -> FileReader:
+        """Open a data file; raise `CorruptFile` if its number of rows is not the fragment's."""
+        reader = self._open(file)
+        if reader.num_rows != self._fragment.physical_rows:
+            reason = f"{reader.num_rows} rows where fragment {self._fragment.id} has {self._fragment.physical_rows}"
+            raise CorruptFile(reader.path, "row count", reason)
+        return reader
 
     def _sources(self, schema: Schema) -> list[_Source]:
         sources = []
@@ -164,40 +170,20 @@ class FragmentReader:
         return sources
 
     def _as_stored(self, source: _Source, reader: FileReader) -> Schema:
-        """Return the source's part of the projection with the field ids that the file itself uses."""
+        """Return the source's part of the projection with the field ids that the file itself uses.
+
+        Raises `CorruptFile` if the file and the manifest contradict each other.
+        """
         file = source.file
         if file.path not in self._stored_ids:
-            self._stored_ids[file.path] = _stored_ids_by_table_id(file, reader) if file.column_indices else {}
+            self._stored_ids[file.path] = stored_ids_by_table_id(file, reader) if file.column_indices else {}
         ids = self._stored_ids[file.path]
-        return Schema(tuple(_renumbered(field, ids) for field in source.schema.fields)) if ids else source.schema
+        wanted = Schema(tuple(_renumbered(field, ids) for field in source.schema.fields)) if ids else source.schema
+        check_types(reader, wanted)
+        return wanted
 
     def _open(self, file: DataFile) -> FileReader:
         return self._files.open(self._locations.data_file(file.base_id, file.path), file.file_size_bytes)
-
-
-def _stored_ids_by_table_id(file: DataFile, reader: FileReader) -> Mapping[int, int]:
-    """Return the file's own field ids by the table's field ids; empty if all are equal."""
-    stored = reader.field_ids
-    if stored == file.fields and file.column_indices == _ascending(len(stored)):
-        return {}
-    ids = {field_id: stored[column] for field_id, column in _live_columns(file, reader)}
-    return {} if all(field_id == stored_id for field_id, stored_id in ids.items()) else ids
-
-
-@lru_cache(maxsize=64)
-def _ascending(count: int) -> tuple[int, ...]:
-    """Return 0 to `count` - 1: the column indices of a file that was written for its table."""
-    return tuple(range(count))
-
-
-def _live_columns(file: DataFile, reader: FileReader) -> list[tuple[int, int]]:
-    """Return each field of the file that is not tombstoned and has a column, with that column's index."""
-    num_columns = len(reader.field_ids)
-    if len(file.fields) != len(file.column_indices) or max(file.column_indices) >= num_columns:
-        reason = f"the manifest has fields {list(file.fields)} in columns {list(file.column_indices)} of this file"
-        raise CorruptFile(reader.path, f"{num_columns} columns", reason)
-    columns = zip(file.fields, file.column_indices, strict=True)
-    return [(field_id, column) for field_id, column in columns if column >= 0 and field_id != TOMBSTONED_FIELD]
 
 
 def _has_statistics(file: DataFile) -> bool:

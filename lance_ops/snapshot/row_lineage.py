@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lance_ops.core.cached_property import cached_property
+from lance_ops.core.errors import CorruptFile
 from lance_ops.store import Store
 from lance_ops.table import ExternalFile, Fragment, RowSequence
 from lance_ops.table.rows import FIRST_VERSION, RowIds, RowVersions, decode_row_ids, decode_versions
@@ -13,16 +14,21 @@ __all__ = ["RowLineage"]
 class RowLineage:
     """The row sequences of one fragment, each read and decoded on first use."""
 
-    def __init__(self, store: Store, fragment: Fragment, manifest_uri: str) -> None:
+    def __init__(self, store: Store, fragment: Fragment, next_row_id: int, manifest_uri: str) -> None:
         self._store = store
         self._fragment = fragment
+        self._next_row_id = next_row_id
         self._manifest_uri = manifest_uri
 
     @cached_property
     def row_ids(self) -> RowIds:
-        """The rows' stable ids. Raises `CorruptFile` unless there is one id for each row."""
+        """The rows' stable ids. Raises `CorruptFile` unless there is one id for each row, below the next free id."""
         data, source = self._bytes(self._fragment.row_ids)
-        return decode_row_ids(data or b"", self._fragment.physical_rows, source)
+        row_ids = decode_row_ids(data or b"", self._fragment.physical_rows, source)
+        if row_ids.end > self._next_row_id:  # the next append would give an id to a second row
+            reason = f"row id {row_ids.end - 1} is in use, but the next row id is {self._next_row_id}"
+            raise CorruptFile(self._manifest_uri, f"fragment {self._fragment.id}", reason)
+        return row_ids
 
     @cached_property
     def created_at_versions(self) -> RowVersions:

@@ -17,7 +17,7 @@ from lance_ops.committers import Committer, open_root
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.cores import available_cores
-from lance_ops.core.errors import DatasetNotFound, VersionNotFound
+from lance_ops.core.errors import CorruptFile, DatasetNotFound, VersionNotFound
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
@@ -135,15 +135,20 @@ class Snapshot:
 
     @property
     def num_rows(self) -> int:
-        """The number of rows that are not deleted."""
+        """The number of rows that are not deleted; raises `CorruptFile` if the manifest states an impossible one."""
         if self.row_counts_are_known:
+            self.manifest.fragments.check_row_counts()
             return self.manifest.num_rows
         return sum(self.num_live_rows(fragment) for fragment in self.fragments)
 
     def num_live_rows(self, fragment: Fragment) -> int:
-        """Return the number of a fragment's rows that are not deleted."""
+        """Return the number of a fragment's rows that are not deleted; raise `CorruptFile` for a negative one."""
         is_known = fragment.deletion_file is None or fragment.deletion_file.num_deleted_rows
-        return fragment.num_rows if is_known else fragment.physical_rows - len(self.deletion_vector(fragment))
+        deleted = fragment.num_deletions if is_known else len(self.deletion_vector(fragment))
+        if deleted > fragment.physical_rows:
+            reason = f"{deleted} of {fragment.physical_rows} rows are deleted"
+            raise CorruptFile(self.manifest_uri, f"fragment {fragment.id}", reason)
+        return fragment.physical_rows - deleted
 
     def deletion_vector(self, fragment: Fragment) -> BitMap:
         """Return the physical offsets of a fragment's deleted rows. The bitmap is cached: do not change it."""
@@ -214,10 +219,14 @@ class Snapshot:
     def _read_deletion_vector(self, fragment: Fragment) -> BitMap:
         assert fragment.deletion_file is not None
         location = self.file_locations.deletion_file(fragment)
-        return decode_deletion_vector(fragment.deletion_file, location.store.get(location.path), location.uri)
+        trusted = self.manifest.writer_version is not None
+        physical_rows = (fragment if trusted else self.fragments_by_id[fragment.id]).physical_rows
+        data = location.store.get(location.path)
+        return decode_deletion_vector(fragment.deletion_file, data, physical_rows, location.uri)
 
     def _read_lineage(self, fragment_id: int) -> RowLineage:
-        return RowLineage(self.store, self.fragments_by_id[fragment_id], self.manifest_uri)
+        fragment = self.fragments_by_id[fragment_id]
+        return RowLineage(self.store, fragment, self.manifest.next_row_id, self.manifest_uri)
 
     def _counted(self, fragment: Fragment) -> Fragment:
         return replace(fragment, physical_rows=self.reader(fragment).count_rows())

@@ -29,29 +29,15 @@ def validate_fragment(snapshot: Snapshot, fragment: Fragment) -> None:
     """Raise `CorruptFile` for a missing data file, a wrong size or row count, or a deleted row that does not exist."""
     for file in fragment.files:
         _check_size(snapshot.file_locations.data_file(file.base_id, file.path), file.file_size_bytes)
-    vector = snapshot.deletion_vector(fragment)
-    if vector and vector.max() >= fragment.physical_rows:
-        raise CorruptFile(
-            snapshot.manifest_uri,
-            f"fragment {fragment.id}",
-            f"row {vector.max()} is deleted, but the fragment has {fragment.physical_rows} rows",
-        )
-    snapshot.reader(fragment).check()
+    _ = snapshot.deletion_vector(fragment)  # raises for a deleted row that does not exist
+    snapshot.reader(fragment).check(snapshot.schema)
 
 
 def _check_row_sequences(snapshot: Snapshot) -> None:
     _ = snapshot.row_id_index  # raises if two live rows have the same id
-    next_row_id, version = snapshot.manifest.next_row_id, snapshot.version
+    version = snapshot.version
     for fragment in snapshot.fragments:
         lineage = snapshot.lineage(fragment)
-        ids = lineage.row_ids
-        highest = int((ids.starts + ids.lengths).max(initial=0))
-        if highest > next_row_id:
-            raise CorruptFile(
-                snapshot.manifest_uri,
-                f"fragment {fragment.id}",
-                f"row id {highest - 1} is in use, but the next row id is {next_row_id}",
-            )
         for versions in (lineage.created_at_versions, lineage.last_updated_at_versions):
             if versions.versions.max(initial=0) > version:
                 raise CorruptFile(

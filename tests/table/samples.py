@@ -126,7 +126,7 @@ _DELETION_FILES = st.builds(
 )
 FRAGMENTS = st.builds(
     Fragment,
-    id=_U64,
+    id=_U32,
     files=st.lists(_DATA_FILES, max_size=3).map(tuple),
     deletion_file=st.none() | _DELETION_FILES,
     physical_rows=_U32,
@@ -148,6 +148,14 @@ INDICES = st.builds(
     files=st.lists(st.builds(IndexFile, path=_NAME, size_bytes=_U64), max_size=2).map(tuple),
     covering_fields=st.lists(st.integers(0, 9), max_size=2).map(tuple),
 )
+
+
+def _with_known_fragments(made: Manifest) -> Manifest:
+    """Return the manifest with a `max_fragment_id` that is not below any fragment it names."""
+    covered = (each.fragment_bitmap.max() for each in made.indices if each.fragment_bitmap)
+    return replace(made, max_fragment_id=max([made.max_fragment_id or 0, *made.fragments.ids, *covered]))
+
+
 MANIFESTS = st.builds(
     Manifest,
     version=_U64,
@@ -169,7 +177,7 @@ MANIFESTS = st.builds(
         st.builds(BasePath, id=_U32, path=_NAME, name=st.none() | _TEXT, is_dataset_root=st.booleans()), max_size=2
     ).map(tuple),
     branch=st.none() | _TEXT,
-)
+).map(_with_known_fragments)
 
 
 def with_values(schema: Schema, values: Mapping[str, pa.Array]) -> Schema:

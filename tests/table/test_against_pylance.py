@@ -66,7 +66,8 @@ def test_deletion_files_of_the_reference_are_read(lance: Any, uri: str, deleted:
     assert fragment.deletion_file is not None
     assert fragment.deletion_file.file_type is kind
     path = Path(uri, "_deletions", fragment.deletion_file.name(0))
-    assert decode_deletion_vector(fragment.deletion_file, path.read_bytes(), str(path)) == BitMap(range(deleted))
+    vector = decode_deletion_vector(fragment.deletion_file, path.read_bytes(), fragment.physical_rows, str(path))
+    assert vector == BitMap(range(deleted))
     assert fragment.num_rows == ROWS - deleted
 
 
@@ -113,7 +114,8 @@ def test_row_ids_and_versions_of_the_reference_are_read(lance: Any, uri: str) ->
         live = np.ones(fragment.physical_rows, np.bool_)
         if fragment.deletion_file:
             path = Path(uri, "_deletions", fragment.deletion_file.name(fragment.id))
-            live[list(decode_deletion_vector(fragment.deletion_file, path.read_bytes(), str(path)))] = False
+            data = path.read_bytes()
+            live[list(decode_deletion_vector(fragment.deletion_file, data, fragment.physical_rows, str(path)))] = False
         assert isinstance(fragment.row_ids, bytes)
         assert isinstance(fragment.created_at_versions, bytes)
         assert isinstance(fragment.last_updated_at_versions, bytes)

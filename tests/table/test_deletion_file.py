@@ -28,7 +28,7 @@ VECTORS = st.one_of(
 def test_what_is_encoded_is_decoded(vector: BitMap) -> None:
     deletion_file, data = encode_deletion_vector(vector, 3, 42)
 
-    assert decode_deletion_vector(deletion_file, data, "d") == vector
+    assert decode_deletion_vector(deletion_file, data, 0, "d") == vector
     assert deletion_file.num_deleted_rows == len(vector)
 
 
@@ -64,13 +64,13 @@ def test_another_number_of_rows_than_the_manifest_says_is_corrupt(rows: int) -> 
     _, other = encode_deletion_vector(BitMap(range(1, rows)), 1, 1)
 
     with pytest.raises(CorruptFile, match=f"d: deletion vector: {rows - 1} rows where the manifest says {rows}"):
-        decode_deletion_vector(deletion_file, other, "d")
+        decode_deletion_vector(deletion_file, other, 0, "d")
 
 
 def test_a_deletion_file_without_a_stated_count_is_read() -> None:
     _, data = encode_deletion_vector(BitMap([1, 5]), 1, 1)
 
-    assert decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), data, "d") == BitMap([1, 5])
+    assert decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), data, 0, "d") == BitMap([1, 5])
 
 
 @pytest.mark.parametrize("rows", [20, 6000])
@@ -85,7 +85,7 @@ def test_flipped_and_cut_bytes_are_read_or_corrupt(rows: int, flips: list[tuple[
 
     for raw in (bytes(data), encoded[: len(encoded) * cut // 10]):
         with suppress(CorruptFile):
-            assert len(decode_deletion_vector(deletion_file, raw, "d")) == rows
+            assert len(decode_deletion_vector(deletion_file, raw, 0, "d")) == rows
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_an_arrow_file_of_anything_but_offsets_is_corrupt(column: pa.Array) -> N
         writer.write_batch(batch)
 
     with pytest.raises(CorruptFile):
-        decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), sink.getvalue(), "d")
+        decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), sink.getvalue(), 0, "d")
 
 
 def test_an_arrow_file_of_far_more_rows_than_bytes_is_not_decompressed() -> None:
@@ -110,14 +110,14 @@ def test_an_arrow_file_of_far_more_rows_than_bytes_is_not_decompressed() -> None
         writer.write_batch(batch)
 
     with pytest.raises(CorruptFile, match="71303168 bytes at once"):
-        decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), sink.getvalue(), "d")
+        decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), sink.getvalue(), 0, "d")
 
 
 def test_a_message_of_another_kind_is_not_taken_for_the_schema() -> None:
     metadata, data = encode_deletion_vector(BitMap([1, 2]), 1, 1)
     batch = data.index(b"\xff\xff\xff\xff", 9)
     with pytest.raises(CorruptFile, match="a record batch message where the schema's should be"):
-        decode_deletion_vector(metadata, data[:8] + data[batch:], "x.arrow")
+        decode_deletion_vector(metadata, data[:8] + data[batch:], 0, "x.arrow")
 
 
 def test_an_unknown_deletion_file_type_is_refused_by_name() -> None:

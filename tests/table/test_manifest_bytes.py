@@ -152,6 +152,25 @@ def test_a_missing_max_fragment_id_is_derived_from_the_fragments() -> None:
     assert decode_manifest(framed(message), "m").max_fragment_id == 5
 
 
+def test_a_missing_max_fragment_id_is_not_below_a_fragment_that_an_index_covers() -> None:
+    content = manifest(fragment(3), fragment(5), indices=(index(1, covers=(3, 8)),))
+    message = whole(content)
+    message.ClearField("max_fragment_id")
+    message.index_section = 0
+
+    data = framed(message, frame(content.indices_to_pb().SerializeToString()))
+    assert decode_manifest(data, "m").max_fragment_id == 8
+
+
+@pytest.mark.parametrize("covers", [(), (3, 6)], ids=["fragment", "index"])
+def test_a_fragment_above_max_fragment_id_is_corrupt(covers: tuple[int, ...]) -> None:
+    fragments = (fragment(3),) if covers else (fragment(3), fragment(6))
+    content = replace(manifest(*fragments, indices=(index(1, covers=covers),)), max_fragment_id=5)
+
+    with pytest.raises(CorruptFile, match="m: max_fragment_id: it is 5, but .* reach up to 6"):
+        decode_manifest(encode_manifest(content, b""), "m")
+
+
 def test_a_fragment_tree_is_refused() -> None:
     message = manifest().to_pb()
     message.fragment_tree.SetInParent()

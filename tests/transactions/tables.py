@@ -67,7 +67,7 @@ class Table:
         if fragment.deletion_file is None:
             return BitMap()
         path = f"{DELETIONS_DIR}/{fragment.deletion_file.name(fragment_id)}"
-        return decode_deletion_vector(fragment.deletion_file, self.store.get(path), path)
+        return decode_deletion_vector(fragment.deletion_file, self.store.get(path), fragment.physical_rows, path)
 
     def files(self, directory: str) -> set[str]:
         """Return the paths of all objects in a directory."""

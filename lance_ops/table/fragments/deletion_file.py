@@ -110,8 +110,13 @@ def encode_deletion_vector(vector: BitMap, read_version: int, deletion_id: int) 
     return DeletionFile(DeletionFileType.ARROW_ARRAY, read_version, deletion_id, count), sink.getvalue().to_pybytes()
 
 
-def decode_deletion_vector(deletion_file: DeletionFile, data: pa.Buffer | bytes, path: str) -> BitMap:
-    """Return the deleted offsets; raise `CorruptFile` when the bytes or their number contradict the metadata."""
+def decode_deletion_vector(
+    deletion_file: DeletionFile, data: pa.Buffer | bytes, physical_rows: int, path: str
+) -> BitMap:
+    """Return the deleted offsets of a fragment with `physical_rows` rows, 0 for an unknown number.
+
+    Raises `CorruptFile` if the number of offsets is not the metadata's, or if an offset is beyond the fragment.
+    """
     if deletion_file.file_type is DeletionFileType.BITMAP:
         vector = decode_bitmap(memoryview(data), path, "deletion vector")
     else:
@@ -119,6 +124,9 @@ def decode_deletion_vector(deletion_file: DeletionFile, data: pa.Buffer | bytes,
     expected = deletion_file.num_deleted_rows
     if expected and expected != len(vector):
         raise CorruptFile(path, "deletion vector", f"{len(vector)} rows where the manifest says {expected}")
+    if vector and physical_rows and vector.max() >= physical_rows:
+        reason = f"row {vector.max()} is deleted, but the fragment has {physical_rows} rows"
+        raise CorruptFile(path, "deletion vector", reason)
     return vector
 
 

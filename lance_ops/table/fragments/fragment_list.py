@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, overload
 
+from lance_ops.core.errors import CorruptFile
 from lance_ops.pb import table_pb2
 from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestHeads, ManifestParts
 from lance_ops.table.fragments.fragment import Fragment
@@ -92,6 +93,14 @@ class FragmentList(Sequence[Fragment]):
         decoded_ids = [item.id for item in self._items if not isinstance(item, bytes)]
         return decoded_ids if len(decoded_ids) == len(self._items) else [head.id for head in self._all_heads()]
 
+    @property
+    def last_id(self) -> int | None:
+        """The id of the last fragment, None if there is no fragment; decodes nothing else."""
+        if not self._items:
+            return None
+        last = self._items[-1]
+        return parse_message(FragmentHead, last, self._path, "fragment").id if isinstance(last, bytes) else last.id
+
     def having(self, ids: Collection[int]) -> Iterator[Fragment]:
         """Yield the fragments with these ids, in order; decode no other."""
         if ids:
@@ -105,6 +114,13 @@ class FragmentList(Sequence[Fragment]):
         heads = self._all_heads()
         deleted = sum(head.deletion_file.num_deleted_rows for head in heads if head.HasField("deletion_file"))
         return sum(head.physical_rows for head in heads) - deleted
+
+    def check_row_counts(self) -> None:
+        """Raise `CorruptFile` if a fragment states more deleted rows than rows; decodes no fragment."""
+        for head in self._all_heads():
+            if head.HasField("deletion_file") and head.deletion_file.num_deleted_rows > head.physical_rows:
+                reason = f"{head.deletion_file.num_deleted_rows} of {head.physical_rows} rows are deleted"
+                raise CorruptFile(self._path, f"fragment {head.id}", reason)
 
     @property
     def state_their_rows(self) -> bool:

@@ -120,17 +120,18 @@ class Manifest:
         if message.HasField("fragment_tree"):
             raise UnsupportedFeature("a fragment tree (manifest field 22)", path)
         writer = message.writer_version
+        segments = tuple(IndexMetadata.from_pb(index, path) for index in indices.indices) if indices else ()
         return cls(
             version=message.version,
             schema=cached_schema(message, path),
             fragments=fragments,
-            indices=tuple(IndexMetadata.from_pb(index, path) for index in indices.indices) if indices else (),
+            indices=segments,
             data_format=_data_format(message, fragments, path),
             timestamp_ns=_timestamp_ns(message, path),
             tag=message.tag,
             reader_feature_flags=message.reader_feature_flags,
             writer_feature_flags=message.writer_feature_flags,
-            max_fragment_id=_max_fragment_id(message, fragments, path),
+            max_fragment_id=_max_fragment_id(message, fragments, segments, path),
             transaction_file=message.transaction_file,
             writer_version=(
                 WriterVersion(
@@ -182,10 +183,23 @@ class Manifest:
         return message
 
 
-def _max_fragment_id(message: table_pb2.Manifest, fragments: FragmentList, path: str) -> int | None:
+def _max_fragment_id(
+    message: table_pb2.Manifest, fragments: FragmentList, indices: Sequence[IndexMetadata], path: str
+) -> int | None:
+    """Return the highest id ever given to a fragment; if the manifest does not state it, the highest that it names.
+
+    A fragment above the stated id, or covered by an index above it, is corrupt: the next commit would give its id to
+    another fragment, which that index would hide. Fragments are stored in the order of their ids, so only the last one
+    is decoded.
+    """
+    covered = [(index.fragment_bitmap.max(), f"index {index.name!r}") for index in indices if index.fragment_bitmap]
     if message.HasField("max_fragment_id"):
-        return message.max_fragment_id
-    highest = max(fragments.ids, default=None)
+        stated: int = message.max_fragment_id
+        found, user = max([*covered, (fragments.last_id or 0, "the fragments")])
+        if found > stated:
+            raise CorruptFile(path, "max_fragment_id", f"it is {stated}, but {user} reach up to {found}")
+        return stated
+    highest = max((*fragments.ids, *(fragment_id for fragment_id, _ in covered)), default=None)
     if highest is not None and highest > _MAX_FRAGMENT_ID:
         raise CorruptFile(path, "fragments", f"a fragment with the id {highest}, of more than 32 bits")
     return highest

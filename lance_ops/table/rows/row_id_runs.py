@@ -62,6 +62,11 @@ class RowIds:
         """The number of rows."""
         return int(self.lengths.sum())
 
+    @property
+    def end(self) -> int:
+        """The number after the highest id; 0 if there is no id."""
+        return int((self.starts + (self.lengths - _ONE)).max()) + 1 if len(self.starts) else 0
+
     def at(self, offsets: Uint64Array) -> Uint64Array:
         """Return the ids of the rows at physical offsets, which must be among its rows."""
         runs = np.searchsorted(self.rows, offsets, side="right") - 1

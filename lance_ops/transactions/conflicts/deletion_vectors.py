@@ -42,7 +42,8 @@ class DeletionVectors:
         place = self.locations.deletion_file(fragment)
         vector = self._cached.get(place.uri)
         if vector is None:
-            vector = decode_deletion_vector(fragment.deletion_file, place.store.get(place.path), place.uri)
+            data = place.store.get(place.path)
+            vector = decode_deletion_vector(fragment.deletion_file, data, fragment.physical_rows, place.uri)
             self._cached[place.uri] = vector
         return vector
 
