@@ -14,7 +14,7 @@ from lance_ops.changing.columns.column_sources import ColumnSource, ComputedColu
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression, Literal, Minus, convert, parse_value
+from lance_ops.core.predicate import Assignment, convert, parse_value, result_type
 from lance_ops.core.schema import Schema, with_new_fields
 from lance_ops.legacy import join_pending_dictionaries
 from lance_ops.reading import schema_with_row_columns
@@ -67,7 +67,7 @@ def add_null_columns(snapshot: Snapshot, added: pa.Schema, properties: Propertie
 def bind_computed(snapshot: Snapshot, expressions: Mapping[str, str]) -> tuple[pa.Schema, ComputedColumns]:
     """Parse the SQL expression of each new column; return their schema and the source that computes them.
 
-    Arithmetic on columns of one numeric type has that type, as in the reference. Raises `InvalidInput` if there is no
+    A column has the type that it has in the reference. Raises `InvalidInput` if there is no
     column, and what `parse_value` raises.
     """
     if not expressions:
@@ -76,7 +76,7 @@ def bind_computed(snapshot: Snapshot, expressions: Mapping[str, str]) -> tuple[p
     assignments = []
     for name, text in expressions.items():
         value = parse_value(text, schema)
-        arrow_type = pa.string() if pt.is_null(value.type) else _stored_type(value)
+        arrow_type = pa.string() if pt.is_null(value.type) else result_type(value)
         assignments.append(Assignment(name, arrow_type, value))
     fields = [pa.field(each.column, each.arrow_type) for each in assignments]
     return pa.schema(fields), ComputedColumns(tuple(assignments))
@@ -115,18 +115,3 @@ def _commit(
 
 def _merge(schema: Schema, columns: Schema, fragments: Iterable[Fragment]) -> Merge:
     return Merge(tuple(fragments), schema, all(field.nullable for field in columns.fields))
-
-
-def _stored_type(value: Expression) -> pa.DataType:
-    """Return the type of the column for a computed value."""
-    if isinstance(value, Column):
-        return value.arrow_type
-    if isinstance(value, Literal) and pt.is_decimal(value.type):
-        return pa.float64()
-    if not all(isinstance(node, Arithmetic | Minus | Column | Literal) for node in value.walk()):
-        return value.type
-    column_types = {node.arrow_type for node in value.walk() if isinstance(node, Column)}
-    is_numeric = all(pt.is_integer(node.type) or isinstance(node, Column | Arithmetic | Minus) for node in value.walk())
-    (column_type,) = column_types if len(column_types) == 1 else (value.type,)
-    is_number = pt.is_integer(column_type) or pt.is_floating(column_type)
-    return column_type if is_numeric and is_number else value.type

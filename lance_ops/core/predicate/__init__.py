@@ -11,6 +11,7 @@
 """
 
 from lance_ops.core.predicate.assignment import Assignment, parse_assignment, parse_value
+from lance_ops.core.predicate.binding import result_type
 from lance_ops.core.predicate.parse import parse_filter
 from lance_ops.core.predicate.pushdown import (
     Bound,
@@ -42,6 +43,7 @@ from lance_ops.core.predicate.tree import (
     IsNull,
     IsTrue,
     Like,
+    ListElement,
     Literal,
     Minus,
     Not,
@@ -50,6 +52,7 @@ from lance_ops.core.predicate.tree import (
     RegexMatches,
     StartsWith,
     Statistics,
+    StructField,
 )
 from lance_ops.core.predicate.types import convert
 
@@ -76,6 +79,7 @@ __all__ = [
     "IsNull",
     "IsTrue",
     "Like",
+    "ListElement",
     "Literal",
     "Minus",
     "Not",
@@ -87,11 +91,13 @@ __all__ = [
     "RegexMatches",
     "StartsWith",
     "Statistics",
+    "StructField",
     "column_query",
     "conjuncts",
     "convert",
     "parse_assignment",
     "parse_filter",
     "parse_value",
+    "result_type",
     "split_servable",
 ]

@@ -11,7 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["cast_each", "common_type", "compute_type", "convert", "exact_type", "is_binary", "is_numeric", "is_text"]
+__all__ = [
+    "common_type",
+    "compute_type",
+    "computed",
+    "convert",
+    "exact_type",
+    "is_binary",
+    "is_list",
+    "is_numeric",
+    "is_text",
+]
 
 
 def compute_type(arrow_type: pa.DataType) -> pa.DataType:
@@ -27,6 +37,13 @@ def compute_type(arrow_type: pa.DataType) -> pa.DataType:
     return pa.float32() if pa.types.is_float16(arrow_type) else arrow_type
 
 
+def computed(values: Any, target: pa.DataType) -> Any:
+    """Convert stored values to their compute type, which is the target."""
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    return values if values.type == target else pc.cast(values, target)
+
+
 def is_text(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
 
@@ -39,13 +56,23 @@ def is_binary(arrow_type: pa.DataType) -> bool:
     )
 
 
+def is_list(arrow_type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type)
+    )
+
+
 def is_numeric(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type))
 
 
 def exact_type(number: pa.DataType) -> pa.DataType:
     """Return the decimal type that holds every value of an integer type; return a decimal type unchanged."""
-    return number if pa.types.is_decimal(number) else pa.decimal128(20, 0)
+    return number if pa.types.is_decimal(number) else pa.decimal128(_DIGITS[number.bit_width], 0)
+
+
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+"""The digits of the integers of each width, as the reference counts them."""
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
@@ -71,18 +98,35 @@ def convert(values: Any, target: pa.DataType) -> Any:
     """Cast values (array or scalar); raises `pa.ArrowInvalid` for one that does not fit.
 
     As in SQL, numbers and instants lose the digits that the target cannot hold (fractions, smaller units). If only the
-    target has a time zone, a timestamp is wall time in it, and the earlier instant of two.
+    target has a time zone, a timestamp is wall time in it, and the earlier instant of two; a date is midnight in UTC.
     """
     source = values.type
     if source == target:
         return values
     if pa.types.is_timestamp(target) and target.tz is not None:
         if pa.types.is_date(source):
-            values, source = pc.cast(values, pa.timestamp(target.unit)), pa.timestamp(target.unit)
+            return pc.cast(pc.cast(pc.cast(values, pa.timestamp(target.unit)), pa.int64()), target)
         if pa.types.is_timestamp(source) and source.tz is None:
             values = pc.assume_timezone(values, target.tz, ambiguous="earliest", nonexistent="earliest")
     if pa.types.is_floating(source) and pa.types.is_integer(target):
         return _whole(values, target)
+    if is_text(source) and pa.types.is_time(target):
+        values = pc.binary_join_element_wise(pa.scalar("1970-01-01 ", source), values, pa.scalar("", source))
+        source = values.type
+    between = _type_between(source, target)
+    if between is not None:
+        values = pc.cast(values, between)
+    if pa.types.is_decimal(target):
+        # pyarrow checks the digits before the point only if it drops none after it, and casts NaN to 0 if it may drop.
+        return pc.cast(values if pa.types.is_floating(source) else _truncated(values, _wide(target)), target)
+    return _truncated(values, target)
+
+
+def _wide(decimal: pa.DataType) -> pa.DataType:
+    return pa.decimal256(76, decimal.scale)
+
+
+def _truncated(values: Any, target: pa.DataType) -> Any:
     return pc.cast(
         values,
         options=pc.CastOptions(
@@ -91,22 +135,15 @@ def convert(values: Any, target: pa.DataType) -> Any:
     )
 
 
-def cast_each(values: Any, target: pa.DataType) -> Any:
-    """Cast the values that fit the target; the others become null."""
-    try:
-        return convert(values, target)
-    except pa.ArrowInvalid:
-        if isinstance(values, pa.Scalar):
-            return pa.scalar(None, target)
-    pieces = [_cast_one(values.slice(row, 1), target) for row in range(len(values))]
-    return pa.concat_arrays(pieces)
-
-
-def _cast_one(value: pa.Array, target: pa.DataType) -> pa.Array:
-    try:
-        return convert(value, target)
-    except pa.ArrowInvalid:
-        return pa.nulls(1, target)
+def _type_between(source: pa.DataType, target: pa.DataType) -> pa.DataType | None:
+    """Return the type to cast to first, for a cast that pyarrow has only in two steps."""
+    if is_text(source) and pa.types.is_time(target):
+        return pa.timestamp(target.unit)
+    if not pa.types.is_integer(source):
+        return None
+    if pa.types.is_timestamp(target) or pa.types.is_duration(target):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date32(target) and pa.types.is_int64(source) else None
 
 
 def _whole(values: Any, target: pa.DataType) -> Any:
@@ -134,7 +171,7 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 def _common_instant(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     stamps = [side for side in (left, right) if pa.types.is_timestamp(side)]
     if not stamps:
-        return pa.date64() if pa.types.is_date64(left) and pa.types.is_date64(right) else pa.timestamp("ms")
+        return pa.date64()
     unit = _finer(stamps[0].unit, stamps[-1].unit)
     return pa.timestamp(unit, stamps[0].tz or stamps[-1].tz)
 

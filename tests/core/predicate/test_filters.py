@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -182,6 +184,12 @@ def matching(predicate: Predicate) -> list[int]:
         ("CAST(i8 AS STRING) = '127'", [1]),
         ("TRY_CAST(name AS INT) IS NULL", [0, 1, 2]),
         ("CAST(dec AS DOUBLE) < 2", [1]),
+        ("dec + 1 = 2.10", [1]),
+        ("round(dec) = 1", [1]),
+        ("ceil(dec) = 2", [1]),
+        ("regexp_match(name, 'it')", [0]),
+        ("NOT regexp_match(name, 'it')", [1, 2]),
+        ("regexp_match(name, 'it') IS NULL", [1, 2]),
         ("CAST(1.7 AS INT) = 1 AND flag", [0]),
         ("coalesce(i8, 5) = 5", [2]),
         ("nullif(i8, 127) IS NULL", [1, 2]),
@@ -233,9 +241,10 @@ def test_a_filter_selects_its_rows(text: str, expected: list[int]) -> None:
         ("date_part('eon', local) = 1", "date_part takes year"),
         ("array_has_any(tags, [1, 'a'])", "items of different types"),
         ("id =", "does not parse"),
+        ("DELETE FROM x", "does not parse"),
         ("id = 1 )", "does not parse"),
         ("", "holds 0 conditions"),
-        ("id = 1; DROP TABLE x", "holds 2 conditions"),
+        ("id = 1; id = 2", "holds 2 conditions"),
         ("id IN ()", "the list is empty"),
         ("id = id = id", "reads in two ways"),
         ("\"name\" = 'x'", "write `name` in back quotes"),
@@ -251,7 +260,7 @@ def test_an_invalid_filter_is_refused_with_the_place_or_column(text: str, words:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("now() > local", "function now"),
+        ("pi() > id", "function pi"),
         ("id IN (SELECT 1)", "query"),
         ("EXISTS (SELECT 1)", "EXISTS"),
         ("id BETWEEN SYMMETRIC 2 AND 1", "symmetric"),
@@ -261,12 +270,9 @@ def test_an_invalid_filter_is_refused_with_the_place_or_column(text: str, words:
         ("regexp_like(name, 'x', 'g')", "flags 'g'"),
         ("st = st", "comparison of struct"),
         ("dec / 2 = 1", "operator / on decimals"),
-        ("dec + 1 = 2.10", "Decimal precision out of range"),
         ("CAST(id AS UUID) = 1", "type UUID"),
-        ("CAST(f32 AS STRING) = '1'", "cast of float to text"),
         ("took > interval '1 month'", "INTERVAL '1' MONTH"),
         ("array_has_any(tags, [name])", "items that are not literals"),
-        ("DELETE FROM x", "DELETE FROM x"),
         ("*", r"\* in a filter"),
     ],
 )
@@ -310,6 +316,57 @@ def test_like_becomes_the_simplest_equivalent_condition(text: str, kind: type[Pr
 def test_a_value_that_cannot_be_computed_raises_invalid_input(text: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         parse_filter(text, SCHEMA).mask(TABLE)
+
+
+@pytest.mark.parametrize(
+    "name", ["comment", "Outer", "desc", "set", "show", "with", "order", "cross", "Call", "on", "use"]
+)
+def test_a_word_of_statements_names_a_column_or_a_struct(name: str) -> None:
+    columns = pa.table({name: pa.array([{"x": 1}, {"x": 2}])})
+    for text in (f"{name}.x = 2", f"{name}['x'] = 2", f"{name.lower()}.X = 2"):
+        predicate = parse_filter(text, columns.schema)
+        assert predicate.mask(columns).to_pylist() == [False, True]
+        assert parse_filter(predicate.to_sql(), columns.schema) == predicate
+    assert parse_filter(f"{name} IS NULL", columns.schema).mask(columns).to_pylist() == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CAST(number AS STRING)", ["0.0", "-0.0", "1e300", "0.00001234", "NaN"]),
+        (
+            "CAST(stamp AS STRING)",
+            ["1970-01-01T00:00:00", "2020-01-02T03:04:05.600", "1969-12-31T23:59:59.999999", None, None],
+        ),
+        ("CAST(whole AS DECIMAL(4, 2))", [1.0, 2.0, -3.0, 0.0, None]),
+        ("TRY_CAST(whole AS DECIMAL(4, 3))", [1.0, 2.0, -3.0, 0.0, None]),
+        ("TRY_CAST(number AS DECIMAL(4, 2))", [0.0, 0.0, None, 0.0, None]),
+        ("CAST(stamp AS BIGINT)", [0, 1577934245600000, -1, None, None]),
+        ("concat(number, '!')", ["0.0!", "-0.0!", "1e300!", "0.00001234!", "NaN!"]),
+        ("upper(text)", ["STRASSE", "FFİ", "É", "", None]),
+        ("lower(text)", ["straße", "\ufb00i\u0307", "é", "", None]),
+        ("regexp_match(text, '(t)(x)?(r)')", [["t", "r"], None, None, None, None]),
+        ("regexp_match(text, '\\w$')", [["e"], ["İ"], ["É"], None, None]),
+    ],
+)
+def test_an_expression_has_its_values(text: str, expected: list[Any]) -> None:
+    rows = pa.record_batch(
+        {
+            "number": [0.0, -0.0, 1e300, 1.234e-5, math.nan],
+            "whole": [1, 2, -3, 0, None],
+            "stamp": pa.array([0, 1577934245600000, -1, None, None], pa.timestamp("us")),
+            "text": ["Straße", "\ufb00İ", "É", "", None],
+        }
+    )
+    values = parse_value(text, rows.schema).evaluate(rows).to_pylist()
+    assert [float(value) if isinstance(value, Decimal) else value for value in values] == expected
+
+
+def test_a_cast_to_decimal_refuses_what_its_digits_do_not_hold() -> None:
+    rows = pa.record_batch({"whole": [1, 1000], "number": [1.0, math.nan]})
+    for column in rows.schema.names:
+        with pytest.raises((pa.ArrowInvalid, InvalidInput)):
+            parse_value(f"CAST({column} AS DECIMAL(4, 2))", rows.schema).evaluate(rows)
 
 
 def test_a_batch_without_the_column_raises_an_error_that_names_it() -> None:

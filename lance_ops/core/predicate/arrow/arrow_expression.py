@@ -160,19 +160,22 @@ def _pattern(
 ) -> Callable[[list[Expression], Options], Expression]:
     def translate(arguments: list[Expression], options: Options) -> Expression:
         _refuse(options, "ignore_case")
-        return condition(arguments[0], Literal(pa.scalar(_option(options, "pattern"))))
+        return condition(arguments[0], _pattern_of(options))
 
     return translate
 
 
-def _caseless(
-    condition: Callable[[Expression, Expression, bool], Expression],
-) -> Callable[[list[Expression], Options], Expression]:
-    def translate(arguments: list[Expression], options: Options) -> Expression:
-        pattern = Literal(pa.scalar(_option(options, "pattern")))
-        return condition(arguments[0], pattern, bool(_option(options, "ignore_case")))
+def _like(arguments: list[Expression], options: Options) -> Expression:
+    return build.like(arguments[0], _pattern_of(options), bool(_option(options, "ignore_case")))
 
-    return translate
+
+def _matches(arguments: list[Expression], options: Options) -> Expression:
+    flags = Literal(pa.scalar("i")) if _option(options, "ignore_case") else None
+    return build.matches(arguments[0], _pattern_of(options), flags)
+
+
+def _pattern_of(options: Options) -> Literal:
+    return Literal(pa.scalar(_option(options, "pattern")))
 
 
 def _cast(arguments: list[Expression], options: Options) -> Expression:
@@ -202,8 +205,8 @@ _FUNCTIONS: dict[str, Callable[[list[Expression], Options], Expression]] = {
     "starts_with": _pattern(build.starts_with),
     "ends_with": _pattern(build.ends_with),
     "match_substring": _pattern(build.contains),
-    "match_like": _caseless(build.like),
-    "match_substring_regex": _caseless(build.matches),
+    "match_like": _like,
+    "match_substring_regex": _matches,
     "cast": _cast,
     "negate": lambda arguments, _: build.minus(arguments[0]),
     "negate_checked": lambda arguments, _: build.minus(arguments[0]),

@@ -1,12 +1,20 @@
 """Bind a predicate to a schema: resolve names, check types, and build the tree from its parts."""
 
-from lance_ops.core.predicate.binding.calls import call
-from lance_ops.core.predicate.binding.column_names import Name, resolve
+from lance_ops.core.predicate.binding.calls import NODES, call
+from lance_ops.core.predicate.binding.column_names import Name, field_of, resolve
 from lance_ops.core.predicate.binding.literal_coercion import number_literal
+from lance_ops.core.predicate.binding.moments import KEYWORDS, Clock, is_moment
+from lance_ops.core.predicate.binding.result_types import result_type
 
 __all__ = [
+    "KEYWORDS",
+    "NODES",
+    "Clock",
     "Name",
     "call",
+    "field_of",
+    "is_moment",
     "number_literal",
     "resolve",
+    "result_type",
 ]

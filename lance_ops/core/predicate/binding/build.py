@@ -8,18 +8,22 @@ type of the other side, negations pushed inward, constants folded.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
+from lance_ops.core.predicate.arrow_type_names import parse_arrow_type
 from lance_ops.core.predicate.binding.instants import parse_instant
 from lance_ops.core.predicate.binding.literal_coercion import compare_with_literal, same_for_all
+from lance_ops.core.predicate.functions import FLAGS
 from lance_ops.core.predicate.tree import (
     NANOSECONDS,
     UNKNOWN,
     Arithmetic,
     ArithmeticOp,
     BooleanValue,
+    Call,
     Cast,
     Compare,
     CompareOp,
@@ -30,8 +34,10 @@ from lance_ops.core.predicate.tree import (
     IsNull,
     IsTrue,
     Like,
+    ListElement,
     Literal,
     Minus,
+    PointNumber,
     Predicate,
     RegexMatches,
     StartsWith,
@@ -42,12 +48,13 @@ from lance_ops.core.predicate.tree import (
     negate,
     order_key,
 )
-from lance_ops.core.predicate.types import common_type, is_numeric, is_text
+from lance_ops.core.predicate.types import common_type, compute_type, convert, is_list, is_numeric, is_text
 
 __all__ = [
     "all_of",
     "any_of",
     "arithmetic",
+    "arrow_cast",
     "as_condition",
     "between",
     "cast",
@@ -60,22 +67,27 @@ __all__ = [
     "is_null",
     "is_true",
     "like",
+    "list_element",
     "literal_text",
     "matches",
     "minus",
     "negate",
     "starts_with",
+    "with_plain_numbers",
 ]
 
+_INEXACT = (ArithmeticOp.DIVIDE, ArithmeticOp.REMAINDER)
 _ONE_ROW = pa.record_batch([pa.nulls(1)], names=["nothing"])
 
 
 def as_condition(value: Expression) -> Predicate:
-    """Return a boolean value as a condition."""
+    """Return a boolean value as a condition; as in the reference, `regexp_match` asks whether there is a match."""
     if isinstance(value, Predicate):
         return value
     if pa.types.is_null(value.type):
         return UNKNOWN
+    if isinstance(value, Call) and value.function == "regexp_match":
+        return is_true(matches(*value.arguments))
     if not pa.types.is_boolean(value.type):
         raise InvalidFilter(f"{value.to_sql()} is {value.type}, not a condition")
     return BooleanValue(value)
@@ -119,6 +131,8 @@ def is_in(operand: Expression, items: Sequence[Expression]) -> Predicate:
 
 def is_null(operand: Expression) -> Predicate:
     """Test whether a value is null."""
+    if isinstance(operand, Call) and operand.function == "regexp_match":
+        return negate(as_condition(operand))
     return IsNull(operand)
 
 
@@ -180,14 +194,18 @@ def contains(operand: Expression, part: Expression) -> Predicate:
     return UNKNOWN if text is None else Contains(operand, text)
 
 
-def matches(operand: Expression, pattern: Expression, ignore_case: bool = False) -> Predicate:
-    """Test whether a regular expression matches anywhere in a text."""
+def matches(operand: Expression, pattern: Expression, flags: Expression | None = None) -> Predicate:
+    """Test whether a regular expression matches anywhere in a text; `flags` are letters, as for `regexp_like`."""
     text = literal_text("regexp_like", operand, pattern)
     if text is None:
         return UNKNOWN
-    condition = RegexMatches(Literal(pa.scalar("")), text, ignore_case)
-    _checked(condition)
-    return RegexMatches(operand, text, ignore_case)
+    letters = "" if flags is None else literal_text("regexp_like", operand, flags) or ""
+    if set(letters) - FLAGS:
+        raise UnsupportedFeature(f"flags {letters!r} of a regular expression in a filter")
+    others = "".join(sorted(set(letters) - {"i"}))
+    condition = RegexMatches(operand, f"(?{others}){text}" if others else text, "i" in letters)
+    _checked(replace(condition, operand=Literal(pa.scalar(""))))
+    return condition
 
 
 def arithmetic(op: ArithmeticOp, left: Expression, right: Expression) -> Expression:
@@ -196,35 +214,56 @@ def arithmetic(op: ArithmeticOp, left: Expression, right: Expression) -> Express
         if not is_numeric(side.type) and not pa.types.is_null(side.type):
             raise InvalidFilter(f"{side.to_sql()} is {side.type}, and {op} needs numbers")
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
-        return Literal(pa.scalar(None, pa.int64()))
-    try:
-        result_type = arithmetic_type(op, _number_type(left, right), _number_type(right, left))
-    except pa.ArrowInvalid as error:
-        raise UnsupportedFeature(f"{left.type} {op} {right.type} in a filter: {error}") from error
-    return fold(Arithmetic(op, left, right, result_type))
+        known = left if pa.types.is_null(right.type) else right
+        kind = known.stored_type if isinstance(known, PointNumber) else known.type
+        return Literal(pa.scalar(None, pa.int64() if pa.types.is_null(kind) else kind))
+    exact = isinstance(left, PointNumber) and isinstance(right, PointNumber) and op not in _INEXACT
+    if not exact:
+        left, right = _number(left, right), _number(right, left)
+    return _folded(Arithmetic(op, left, right, arithmetic_type(op, left.type, right.type)), exact)
 
 
 def minus(operand: Expression) -> Expression:
     """Negate a number."""
     if not is_numeric(operand.type):
         raise InvalidFilter(f"{operand.to_sql()} is {operand.type}, and - needs a number")
-    return fold(Minus(operand))
+    return _folded(Minus(operand), isinstance(operand, PointNumber))
 
 
 def cast(operand: Expression, target: pa.DataType, lenient: bool = False) -> Expression:
     """Cast a value to another type."""
-    if operand.type == target:
+    if operand.stored_type == target and operand.type == compute_type(target):
         return operand
     if isinstance(operand, Literal) and is_text(operand.type) and pa.types.is_timestamp(target):
         return _cast_text(operand, target, lenient)
-    if is_text(target) and (pa.types.is_floating(operand.type) or pa.types.is_timestamp(operand.type)):
-        raise UnsupportedFeature(f"cast of {operand.type} to text in a filter")
+    try:
+        Cast(Literal(pa.scalar(None, operand.type)), target, lenient).evaluate(_ONE_ROW)
+    except pa.ArrowNotImplementedError as error:
+        raise UnsupportedFeature(f"cast of {operand.type} to {target} in a filter", operand.to_sql()) from error
     return fold(Cast(operand, target, lenient))
+
+
+def arrow_cast(operand: Expression, name: Expression, lenient: bool = False) -> Expression:
+    """Cast a value to the type of that Arrow name."""
+    if not isinstance(name, Literal) or not is_text(name.type) or not name.value.is_valid:
+        raise InvalidFilter(f"arrow_cast takes the name of an Arrow type as text, not {name.to_sql()}")
+    return cast(operand, parse_arrow_type(name.value.as_py()), lenient)
+
+
+def list_element(lists: Expression, position: Expression) -> Expression:
+    """Return the item at a position of each list."""
+    if not is_list(lists.type):
+        raise InvalidFilter(f"{lists.to_sql()} is {lists.type} and has no items")
+    if pa.types.is_null(position.type):
+        position = Literal(pa.scalar(None, pa.int64()))
+    if not pa.types.is_integer(position.type) or pa.types.is_uint64(position.type):
+        raise InvalidFilter(f"{position.to_sql()} is {position.type}, and the position of an item is an int64")
+    return fold(ListElement(lists, position, lists.type.value_type))
 
 
 def fold(value: Expression) -> Expression:
     """Return an expression of literals as one literal; return any other expression unchanged."""
-    if not all(isinstance(child, Literal) for child in value.children):
+    if value.stored_type != value.type or not all(isinstance(child, Literal) for child in value.children):
         return value
     return Literal(_checked(value))
 
@@ -258,11 +297,35 @@ def _cast_text(text: Literal, target: pa.DataType, lenient: bool) -> Literal:
     return Literal(pa.scalar(ticks, target))
 
 
-def _number_type(side: Expression, other: Expression) -> pa.DataType:
-    """Return the type of an operand: a literal with a decimal point is a double unless the other side is decimal."""
-    if isinstance(side, Literal) and pa.types.is_decimal(side.type) and not pa.types.is_decimal(other.type):
-        return pa.float64()
-    return side.type
+def with_plain_numbers(values: Sequence[Expression]) -> Sequence[Expression]:
+    """Return the values; a literal with a decimal point is a double unless another value is a decimal."""
+    if any(pa.types.is_decimal(value.type) and not isinstance(value, PointNumber) for value in values):
+        return values
+    return [_as_double(value) if isinstance(value, PointNumber) else value for value in values]
+
+
+def _folded(value: Expression, exact: bool) -> Expression:
+    """Return an expression of literals as a literal; `exact` if all its literals are numbers with a point."""
+    folded = fold(value)
+    return PointNumber(folded.value) if exact and isinstance(folded, Literal) else folded
+
+
+def _as_double(number: PointNumber) -> Literal:
+    return Literal(convert(number.value, pa.float64()))
+
+
+def _number(side: Expression, other: Expression) -> Expression:
+    """Return an operand; a literal is converted to the kind of number that the other side is, if that holds it.
+
+    A literal with a decimal point is a double unless the other side is a decimal.
+    """
+    if not isinstance(side, Literal) or not side.value.is_valid:
+        return side
+    if isinstance(side, PointNumber) and (isinstance(other, PointNumber) or not pa.types.is_decimal(other.type)):
+        return _as_double(side)
+    if pa.types.is_integer(side.type) and side.value.as_py() >= 0 and pa.types.is_uint64(other.type):
+        return Literal(convert(side.value, pa.uint64()))
+    return side
 
 
 def _is_nan(value: pa.Scalar) -> bool:

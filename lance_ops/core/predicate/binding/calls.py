@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
+from lance_ops.core.predicate.arrow_type_names import spell_arrow_type
 from lance_ops.core.predicate.binding import build
+from lance_ops.core.predicate.binding.column_names import Name, field_of
 from lance_ops.core.predicate.binding.literal_coercion import compare_with_literal, same_for_all
+from lance_ops.core.predicate.binding.result_types import result_type
 from lance_ops.core.predicate.functions import FUNCTIONS, Function
 from lance_ops.core.predicate.tree import UNKNOWN, Call, Compare, CompareOp, Expression, Literal
-from lance_ops.core.predicate.types import compute_type
+from lance_ops.core.predicate.types import compute_type, is_text
 
-__all__ = ["call"]
+__all__ = ["NODES", "call"]
 
 
 def call(name: str, arguments: Sequence[Expression]) -> Expression:
@@ -23,21 +27,24 @@ def call(name: str, arguments: Sequence[Expression]) -> Expression:
     Raises `UnsupportedFeature` for an unknown name, `InvalidFilter` for arguments of the wrong number or type.
     """
     name = name.lower()
-    if name in _CONDITIONS:
-        most, condition = _CONDITIONS[name]
-        if not most - _OPTIONAL.get(name, 0) <= len(arguments) <= most:
-            raise InvalidFilter(f"{name} takes {most} arguments, not {len(arguments)}")
-        return condition(*arguments)
+    if name in NODES:
+        least, most, node = NODES[name]
+        if not least <= len(arguments) <= most:
+            raise InvalidFilter(f"{name} takes {most if least == most else least} arguments, not {len(arguments)}")
+        return node(*arguments)
     function = FUNCTIONS.get(name)
     if function is None:
         raise UnsupportedFeature(f"function {name} in a filter")
+    arguments = build.with_plain_numbers(arguments)
     if not function.accepts([argument.type for argument in arguments]):
         given = ", ".join(str(argument.type) for argument in arguments)
         raise InvalidFilter(f"{name} cannot be called with ({given})")
-    for place in function.fixed:
+    for place in (place for place in function.fixed if place < len(arguments)):
         if not isinstance(arguments[place], Literal):
             raise UnsupportedFeature(f"{name} with an argument that is not a literal ({arguments[place].to_sql()})")
     first = function.names[0]
+    if first == "regexp_match":
+        build.matches(*arguments)  # raises for a pattern or for flags that are not supported
     if first in _WANTED_ITEMS:
         return _array_call(first, function, arguments)
     return _call(first, function, arguments)
@@ -83,21 +90,28 @@ def _fit(item: pa.Scalar, item_type: pa.DataType) -> pa.Scalar | None:
             return None
 
 
-def _regular_expression(operand: Expression, pattern: Expression, flags: Expression | None = None) -> Expression:
-    letters = "" if flags is None else build.literal_text("regexp_like", operand, flags) or ""
-    if set(letters) - {"i"}:
-        raise UnsupportedFeature(f"flags {letters!r} of a regular expression in a filter")
-    return build.matches(operand, pattern, ignore_case="i" in letters)
+def _get_field(structs: Expression, *names: Expression) -> Expression:
+    for name in names:
+        if not isinstance(name, Literal) or not is_text(name.type) or not name.value.is_valid:
+            raise InvalidFilter(f"get_field takes the names of fields as text, not {name.to_sql()}")
+        structs = field_of(structs, Name(name.value.as_py()))
+    return structs
 
 
-_CONDITIONS: dict[str, tuple[int, Callable[..., Expression]]] = {
-    "starts_with": (2, build.starts_with),
-    "ends_with": (2, build.ends_with),
-    "contains": (2, build.contains),
-    "regexp_like": (3, _regular_expression),
-    "regexp_match": (3, _regular_expression),
-    "is_valid": (1, lambda operand: build.negate(build.is_null(operand))),
-    "isnull": (1, build.is_null),
+_ANY_NUMBER = 1000
+NODES: Mapping[str, tuple[int, int, Callable[..., Expression]]] = {
+    "starts_with": (2, 2, build.starts_with),
+    "ends_with": (2, 2, build.ends_with),
+    "contains": (2, 2, build.contains),
+    "regexp_like": (2, 3, build.matches),
+    "is_valid": (1, 1, lambda operand: build.negate(build.is_null(operand))),
+    "isnull": (1, 1, build.is_null),
+    "get_field": (2, _ANY_NUMBER, _get_field),
+    **dict.fromkeys(("array_element", "list_element", "array_extract", "list_extract"), (2, 2, build.list_element)),
+    "arrow_typeof": (1, 1, lambda value: Literal(pa.scalar(spell_arrow_type(result_type(value))))),
+    "arrow_cast": (2, 2, build.arrow_cast),
+    "arrow_try_cast": (2, 2, partial(build.arrow_cast, lenient=True)),
 }
-_OPTIONAL = {"regexp_like": 1, "regexp_match": 1}
+"""The functions that become a node of their own, each with the least and the largest number of its arguments."""
+
 _WANTED_ITEMS = frozenset(["array_has", "array_has_any", "array_has_all"])

@@ -1,17 +1,17 @@
-"""Names of columns, as a filter writes them, found in a schema."""
+"""Names of columns and of fields inside structs, as a filter writes them, found in a schema."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter
-from lance_ops.core.predicate.tree import Column
+from lance_ops.core.predicate.tree import Column, Expression, StructField
 
-__all__ = ["Name", "resolve"]
+__all__ = ["Name", "field_of", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -24,31 +24,47 @@ class Name:
 
 def resolve(schema: pa.Schema, path: Sequence[Name]) -> Column:
     """Find the column or nested field; raises `InvalidFilter` that names what is there instead."""
-    fields: Iterable[pa.Field] = schema
-    found: list[pa.Field] = []
-    for name in path:
-        if found:
-            fields = _fields_of(found, name)
-        found.append(_pick(name, list(fields), found))
-    return Column(tuple(field.name for field in found), found[-1].type)
+    first, *rest = path
+    field = _pick(first, list(schema), "")
+    column = Column((field.name,), field.type)
+    for name in rest:
+        column = _field_of_column(column, name)
+    return column
 
 
-def _fields_of(parents: list[pa.Field], name: Name) -> list[pa.Field]:
-    parent = parents[-1].type
-    if isinstance(parent, pa.BaseExtensionType):
-        parent = parent.storage_type
-    if not pa.types.is_struct(parent):
-        raise InvalidFilter(f"column {_dotted(parents)!r} is {parent} and has no field {name.text!r}")
-    return [parent.field(index) for index in range(parent.num_fields)]
+def field_of(structs: Expression, name: Name) -> Expression:
+    """Return a field of structs; raise `InvalidFilter` as `resolve` does.
+
+    A field of a column is a column itself, for which there may be statistics and an index.
+    """
+    if isinstance(structs, Column):
+        return _field_of_column(structs, name)
+    field = _pick(name, _fields_of(structs, structs.to_sql(), name), structs.to_sql())
+    return StructField(structs, field.name, field.type)
 
 
-def _pick(name: Name, fields: list[pa.Field], parents: list[pa.Field]) -> pa.Field:
+def _field_of_column(column: Column, name: Name) -> Column:
+    shown = repr(".".join(column.path))
+    field = _pick(name, _fields_of(column, f"column {shown}", name), shown)
+    return Column((*column.path, field.name), field.type)
+
+
+def _fields_of(structs: Expression, shown: str, name: Name) -> list[pa.Field]:
+    kind = structs.stored_type
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if not pa.types.is_struct(kind):
+        raise InvalidFilter(f"{shown} is {kind} and has no field {name.text!r}")
+    return [kind.field(index) for index in range(kind.num_fields)]
+
+
+def _pick(name: Name, fields: list[pa.Field], parent: str) -> pa.Field:
     matches = [field for field in fields if field.name == name.text]
     if not matches and not name.exact:
         matches = [field for field in fields if field.name.casefold() == name.text.casefold()]
     if len(matches) == 1:
         return matches[0]
-    where = f" in {_dotted(parents)!r}" if parents else ""
+    where = f" in {parent}" if parent else ""
     if matches:
         spelled = ", ".join(f"`{field.name}`" for field in matches)
         raise InvalidFilter(f"column {name.text!r}{where} may be any of {spelled}: put the one meant in back quotes")
@@ -56,7 +72,3 @@ def _pick(name: Name, fields: list[pa.Field], parents: list[pa.Field]) -> pa.Fie
     near = [names[key] for key in get_close_matches(name.text.casefold(), names, n=3)]
     known = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(names.values())}"
     raise InvalidFilter(f"no column {name.text!r}{where}; {known}")
-
-
-def _dotted(fields: list[pa.Field]) -> str:
-    return ".".join(field.name for field in fields)

@@ -21,20 +21,20 @@ from lance_ops.core.predicate.binding.instants import Instant, parse_instant, pa
 from lance_ops.core.predicate.tree import (
     NANOSECONDS,
     UNKNOWN,
-    Column,
     Compare,
     CompareOp,
     Expression,
     IsNull,
     Literal,
     Not,
+    PointNumber,
     Predicate,
     all_of,
     any_of,
 )
 from lance_ops.core.predicate.types import is_binary, is_numeric, is_text
 
-__all__ = ["compare_with_literal", "decimal_literal", "number_literal", "same_for_all"]
+__all__ = ["compare_with_literal", "number_literal", "same_for_all"]
 
 _NANOSECONDS_A_DAY = 86_400 * 10**9
 
@@ -70,11 +70,12 @@ def number_literal(text: str) -> Literal:
     exact = Decimal(text)
     if exact == exact.to_integral_value() and "." not in text and "e" not in text.lower() and -(2**63) <= exact < 2**63:
         return Literal(pa.scalar(int(exact), pa.int64()))
-    return decimal_literal(exact) or Literal(pa.scalar(float(exact)))
+    decimal = _exact_decimal(exact)
+    return Literal(pa.scalar(float(exact))) if decimal is None else PointNumber(decimal)
 
 
-def decimal_literal(number: Decimal) -> Literal | None:
-    """Return a decimal number as an exact literal; None for more than 76 digits."""
+def _exact_decimal(number: Decimal) -> pa.Scalar | None:
+    """Return a decimal number; None for more than 76 digits."""
     _, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         return None
@@ -83,7 +84,7 @@ def decimal_literal(number: Decimal) -> Literal | None:
     if precision > 76:
         return None
     kind = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
-    return Literal(pa.scalar(number, kind))
+    return pa.scalar(number, kind)
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,9 @@ def _position(value: pa.Scalar, kind: pa.DataType) -> Fraction | float | None:
     if is_text(source) and pa.types.is_decimal(kind):
         return _position_of_text(value.as_py())
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        instant = _instant(value)
-        return None if instant is None else _position_of_instant(instant, getattr(kind, "tz", None))
+        zone = getattr(kind, "tz", None)
+        instant = _instant(value, zone)
+        return None if instant is None else _position_of_instant(instant, zone)
     if pa.types.is_time(kind):
         nanoseconds = parse_time(value.as_py()) if is_text(source) else _ticks(value, pa.types.is_time(source))
         return None if nanoseconds is None else Fraction(nanoseconds)
@@ -143,13 +145,14 @@ def _position_of_text(text: str) -> Fraction | None:
         return None
 
 
-def _instant(value: pa.Scalar) -> Instant | None:
+def _instant(value: pa.Scalar, zone: str | None) -> Instant | None:
     source = value.type
     if is_text(source):
         return parse_instant(value.as_py())
     if pa.types.is_date(source):
         days = value.value if pa.types.is_date32(source) else value.value // 86_400_000
-        return Instant(days * _NANOSECONDS_A_DAY, in_utc=False)
+        # As in the reference, a date is the midnight of UTC for a column with a zone, and of any clock for the others.
+        return Instant(days * _NANOSECONDS_A_DAY, in_utc=zone is not None)
     if pa.types.is_timestamp(source):
         return Instant(value.value * NANOSECONDS[source.unit], source.tz is not None)
     return None
@@ -201,7 +204,7 @@ def _rounded(value: pa.Scalar, operand: Expression) -> pa.Scalar:
     """Round a number to the operand's float type; half floats are compared as singles but hold fewer values."""
     number = float(value.as_py())
     with np.errstate(over="ignore"):
-        if isinstance(operand, Column) and pa.types.is_float16(operand.arrow_type):
+        if pa.types.is_float16(operand.stored_type):
             number = float(np.float16(number))
         return pa.scalar(float(np.float32(number)) if pa.types.is_float32(operand.type) else number, operand.type)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.predicate.functions.date_functions import date_part, date_trunc, is_instant, is_instant_or_time
 from lance_ops.core.predicate.functions.json_functions import (
     is_key,
     json_array_contains,
@@ -26,7 +27,10 @@ from lance_ops.core.predicate.functions.json_functions import (
     json_get_int,
     json_get_string,
 )
-from lance_ops.core.predicate.types import common_type, convert, is_binary, is_numeric, is_text
+from lance_ops.core.predicate.functions.regular_expressions import regexp_match
+from lance_ops.core.predicate.functions.text_case import lower, upper
+from lance_ops.core.predicate.types import common_type, convert, is_binary, is_list, is_numeric, is_text
+from lance_ops.core.predicate.value_text import text_of
 
 __all__ = ["ALL_FUNCTIONS", "FUNCTIONS", "Function"]
 
@@ -35,8 +39,9 @@ __all__ = ["ALL_FUNCTIONS", "FUNCTIONS", "Function"]
 class Function:
     """A function with its names, the first of which `to_sql` writes, and a type test for each argument.
 
-    Arguments at the positions `fixed` must be literals; `evaluate` gets them as scalars. If `variadic`, the last test
-    applies to all further arguments. An `operator` stands between the arguments in SQL, in place of a name.
+    Arguments at the positions `fixed` must be literals; `evaluate` gets them as scalars. The last `optional` arguments
+    may be left out. If `variadic`, the last test applies to all further arguments. An `operator` stands between the
+    arguments in SQL, in place of a name.
     """
 
     names: tuple[str, ...]
@@ -45,12 +50,14 @@ class Function:
     fixed: tuple[int, ...] = ()
     variadic: bool = False
     operator: str = ""
+    optional: int = 0
 
     def accepts(self, types: list[pa.DataType]) -> bool:
         """Whether the function can be called on arguments of these types; an untyped null fits every argument."""
-        if len(types) < len(self.kinds) or (len(types) > len(self.kinds) and not self.variadic):
+        least = len(self.kinds) - self.optional
+        if len(types) < least or (len(types) > len(self.kinds) and not self.variadic):
             return False
-        kinds = self.kinds + self.kinds[-1:] * (len(types) - len(self.kinds))
+        kinds = (self.kinds + self.kinds[-1:] * (len(types) - len(self.kinds)))[: len(types)]
         return all(pa.types.is_null(given) or kind(given) for kind, given in zip(kinds, types, strict=True))
 
 
@@ -58,38 +65,51 @@ def _any(arrow_type: pa.DataType) -> bool:
     return True
 
 
-def _is_list(arrow_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type)
-    )
-
-
-def _is_instant(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(arrow_type) or pa.types.is_date(arrow_type))
+def _shared_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of a result that is one of two values; an integer beside a float becomes a float."""
+    if pa.types.is_float32(left) and pa.types.is_integer(right):
+        return left
+    if pa.types.is_float32(right) and pa.types.is_integer(left):
+        return right
+    return common_type(left, right) or right
 
 
 def _coalesce(*values: Any) -> Any:
     target = values[0].type
     for value in values[1:]:
-        target = common_type(target, value.type) or target
+        if pa.types.is_null(target):
+            target = value.type
+        target = _shared_type(value.type, target)  # of two zones the later one, as in the reference
     return pc.coalesce(*(convert(value, target) for value in values))
 
 
 def _nullif(value: Any, unwanted: Any) -> Any:
-    target = common_type(value.type, unwanted.type) or value.type
-    same = pc.fill_null(pc.equal(convert(value, target), convert(unwanted, target)), False)
-    return pc.if_else(same, pa.scalar(None, value.type), value)
+    """Return null for a value that equals the other, NaN included; the result has the type in which they compare."""
+    target = _shared_type(unwanted.type, value.type)
+    value, unwanted = convert(value, target), convert(unwanted, target)
+    same = pc.equal(value, unwanted)
+    if pa.types.is_floating(target):
+        same = pc.or_(same, pc.and_(pc.is_nan(value), pc.is_nan(unwanted)))
+    return pc.if_else(pc.fill_null(same, False), pa.scalar(None, target), value)
 
 
 def _concat(*values: Any) -> Any:
     """Join texts; unlike in `||`, a null counts as an empty text."""
-    texts = [pc.coalesce(convert(value, pa.string()), "") for value in values]
+    texts = [pc.coalesce(_text(value, pa.string()), "") for value in values]
     return pc.binary_join_element_wise(*texts, "")
 
 
 def _join(*values: Any) -> Any:
-    texts = [convert(value, pa.string()) for value in values]
-    return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
+    target = pa.large_string() if any(pa.types.is_large_string(value.type) for value in values) else pa.string()
+    if all(is_binary(value.type) or pa.types.is_null(value.type) for value in values):
+        target = pa.binary()
+    texts = [_text(value, target) for value in values]
+    nothing = pa.scalar(b"", pa.binary()).cast(target)
+    return pc.binary_join_element_wise(*texts, nothing, null_handling="emit_null")
+
+
+def _text(value: Any, target: pa.DataType) -> Any:
+    return convert(value, target) if is_text(value.type) or is_binary(target) else text_of(value, target)
 
 
 def _as_list(lists: Any) -> Any:
@@ -128,76 +148,53 @@ def _lists_with(lists: Any, needles: pa.Array, at_least: int) -> Any:
 
 
 def _array_length(lists: Any) -> Any:
-    return pc.cast(pc.list_value_length(lists), pa.int64())
+    return pc.cast(pc.list_value_length(lists), pa.uint64())
 
 
-def _list_element(lists: Any, position: Any) -> Any:
-    """Return the item at a position; null outside the list. 1 is the first item, -1 the last."""
-    rows = _as_list(lists)
-    index = position.as_py()
-    lengths = pc.list_value_length(rows)
-    offset = pc.add(lengths, index) if index < 0 else pa.array(np.full(len(rows), index - 1), pa.int64())
-    inside = pc.and_(pc.greater_equal(offset, 0), pc.less(offset, lengths))
-    starts = pc.cast(pa.array(rows.offsets.to_numpy()[:-1]), pa.int64())
-    result = rows.values.take(pc.if_else(inside, pc.add(starts, offset), pa.scalar(None, pa.int64())))
-    return result[0] if isinstance(lists, pa.Scalar) else result
+def _rounded(number: Any, mode: str) -> Any:
+    """Round to a whole number: a double for an integer, a decimal without fraction for a decimal."""
+    if pa.types.is_integer(number.type):
+        return pc.cast(number, options=pc.CastOptions(target_type=pa.float64(), allow_float_truncate=True))
+    if not pa.types.is_decimal(number.type):
+        return pc.round(number, round_mode=mode)
+    wide = pa.decimal256(number.type.precision + 1, number.type.scale)  # 9.9 is rounded to one digit more
+    return pc.cast(pc.round(pc.cast(number, wide), round_mode=mode), _whole_type(number.type))
 
 
-_DATE_PARTS: dict[str, Callable[[Any], Any]] = {
-    "year": pc.year,
-    "quarter": pc.quarter,
-    "month": pc.month,
-    "week": pc.iso_week,
-    "day": pc.day,
-    "dow": lambda instants: pc.day_of_week(instants, week_start=7),
-    "doy": pc.day_of_year,
-    "hour": pc.hour,
-    "minute": pc.minute,
-    "second": pc.second,
-}
-_TRUNCATIONS = frozenset(["year", "quarter", "month", "week", "day", "hour", "minute", "second"])
+def _whole_type(decimal: pa.DataType) -> pa.DataType:
+    """Return the type of a decimal's rounded values; all its digits, as in the reference, or one if it had no whole."""
+    digits = max(decimal.precision, decimal.precision - decimal.scale + 1)
+    return pa.decimal128(digits, 0) if digits <= 38 else pa.decimal256(digits, 0)
 
 
-def _date_part(part: Any, instants: Any) -> Any:
-    name = str(part.as_py()).lower()
-    if name not in _DATE_PARTS:
-        raise pa.ArrowInvalid(f"date_part takes {', '.join(_DATE_PARTS)}, not {name!r}")
-    if pa.types.is_date(instants.type) and name in ("hour", "minute", "second"):
-        instants = pc.cast(instants, pa.timestamp("s"))
-    return pc.cast(_DATE_PARTS[name](instants), pa.int64())
-
-
-def _date_trunc(unit: Any, instants: Any) -> Any:
-    name = str(unit.as_py()).lower()
-    if name not in _TRUNCATIONS:
-        raise pa.ArrowInvalid(f"date_trunc takes {', '.join(sorted(_TRUNCATIONS))}, not {name!r}")
-    stamps = convert(instants, pa.timestamp("us")) if pa.types.is_date(instants.type) else instants
-    return pc.floor_temporal(stamps, unit=name)
+def _is_nan(number: Any) -> Any:
+    return pc.is_nan(number) if pa.types.is_floating(number.type) else pc.not_equal(number, number)
 
 
 ALL_FUNCTIONS: tuple[Function, ...] = (
-    Function(("lower",), (is_text,), pc.utf8_lower),
-    Function(("upper",), (is_text,), pc.utf8_upper),
+    Function(("lower",), (is_text,), lower),
+    Function(("upper",), (is_text,), upper),
     Function(("btrim", "trim"), (is_text,), lambda text: pc.utf8_trim(text, " ")),
     Function(("ltrim",), (is_text,), lambda text: pc.utf8_ltrim(text, " ")),
     Function(("rtrim",), (is_text,), lambda text: pc.utf8_rtrim(text, " ")),
-    Function(("length", "char_length", "character_length"), (is_text,), lambda text: _long(pc.utf8_length(text))),
-    Function(("octet_length",), (is_text,), lambda text: _long(pc.binary_length(text))),
+    Function(("length", "char_length", "character_length"), (is_text,), pc.utf8_length),
+    Function(("octet_length",), (is_text,), pc.binary_length),
     Function(("concat",), (_any,), _concat, variadic=True),
     Function(("text_join",), (_any,), _join, variadic=True, operator=" || "),
+    Function(("regexp_match",), (is_text, is_text, is_text), regexp_match, fixed=(1, 2), optional=1),
     Function(("abs",), (is_numeric,), pc.abs_checked),
-    Function(("floor",), (is_numeric,), pc.floor),
-    Function(("ceil",), (is_numeric,), pc.ceil),
-    Function(("round",), (is_numeric,), lambda number: pc.round(number, round_mode="half_towards_infinity")),
-    Function(("isnan",), (pa.types.is_floating,), pc.is_nan),
+    Function(("floor",), (is_numeric,), lambda number: _rounded(number, "down")),
+    Function(("ceil",), (is_numeric,), lambda number: _rounded(number, "up")),
+    Function(("round",), (is_numeric,), lambda number: _rounded(number, "half_towards_infinity")),
+    Function(("isnan",), (is_numeric,), _is_nan),
     Function(("coalesce",), (_any,), _coalesce, variadic=True),
     Function(("nullif",), (_any, _any), _nullif),
-    Function(("date_part", "datepart"), (is_text, _is_instant), _date_part, fixed=(0,)),
-    Function(("date_trunc", "datetrunc"), (is_text, _is_instant), _date_trunc, fixed=(0,)),
-    Function(("array_has", "array_contains", "list_has", "list_contains"), (_is_list, _any), _array_has, fixed=(1,)),
-    Function(("array_has_any", "list_has_any", "arrays_overlap"), (_is_list, _is_list), _array_has_any, fixed=(1,)),
-    Function(("array_has_all", "list_has_all"), (_is_list, _is_list), _array_has_all, fixed=(1,)),
-    Function(("array_length", "list_length", "cardinality"), (_is_list,), _array_length),
+    Function(("date_part", "datepart"), (is_text, is_instant_or_time), date_part, fixed=(0,)),
+    Function(("date_trunc", "datetrunc"), (is_text, is_instant), date_trunc, fixed=(0,)),
+    Function(("array_has", "array_contains", "list_has", "list_contains"), (is_list, _any), _array_has, fixed=(1,)),
+    Function(("array_has_any", "list_has_any", "arrays_overlap"), (is_list, is_list), _array_has_any, fixed=(1,)),
+    Function(("array_has_all", "list_has_all"), (is_list, is_list), _array_has_all, fixed=(1,)),
+    Function(("array_length", "list_length", "cardinality"), (is_list,), _array_length),
     Function(("json_extract",), (is_binary, is_text), json_extract, fixed=(1,)),
     Function(("json_exists",), (is_binary, is_text), json_exists, fixed=(1,)),
     Function(("json_get",), (is_binary, is_key), json_get, fixed=(1,)),
@@ -207,12 +204,7 @@ ALL_FUNCTIONS: tuple[Function, ...] = (
     Function(("json_get_bool",), (is_binary, is_key), json_get_bool, fixed=(1,)),
     Function(("json_array_contains",), (is_binary, is_text, _any), json_array_contains, fixed=(1, 2)),
     Function(("json_array_length",), (is_binary, is_text), json_array_length, fixed=(1,)),
-    Function(("array_element", "list_element"), (_is_list, pa.types.is_integer), _list_element, fixed=(1,)),
 )
-
-
-def _long(values: Any) -> Any:
-    return pc.cast(values, pa.int64())
 
 
 FUNCTIONS: dict[str, Function] = {name: function for function in ALL_FUNCTIONS for name in function.names}

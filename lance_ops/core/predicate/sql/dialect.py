@@ -2,7 +2,8 @@
 
 Back quotes delimit names. Single and double quotes both delimit text; in most dialects double quotes delimit names. A
 quote inside text is doubled, and a backslash is an ordinary character. `a = b IS NULL` tests whether the comparison is
-null. Functions stay calls by name, because sqlglot's trees for some of them differ from their meaning in DataFusion.
+null. Words of statements, such as `comment` and `outer`, are names of columns. Functions stay calls by name, because
+sqlglot's trees for some of them differ from their meaning in DataFusion.
 """
 
 from __future__ import annotations
@@ -15,6 +16,15 @@ from sqlglot.dialects.dialect import Dialect
 __all__ = ["LanceDialect"]
 
 _CALLS_WITH_KEYWORDS = ("CAST", "TRY_CAST", "EXTRACT")
+# Words of statements and queries. A filter has no use for them, and columns may have these names.
+_NAMES = frozenset(
+    """
+    alter analyze any begin cache call comment commit copy create cross delete desc describe drop except execute explain
+    fetch for glob grant having inner insert intersect into join kill lateral load merge notnull on optimize outer
+    partitioned_by pivot pragma prepare qualify regexp rename returning revoke rlike rollback set show tablesample
+    truncate uncache union unpivot update use using vacuum where with xor
+    """.upper().split()
+)
 
 
 class LanceDialect(Dialect):
@@ -22,6 +32,7 @@ class LanceDialect(Dialect):
         QUOTES: ClassVar = ["'", '"']
         IDENTIFIERS: ClassVar = ["`"]
         STRING_ESCAPES: ClassVar = ["'", '"']
+        KEYWORDS: ClassVar = {word: kind for word, kind in tokens.Tokenizer.KEYWORDS.items() if word not in _NAMES}
         HEX_STRINGS: ClassVar = [("x'", "'"), ("X'", "'"), ("0x", "")]
 
     class Parser(parser.Parser):

@@ -10,7 +10,17 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
-from lance_ops.core.predicate.binding import Name, build, call, number_literal, resolve
+from lance_ops.core.predicate.binding import (
+    KEYWORDS,
+    Clock,
+    Name,
+    build,
+    call,
+    field_of,
+    is_moment,
+    number_literal,
+    resolve,
+)
 from lance_ops.core.predicate.sql.dialect import LanceDialect
 from lance_ops.core.predicate.tree import (
     NANOSECONDS,
@@ -34,7 +44,16 @@ def parse_sql(text: str, schema: pa.Schema) -> Predicate:
 
 def parse_sql_value(text: str, schema: pa.Schema) -> Expression:
     """Parse one expression of any type; raises as `parse_sql` does."""
-    return _parse(text, schema, "expression", "value")
+    column = _named_column(text, schema)
+    return column or _parse(text, schema, "expression", "value")
+
+
+def _named_column(text: str, schema: pa.Schema) -> Column | None:
+    """Return the column whose name is the whole text, which then needs no quotes."""
+    names = [name for name in schema.names if name == text] or [
+        name for name in schema.names if name.casefold() == text.casefold()
+    ]
+    return resolve(schema, [Name(names[0])]) if len(names) == 1 else None
 
 
 def _parse(text: str, schema: pa.Schema, what: str, holds: str) -> Expression:
@@ -54,6 +73,7 @@ class _Translation:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
+        self.clock = Clock()
 
     def expression(self, syntax: exp.Expr) -> Expression:
         translate = _TRANSLATIONS.get(type(syntax))
@@ -86,19 +106,25 @@ class _Translation:
         names = [part for part in syntax.parts if not isinstance(part, exp.Star)]
         if len(names) < len(syntax.parts):
             raise UnsupportedFeature("* in a filter")
-        return resolve(self.schema, [Name(part.name, exact=bool(part.args.get("quoted"))) for part in names])
+        first = names[0]
+        if len(names) == 1 and first.name.lower() in KEYWORDS and not first.args.get("quoted"):
+            return self.clock.call(first.name, 0)
+        return resolve(self.schema, [_name(part) for part in names])
 
     def dot(self, syntax: exp.Dot) -> Expression:
-        """A path of more names than a sqlglot column has (catalog, database, table, column)."""
-        parts = list(syntax.parts)
-        return resolve(self.schema, [Name(part.name, exact=bool(part.args.get("quoted"))) for part in parts])
+        """A field of any value, or a path of more names than a sqlglot column has."""
+        if not isinstance(syntax.expression, exp.Identifier):
+            raise UnsupportedFeature(f"{syntax.sql()} in a filter")
+        return field_of(self.expression(syntax.this), _name(syntax.expression))
 
     def bracket(self, syntax: exp.Expr) -> Expression:
+        if len(syntax.expressions) != 1:
+            raise InvalidFilter(f"{syntax.sql()}: one position or one name is needed in the brackets")
         (index,) = syntax.expressions
         parent = self.expression(syntax.this)
-        if isinstance(parent, Column) and index.is_string:
-            return resolve(self.schema, [*map(Name, parent.path), Name(index.name)])
-        return call("array_element", [parent, self.expression(index)])
+        if index.is_string:
+            return field_of(parent, Name(index.name))
+        return build.list_element(parent, self.expression(index))
 
     def array(self, syntax: exp.Expr) -> Expression:
         items = [self.expression(item) for item in syntax.expressions]
@@ -157,10 +183,16 @@ class _Translation:
         return case(branches, Literal(pa.scalar(None)) if default is None else self.expression(default))
 
     def call(self, syntax: exp.Expr) -> Expression:
+        if is_moment(syntax.name):
+            return self.clock.call(syntax.name, len(syntax.expressions))
         return call(syntax.name, [self.expression(argument) for argument in syntax.expressions])
 
     def extract(self, syntax: exp.Expr) -> Expression:
         return call("date_part", [Literal(pa.scalar(syntax.name)), self.expression(syntax.expression)])
+
+
+def _name(syntax: exp.Expr) -> Name:
+    return Name(syntax.name, exact=bool(syntax.args.get("quoted")))
 
 
 def _comparison(op: CompareOp) -> Callable[[_Translation, exp.Expr], Expression]:

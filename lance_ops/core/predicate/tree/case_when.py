@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_ops.core.errors import InvalidFilter
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
-from lance_ops.core.predicate.tree.values import Literal
+from lance_ops.core.predicate.tree.values import PointNumber
 from lance_ops.core.predicate.types import common_type
 
 __all__ = ["Case", "case"]
@@ -64,16 +64,16 @@ class Case(Expression):
 def case(branches: Sequence[tuple[Predicate, Expression]], otherwise: Expression) -> Expression:
     """Return a `Case` in the values' common type; raises `InvalidFilter` if they have none."""
     values = [value for _, value in branches] + [otherwise]
-    decimals_only = all(pa.types.is_decimal(value.type) for value in values if not isinstance(value, Literal))
-    types = [_type_of(value, decimals_only) for value in values if not pa.types.is_null(value.type)]
+    given = [value.type for value in values if not isinstance(value, PointNumber)]
+    exact = any(map(pa.types.is_decimal, given)) and not any(map(pa.types.is_floating, given))
+    types = [_type_of(value, exact) for value in values if not pa.types.is_null(value.type)]
     shared = reduce(_meet, types, None)
     return Case(tuple(branches), otherwise, shared or pa.null())
 
 
-def _type_of(value: Expression, decimals_only: bool) -> pa.DataType:
-    """Return a value's type; a decimal literal is a double unless all values but literals are decimals."""
-    is_point = isinstance(value, Literal) and pa.types.is_decimal(value.type) and not decimals_only
-    return pa.float64() if is_point else value.type
+def _type_of(value: Expression, exact: bool) -> pa.DataType:
+    """Return a value's type; a number with a point is a double unless the values are computed exactly."""
+    return value.stored_type if isinstance(value, PointNumber) and not exact else value.type
 
 
 def _meet(known: pa.DataType | None, other: pa.DataType) -> pa.DataType:

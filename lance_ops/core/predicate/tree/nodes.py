@@ -17,9 +17,9 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import BoolArray
 from lance_ops.core.predicate.tree.column_stats import Bounds, Statistics
 from lance_ops.core.predicate.tree.truth_set import TruthSet
-from lance_ops.core.predicate.types import convert
+from lance_ops.core.predicate.types import compute_type, convert
 
-__all__ = ["Expression", "Predicate", "Values"]
+__all__ = ["Expression", "Predicate", "StoredExpression", "Values"]
 
 Values: TypeAlias = Any
 """A `pa.Array` of the batch's length, or a `pa.Scalar` that stands for as many equal values."""
@@ -32,6 +32,11 @@ class Expression(ABC):
     @abstractmethod
     def type(self) -> pa.DataType:
         """The Arrow type of the values `evaluate` returns."""
+
+    @property
+    def stored_type(self) -> pa.DataType:
+        """The type of a column that stores the values; it differs from `type` if pyarrow does not compute in it."""
+        return self.type
 
     @property
     @abstractmethod
@@ -71,6 +76,19 @@ class Expression(ABC):
 
     def _own_columns(self) -> tuple[str, ...]:
         return ()
+
+
+class StoredExpression(Expression):
+    """A value of a type that a column can have. It is computed in a type that pyarrow computes in."""
+
+    @property
+    def type(self) -> pa.DataType:
+        return compute_type(self.stored_type)
+
+    @property
+    @abstractmethod
+    def stored_type(self) -> pa.DataType:
+        """The type of a column that stores the values."""
 
 
 class Predicate(Expression):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.predicate.functions import re2_pattern
 from lance_ops.core.predicate.tree.column_stats import Bounds, Relations, Statistics, successor
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
 from lance_ops.core.predicate.tree.sql_spelling import spell_text
@@ -117,12 +118,13 @@ class Like(TextCondition):
 
 @dataclass(frozen=True)
 class RegexMatches(TextCondition):
-    """Whether a regular expression (in RE2's syntax) matches anywhere in a text."""
+    """Whether a regular expression matches anywhere in a text."""
 
     ignore_case: bool = False
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
-        return pc.match_substring_regex(self.operand.evaluate(batch), self.pattern, ignore_case=self.ignore_case)
+        pattern = re2_pattern(self.pattern)
+        return pc.match_substring_regex(self.operand.evaluate(batch), pattern, ignore_case=self.ignore_case)
 
     def to_sql(self) -> str:
         flags = ", 'i'" if self.ignore_case else ""

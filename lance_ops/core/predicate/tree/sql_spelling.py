@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate.tree.column_stats import order_key
 
-__all__ = ["NANOSECONDS", "TYPES", "spell_path", "spell_scalar", "spell_text", "spell_type"]
+__all__ = ["NANOSECONDS", "TYPES", "spell_path", "spell_scalar", "spell_text", "sql_name"]
 
 TYPES: dict[str, pa.DataType] = {
     "BOOLEAN": pa.bool_(),
@@ -64,17 +64,13 @@ def spell_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def spell_type(arrow_type: pa.DataType) -> str:
-    """Return the name of a type; raises `UnsupportedFeature` for a type without a name in the dialect."""
+def sql_name(arrow_type: pa.DataType) -> str | None:
+    """Return the name of a type in the dialect; None for a type that only its Arrow name tells."""
     if arrow_type in _NAMES:
         return _NAMES[arrow_type]
-    if pa.types.is_decimal(arrow_type):
+    if pa.types.is_decimal128(arrow_type) or pa.types.is_decimal256(arrow_type):
         return f"DECIMAL({arrow_type.precision}, {arrow_type.scale})"
-    if pa.types.is_large_string(arrow_type):
-        return "STRING"
-    if pa.types.is_large_binary(arrow_type):
-        return "BINARY"
-    raise UnsupportedFeature(f"type {arrow_type} by name in a filter")
+    return None
 
 
 def spell_scalar(value: pa.Scalar) -> str:
@@ -87,7 +83,7 @@ def spell_scalar(value: pa.Scalar) -> str:
     if pa.types.is_floating(kind):
         return _spell_float(value.as_py())
     if pa.types.is_decimal(kind):
-        return f"{spell_type(kind)} {spell_text(format(value.as_py(), 'f'))}"
+        return f"{sql_name(kind)} {spell_text(format(value.as_py(), 'f'))}"
     if pa.types.is_temporal(kind):
         return _spell_temporal(value)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):

@@ -1,0 +1,82 @@
+"""SQL's cast of values to another type: wider than `types.convert`, which comparisons use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.core.predicate.types import convert, exact_type, is_numeric, is_text
+from lance_ops.core.predicate.value_text import text_of
+
+__all__ = ["cast_each", "cast_values"]
+
+
+def cast_values(values: Any, target: pa.DataType) -> Any:
+    """Cast values (array or scalar); raise `pa.ArrowInvalid` for one that does not fit.
+
+    Timestamps and durations are numbers of their unit when they are cast from or to a number; dates and times are so
+    when they are cast to a signed integer.
+    """
+    source = values.type
+    if source == target or pa.types.is_null(source):
+        return convert(values, target)
+    if pa.types.is_date(source) and pa.types.is_timestamp(target):
+        return convert(pc.cast(values, pa.timestamp(target.unit)), target)  # midnight in the zone
+    if pa.types.is_int32(source) and pa.types.is_date64(target):
+        values, source = pc.cast(values, pa.date32()), pa.date32()  # the reference counts days there
+    if is_text(target) and not is_text(source):
+        return text_of(values, target)
+    if is_numeric(target) and (
+        _counts_ticks(source) or (_is_day_or_time(source) and pa.types.is_signed_integer(target))
+    ):
+        return cast_values(_ticks(values), target)
+    if is_numeric(source) and _counts_ticks(target):
+        return pc.cast(convert(values, pa.int64()), target)
+    if pa.types.is_decimal(target) and is_numeric(source):
+        return _decimals(values, target)
+    return convert(values, target)
+
+
+def _decimals(values: Any, target: pa.DataType) -> Any:
+    """Cast numbers to decimals, rounded half away from zero.
+
+    Arrow's option to drop digits would also turn NaN into 0 and let numbers pass that the precision does not hold.
+    """
+    if pa.types.is_integer(values.type):
+        values = pc.cast(values, exact_type(values.type))
+    if pa.types.is_decimal(values.type) and values.type.scale > target.scale:
+        wide = pa.decimal256(min(values.type.precision + 1, 76), values.type.scale)
+        values = pc.round(pc.cast(values, wide), target.scale, round_mode="half_towards_infinity")
+    return pc.cast(values, target)
+
+
+def cast_each(values: Any, target: pa.DataType) -> Any:
+    """Cast the values that fit the target; the others become null."""
+    try:
+        return cast_values(values, target)
+    except pa.ArrowInvalid:
+        if isinstance(values, pa.Scalar):
+            return pa.scalar(None, target)
+    pieces = [_cast_one(values.slice(row, 1), target) for row in range(len(values))]
+    return pa.concat_arrays(pieces)
+
+
+def _cast_one(value: pa.Array, target: pa.DataType) -> pa.Array:
+    try:
+        return cast_values(value, target)
+    except pa.ArrowInvalid:
+        return pa.nulls(1, target)
+
+
+def _counts_ticks(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
+
+
+def _is_day_or_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_time(kind))
+
+
+def _ticks(values: Any) -> Any:
+    return pc.cast(values, pa.int32() if values.type.bit_width == 32 else pa.int64())
