@@ -6,7 +6,7 @@ FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests
 STAMP := .venv/.locked
 SERVERS := .venv/servers/.locked
 
-.PHONY: run test ui bench fuzz fuzz-bytes fuzz-schemas soak lock environment servers java clean
+.PHONY: run test ui bench fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
@@ -27,15 +27,19 @@ bench: environment  ## against pylance and Parquet; `make bench BENCH=blobs,list
 	$(BIN)/python -m tests.bench $(BENCH)
 
 FUZZ_SECONDS ?= 600
+FUZZ_PREDICATES ?= 10000
 FUZZ_SCHEMAS ?= 10000
 FUZZ_SEED ?= 1
 
-fuzz: fuzz-bytes fuzz-schemas  ## all of the next
+fuzz: fuzz-bytes fuzz-predicates fuzz-schemas  ## all of the next
 
 fuzz-bytes: environment  ## hostile bytes, led by coverage; `make fuzz-bytes FUZZ_SECONDS=3600` for longer
 	$(BIN)/uv pip install --quiet --group fuzz
 	$(FUZZ) files -max_total_time=$$(($(FUZZ_SECONDS) * 3 / 4)) -artifact_prefix=.fuzz/files- .fuzz/files
 	$(FUZZ) tables -max_total_time=$$(($(FUZZ_SECONDS) / 4)) -artifact_prefix=.fuzz/tables- .fuzz/tables
+
+fuzz-predicates: environment  ## random predicates: by an index, by a scan, by pylance
+	$(BIN)/python -m tests.fuzz.predicates --count $(FUZZ_PREDICATES) --seed $(FUZZ_SEED)
 
 fuzz-schemas: environment  ## random schemas: created, changed, and opened again
 	$(BIN)/python -m tests.fuzz.schemas --count $(FUZZ_SCHEMAS) --seed $(FUZZ_SEED)

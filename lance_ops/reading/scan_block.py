@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.arrow import rows_at, rows_where
-from lance_ops.core.errors import ReadTooLarge
+from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
+from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS
 from lance_ops.reading.scan_plan import Block, ScanRequest
@@ -74,9 +75,7 @@ def _read_matches(
     snapshot: Snapshot, reader: FragmentReader, block: Block, live: BoolArray | None, request: ScanRequest
 ) -> ScannedRows:
     """Read the block's live rows that match: early columns whole and then filtered, late columns row by row."""
-    mask, tested = _test(snapshot, reader, block, None)
-    if live is not None:
-        mask &= live
+    mask, tested = _test(snapshot, reader, block, None, live)
     offsets = _offsets_of(mask, block)
     columns = _requested_columns(tested, mask, request.schema)
     del tested  # frees its memory before more columns are read
@@ -99,7 +98,7 @@ def _read_offsets(
     """Read the rows at these offsets that match the block's predicate."""
     columns: Columns = {}
     if block.predicate is not None:
-        mask, tested = _test(snapshot, reader, block, offsets)
+        mask, tested = _test(snapshot, reader, block, offsets, None)
         offsets, columns = offsets[mask], _requested_columns(tested, mask, schema)
     rest = Schema(tuple(field for field in schema.fields if field.name not in columns))
     if rest.fields:
@@ -112,9 +111,9 @@ def _read_offsets(
 
 
 def _test(
-    snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Uint64Array | None
+    snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Uint64Array | None, live: BoolArray | None
 ) -> tuple[BoolArray, dict[Field, pa.ChunkedArray]]:
-    """Return a mask of the rows for which the predicate is true, and the columns that were read to test it."""
+    """Return a mask of the live rows for which the predicate is true, and the columns that were read to test it."""
     assert block.predicate is not None
     columns = block.predicate.columns()
     schema = snapshot.schema.project(name for name in columns if name not in ROW_COLUMNS)
@@ -123,8 +122,23 @@ def _test(
         row_columns = [ROW_ADDRESS]  # a table without columns has no rows
     table = reader.read(schema, block.start, block.stop) if offsets is None else reader.take(schema, offsets)
     rows = range(block.start, block.stop) if offsets is None else offsets
-    mask = block.predicate.true_mask(with_row_columns(snapshot, table, block.fragment, rows, row_columns))
-    return mask, dict(zip(schema.fields, table.columns, strict=True))
+    tested = with_row_columns(snapshot, table, block.fragment, rows, row_columns)
+    return _true_mask(block.predicate, tested, live), dict(zip(schema.fields, table.columns, strict=True))
+
+
+def _true_mask(predicate: Predicate, rows: pa.Table, live: BoolArray | None) -> BoolArray:
+    """Return for which live rows the predicate is true; all are live if `live` is None.
+
+    Deleted rows are tested too, because that costs less than to leave them out, but do not matter for errors.
+    """
+    try:
+        mask = predicate.true_mask(rows)
+    except InvalidInput:
+        if live is None:
+            raise
+        mask = np.zeros(len(live), np.bool_)
+        mask[live] = predicate.true_mask(rows_where(rows, live))
+    return mask if live is None else mask & live
 
 
 def _requested_columns(tested: Mapping[Field, pa.ChunkedArray], mask: BoolArray, schema: Schema) -> Columns:

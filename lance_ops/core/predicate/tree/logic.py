@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.ndarrays import BoolArray
 from lance_ops.core.predicate.tree.column_stats import Statistics
 from lance_ops.core.predicate.tree.conditions import Compare, IsNull
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
@@ -29,6 +32,31 @@ class And(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return reduce(pc.and_kleene, (part.evaluate(batch) for part in self.parts))
+
+    def _true_rows(self, batch: pa.RecordBatch) -> BoolArray:
+        try:
+            return super()._true_rows(batch)
+        except InvalidInput:
+            return self._true_where_computable(batch)
+
+    def _true_where_computable(self, batch: pa.RecordBatch) -> BoolArray:
+        """Test the parts that can be computed for all rows first, and the others on the rows that are left."""
+        true = np.ones(batch.num_rows, np.bool_)
+        failed: list[Predicate] = []
+        for part in self.parts:
+            try:
+                true &= part.true_mask(batch)
+            except InvalidInput:
+                failed.append(part)
+        rows = np.flatnonzero(true)
+        if len(rows) < batch.num_rows or len(failed) < len(self.parts):
+            if len(rows):
+                true[rows] = all_of(*failed).true_mask(batch.take(pa.array(rows)))
+            return true
+        if batch.num_rows == 1:
+            return failed[0].true_mask(batch)  # raises
+        middle = batch.num_rows // 2
+        return np.concatenate([self.true_mask(half) for half in (batch.slice(0, middle), batch.slice(middle))])
 
     def possible_truths(self, stats: Statistics) -> TruthSet:
         return reduce(TruthSet.both, (part.possible_truths(stats) for part in self.parts))

@@ -123,11 +123,18 @@ class Predicate(Expression):
         return result
 
     def true_mask(self, rows: pa.RecordBatch | pa.Table) -> BoolArray:
-        """Return for each row whether the predicate is true, not false or unknown. Raises as `mask` does."""
+        """Return for each row whether the predicate is true, not false or unknown.
+
+        Raises as `mask` does, but not for a row for which another part of a conjunction is not true: an index that
+        answers that part never shows the row. So the answer and the error do not depend on the indices.
+        """
         if isinstance(rows, pa.RecordBatch):
-            return _flags(self.mask(rows))
-        parts = [_flags(self.mask(part)) for part in rows.to_batches()]
+            return self._true_rows(rows)
+        parts = [self._true_rows(part) for part in rows.to_batches()]
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.bool_), *parts])
+
+    def _true_rows(self, batch: pa.RecordBatch) -> BoolArray:
+        return _flags(self.mask(batch))
 
     def bounds(self, stats: Statistics) -> Bounds:
         truths = self.possible_truths(stats)
