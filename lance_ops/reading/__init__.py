@@ -5,9 +5,25 @@ from lance_ops.reading.deferred_remaps import remap_addresses
 from lance_ops.reading.filters import UserFilter, bind_filter, schema_with_row_columns
 from lance_ops.reading.index_lookup import awaits_remap, open_index, row_key_of, serving_index
 from lance_ops.reading.joined_fragments import read_fragments_together
-from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
+from lance_ops.reading.row_columns import (
+    ROW_ADDRESS,
+    ROW_COLUMNS,
+    ROW_ID,
+    ROW_OFFSET,
+    SELECTABLE_ROW_COLUMNS,
+    VERSION_COLUMNS,
+    row_field,
+)
 from lance_ops.reading.row_id_masks import allowed_rows
-from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest, empty_answer, plan_scan, scan, scan_rows
+from lance_ops.reading.scan_execution import (
+    TASK_READAHEAD,
+    ScanRequest,
+    empty_answer,
+    plan_scan,
+    scan,
+    scan_fragments,
+    scan_rows,
+)
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows, offset_array
 from lance_ops.reading.sorted_scan import ColumnOrdering, check_orderings, describe_order, scan_sorted, without_limit
 from lance_ops.reading.take import take_addresses, take_positions, take_row_ids
@@ -16,6 +32,8 @@ __all__ = [
     "ROW_ADDRESS",
     "ROW_COLUMNS",
     "ROW_ID",
+    "ROW_OFFSET",
+    "SELECTABLE_ROW_COLUMNS",
     "TASK_READAHEAD",
     "VERSION_COLUMNS",
     "Changes",
@@ -39,6 +57,7 @@ __all__ = [
     "row_field",
     "row_key_of",
     "scan",
+    "scan_fragments",
     "scan_rows",
     "scan_sorted",
     "schema_with_row_columns",

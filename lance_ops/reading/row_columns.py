@@ -1,4 +1,4 @@
-"""Columns that a scan can add: row id, row address, and the versions that created and last updated the row."""
+"""Columns that a scan can add: row id, address, position, and the versions that created and last updated the row."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ __all__ = [
     "ROW_CREATED_AT_VERSION",
     "ROW_ID",
     "ROW_LAST_UPDATED_AT_VERSION",
+    "ROW_OFFSET",
+    "SELECTABLE_ROW_COLUMNS",
     "VERSION_COLUMNS",
     "row_column",
     "row_field",
@@ -31,6 +33,22 @@ ROW_LAST_UPDATED_AT_VERSION = "_row_last_updated_at_version"
 
 VERSION_COLUMNS = (ROW_CREATED_AT_VERSION, ROW_LAST_UPDATED_AT_VERSION)
 ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, *VERSION_COLUMNS)
+"""The row columns that every filter and every expression may read."""
+
+ROW_OFFSET = "_rowoffset"
+"""The position of a row among all live rows of the version, as `take` counts it.
+
+Only filters of scans may read it. A change of rows that is planned again would find other rows at these positions.
+"""
+
+SELECTABLE_ROW_COLUMNS = (*ROW_COLUMNS, ROW_OFFSET)
+"""The row columns that scans and takes can return, and that filters of scans may read."""
+
+
+def _positions(snapshot: Snapshot, fragment: Fragment, offsets: Uint64Array) -> Uint64Array:
+    deleted = offsets_in(snapshot.deletion_vector(fragment))
+    positions = offsets - np.searchsorted(deleted, offsets).astype(np.uint64)
+    return positions + np.uint64(snapshot.first_positions[fragment.id])
 
 
 _VALUES: Mapping[str, Callable[[Snapshot, Fragment, Uint64Array], Uint64Array]] = {
@@ -42,6 +60,7 @@ _VALUES: Mapping[str, Callable[[Snapshot, Fragment, Uint64Array], Uint64Array]] 
     ROW_LAST_UPDATED_AT_VERSION: lambda snapshot, fragment, offsets: snapshot.lineage(
         fragment
     ).last_updated_at_versions.at(offsets),
+    ROW_OFFSET: _positions,
 }
 
 

@@ -19,7 +19,7 @@ from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
-from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS
+from lance_ops.reading.row_columns import ROW_ADDRESS, SELECTABLE_ROW_COLUMNS
 from lance_ops.reading.scan_plan import Block, ScanRequest
 from lance_ops.reading.scanned_rows import ScannedRows, with_row_columns
 from lance_ops.snapshot import FragmentReader, Snapshot
@@ -54,7 +54,9 @@ def read_block(
 def _parts_that_may_match(snapshot: Snapshot, reader: FragmentReader, block: Block) -> list[Block]:
     if block.predicate is None or block.offsets is not None or not reader.has_statistics:
         return [block]
-    fields = {name: snapshot.schema.field(name) for name in block.predicate.columns() if name not in ROW_COLUMNS}
+    fields = {
+        name: snapshot.schema.field(name) for name in block.predicate.columns() if name not in SELECTABLE_ROW_COLUMNS
+    }
     runs = reader.rows_that_may_match(block.predicate, fields, block.start, block.stop)
     return [replace(block, start=start, stop=stop) for start, stop in runs]
 
@@ -116,8 +118,8 @@ def _test(
     """Return a mask of the live rows for which the predicate is true, and the columns that were read to test it."""
     assert block.predicate is not None
     columns = block.predicate.columns()
-    schema = snapshot.schema.project(name for name in columns if name not in ROW_COLUMNS)
-    row_columns = [name for name in columns if name in ROW_COLUMNS]
+    schema = snapshot.schema.project(name for name in columns if name not in SELECTABLE_ROW_COLUMNS)
+    row_columns = [name for name in columns if name in SELECTABLE_ROW_COLUMNS]
     if not columns:
         row_columns = [ROW_ADDRESS]  # a table without columns has no rows
     table = reader.read(schema, block.start, block.stop) if offsets is None else reader.take(schema, offsets)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.reading.row_columns import ROW_COLUMNS, row_field
+from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS, row_field
 from lance_ops.reading.scan_block import read_block
 from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanPlan, ScanRequest, plan_scan
 from lance_ops.reading.scanned_rows import ScannedRows, with_row_columns
@@ -29,6 +29,7 @@ __all__ = [
     "limit_rows",
     "plan_scan",
     "scan",
+    "scan_fragments",
     "scan_rows",
 ]
 
@@ -48,14 +49,21 @@ _REMOTE_READERS = 8  # reads from a remote store wait far longer than they decod
 
 def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     """Yield the answer block by block, in the order of the fragments; blocks without a matching row are left out."""
+    return (table for _, table in scan_fragments(snapshot, request))
+
+
+def scan_fragments(snapshot: Snapshot, request: ScanRequest) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the answer as `scan` does, each block with the id of its fragment."""
     plan, names = plan_scan(snapshot, request), request.row_columns
 
-    def add_row_columns(rows: ScannedRows) -> pa.Table:
+    def add_row_columns(rows: ScannedRows) -> tuple[int, pa.Table]:
         is_null = request.include_deleted_rows
-        return with_row_columns(snapshot, rows.table, rows.fragment, rows.offsets, names, null_if_deleted=is_null)
+        table = with_row_columns(snapshot, rows.table, rows.fragment, rows.offsets, names, null_if_deleted=is_null)
+        return rows.fragment.id, table
 
-    tables = (table for table in _read_all(snapshot, plan, add_row_columns) if table.num_rows)
-    yield from limit_rows(tables, plan.offset, request.limit)
+    parts = (part for part in _read_all(snapshot, plan, add_row_columns) if part[1].num_rows)
+    found = _limit_parts(parts, plan.offset, request.limit)
+    yield from found
 
 
 def scan_rows(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]:
@@ -75,8 +83,12 @@ def scan_rows(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]
 
 def limit_rows(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:
     """Skip `offset` rows, and end after `limit` more."""
+    return (table for _, table in _limit_parts(((None, table) for table in tables), offset, limit))
+
+
+def _limit_parts(parts: Iterator[tuple[T, pa.Table]], offset: int, limit: int | None) -> Iterator[tuple[T, pa.Table]]:
     remaining = limit
-    for table in tables:
+    for key, table in parts:
         if remaining is not None and remaining <= 0:
             return
         skipped = min(offset, table.num_rows)
@@ -85,7 +97,7 @@ def limit_rows(tables: Iterator[pa.Table], offset: int, limit: int | None) -> It
         if remaining is not None:
             remaining -= part.num_rows
         if part.num_rows:
-            yield part
+            yield key, part
 
 
 def empty_answer(request: ScanRequest) -> pa.Table:
@@ -123,7 +135,9 @@ def _preloaded(snapshot: Snapshot, plan: ScanPlan, reader_of: Callable[[Fragment
     request = plan.request
     requested, tested = request.schema, request.schema
     if request.predicate is not None:
-        tested = snapshot.schema.project(name for name in request.predicate.columns() if name not in ROW_COLUMNS)
+        tested = snapshot.schema.project(
+            name for name in request.predicate.columns() if name not in SELECTABLE_ROW_COLUMNS
+        )
     blocks = iter(plan.blocks)
     while group := tuple(islice(blocks, _PRELOADED_FILES)):
         first_blocks = {block.fragment.id: block for block in group}

@@ -19,7 +19,7 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading.index_lookup import IndexLookup, look_up
-from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID
+from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import offsets_in
@@ -39,8 +39,8 @@ class ScanRequest:
     """What a scan returns. `limit` and `offset` count rows of the answer.
 
     `fragment_ids` selects fragments and their order, `rows` selects rows in them; None means all. `version_columns` are
-    the names in `VERSION_COLUMNS` to add. An answer without any column gets the row addresses, since a table without
-    columns has no rows.
+    the names in `VERSION_COLUMNS` to add, and `with_row_offset` adds the rows' positions. An answer without any column
+    gets the row addresses, since a table without columns has no rows.
 
     `readahead` is the number of blocks that are read ahead, of at most `buffer_bytes` together. `late_columns` are read
     after the predicate was tested, and only for matching rows; None chooses all columns when few rows match. Columns
@@ -55,6 +55,7 @@ class ScanRequest:
     with_row_id: bool = False
     with_row_address: bool = False
     version_columns: tuple[str, ...] = ()
+    with_row_offset: bool = False
     include_deleted_rows: bool = False
     fragment_ids: tuple[int, ...] | None = None
     rows: RowAddressSet | None = None
@@ -74,7 +75,11 @@ class ScanRequest:
     @property
     def asked_row_columns(self) -> tuple[str, ...]:
         """The row columns that the caller requested."""
-        options = ((ROW_ID, self.with_row_id), (ROW_ADDRESS, self.with_row_address))
+        options = (
+            (ROW_ID, self.with_row_id),
+            (ROW_ADDRESS, self.with_row_address),
+            (ROW_OFFSET, self.with_row_offset),
+        )
         return (*(name for name, is_requested in options if is_requested), *self.version_columns)
 
 

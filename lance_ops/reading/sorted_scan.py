@@ -106,6 +106,7 @@ def _first_rows(
         with_row_id=False,
         with_row_address=True,
         version_columns=(),
+        with_row_offset=False,
     )
     kept: pa.RecordBatch | None = None
     for table in scan(snapshot, keys) if last else ():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from pyroaring import BitMap
@@ -168,6 +169,13 @@ class Snapshot:
         offsets = np.arange(fragment.physical_rows, dtype=np.uint64)
         deleted = self.deletion_vector(fragment)
         return np.delete(offsets, offsets_in(deleted)) if deleted else offsets
+
+    @cached_property
+    def first_positions(self) -> dict[int, int]:
+        """The position of each fragment's first live row among all live rows, by the fragment's id."""
+        counts = [self.num_live_rows(fragment) for fragment in self.fragments]
+        firsts = accumulate(counts, initial=0)
+        return {fragment.id: first for fragment, first in zip(self.fragments, firsts, strict=False)}
 
     def row_ids(self, fragment: Fragment, offsets: Uint64Array) -> Uint64Array:
         """Return the row ids at physical offsets: stable row ids if the table has them, else row addresses."""

@@ -70,7 +70,7 @@ def test_files_are_preloaded_before_reads_and_a_corrupt_one_fails_in_order(
 
     monkeypatch.setattr(FragmentReader, "load", loading)
     monkeypatch.setattr(FragmentReader, "read", reading)
-    batches = dataset.scanner(filter=condition).to_batches()
+    batches = dataset.scanner(filter=condition, batch_size=10).to_batches()
     assert [next(batches).column("n").to_pylist() for _ in range(2)] == [[*range(10)], [*range(10, 20)]]
     assert done[:4] == [("load", fragment_id) for fragment_id in range(4)]
     assert {step for step, _ in done[4:]} == {"read"}

@@ -12,11 +12,12 @@ from lance_ops.api.scanning.scan_options import (
     refuse,
     scan_request,
 )
-from lance_ops.api.scanning.scanner import LanceScanner
+from lance_ops.api.scanning.scanner import BatchSize, LanceScanner
 
 __all__ = [
     "DEFAULT_BLOB_BUFFER_SIZE",
     "LAZY",
+    "BatchSize",
     "BlobFile",
     "Columns",
     "Filter",

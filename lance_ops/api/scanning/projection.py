@@ -1,7 +1,7 @@
 """Decide the columns of a result: which fields are read, in what order, and under which names.
 
-As in the reference, a row column (such as `_rowid`) stands where the caller names it, else at the end. For a dotted
-path, a scan returns a column of that name, and a take returns the enclosing struct.
+As in the reference, a row column (such as `_rowid`) stands where the caller names it; one that a flag asks for stands
+at the end. For a dotted path, a scan returns a column of that name, and a take returns the enclosing struct.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from lance_ops.blobs import BlobReader, split_by_blob_bytes, with_blobs_as
 from lance_ops.changing.columns import bind_computed
@@ -19,7 +20,15 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json import json_to_text, text_field
 from lance_ops.core.predicate import Assignment, Column
 from lance_ops.core.schema import Field, Schema
-from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
+from lance_ops.reading import (
+    ROW_ADDRESS,
+    ROW_COLUMNS,
+    ROW_ID,
+    ROW_OFFSET,
+    SELECTABLE_ROW_COLUMNS,
+    VERSION_COLUMNS,
+    row_field,
+)
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["Columns", "Projection", "project"]
@@ -47,7 +56,7 @@ class _Output:
     def row_columns(self) -> frozenset[str]:
         """The row columns that this column is computed from."""
         names = (self.path[0],) if self.value is None else self.value.value.columns()
-        return frozenset(names).intersection(ROW_COLUMNS)
+        return frozenset(names).intersection(SELECTABLE_ROW_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,7 @@ class Projection:
         fields = {
             output.field.name: schema.lineage(".".join(output.path))[-1]
             for output in self.outputs
-            if not self.blobs_as_bytes and output.value is None and output.path[0] not in ROW_COLUMNS
+            if not self.blobs_as_bytes and output.value is None and output.path[0] not in SELECTABLE_ROW_COLUMNS
         }
         return {name: field for name, field in fields.items() if field.is_blob_v1 or field.is_blob_v2}
 
@@ -135,13 +144,14 @@ def project(
     asked = {ROW_ID: with_row_id, ROW_ADDRESS: with_row_address, **dict.fromkeys(VERSION_COLUMNS, with_row_versions)}
     added = [name for name, wanted in asked.items() if wanted]
     if isinstance(columns, Mapping):
+        columns = {name: text for name, text in columns.items() if name not in added or text != name}
         return _computed(snapshot, schema, columns, [name for name in added if name not in columns], also, as_bytes)
     names = schema.names if columns is None else list(columns)
     twice = sorted({name for name in names if names.count(name) > 1}) if columns is not None else []
     if twice:
         raise InvalidInput(f"column {twice[0]!r} is asked for twice")
-    names += [name for name in added if name not in names]
-    stored = [name for name in names if name not in ROW_COLUMNS]
+    names = [name for name in names if name not in added] + added
+    stored = [name for name in names if name not in SELECTABLE_ROW_COLUMNS]
     read = schema if columns is None else schema.project([*stored, *also])
     outputs = {output.field.name: output for output in (_output(read, name, flatten=flatten) for name in names)}
     return Projection(read, tuple(outputs.values()), snapshot, as_bytes)
@@ -155,36 +165,48 @@ def _computed(
     also: Sequence[str],
     as_bytes: bool,
 ) -> Projection:
-    """Bind SQL expressions. An expression that is only a column's name returns that column, of whatever type."""
-    values = bind_computed(snapshot, columns)[1].assignments if columns else ()
+    """Bind SQL expressions. An expression that is only a column's name returns that column, of whatever type.
+
+    Positions of rows can be returned, but not computed with.
+    """
+    positions = {name for name, text in columns.items() if text == ROW_OFFSET}
+    computed = {name: text for name, text in columns.items() if name not in positions}
+    values = bind_computed(snapshot, computed)[1].assignments if computed else ()
     paths = [path for each in values for path in each.value.columns() if path not in ROW_COLUMNS]
     read = schema.project([*paths, *also])
-    outputs = []
+    outputs = {name: _row_output(ROW_OFFSET, name) for name in positions}
     for each in values:
         if isinstance(each.value, Column):
             output = _output(read, each.value.name, flatten=True)
-            outputs.append(replace(output, field=output.field.with_name(each.column)))
+            outputs[each.column] = replace(output, field=output.field.with_name(each.column))
             continue
         blob = next((path for path in each.value.columns() if _is_blob(snapshot.schema, path)), None)
         if blob is not None:
             raise UnsupportedFeature(f"a value computed from the blobs of column {blob!r}", snapshot.uri)
         field = pa.field(each.column, each.arrow_type)
-        outputs.append(_Output(field, field, (each.column,), each))
-    outputs += [_output(read, name, flatten=True) for name in added]
-    return Projection(read, tuple(outputs), snapshot, as_bytes)
+        outputs[each.column] = _Output(field, field, (each.column,), each)
+    in_order = [*(outputs[name] for name in columns), *(_row_output(name, name) for name in added)]
+    return Projection(read, tuple(in_order), snapshot, as_bytes)
 
 
 def _is_blob(schema: Schema, path: str) -> bool:
     return path not in ROW_COLUMNS and any(field.is_blob_v1 or field.is_blob_v2 for field in schema.lineage(path))
 
 
+def _row_output(row_column: str, name: str) -> _Output:
+    return _Output(row_field(name), row_field(row_column), (row_column,))
+
+
 def _output(read: Schema, name: str, *, flatten: bool) -> _Output:
-    if name in ROW_COLUMNS:
-        return _Output(row_field(name), row_field(name), (name,))
+    if name in SELECTABLE_ROW_COLUMNS:
+        return _row_output(name, name)
     lineage = read.lineage(name)
     if len(lineage) == 1 or not flatten:
         root = lineage[0]
         return _Output(_shown(root), _read(root), (root.name,))
+    outside = next((parent for parent in lineage[:-1] if not pt.is_struct(parent.storage_field.type)), None)
+    if outside is not None:
+        raise InvalidInput(f"column {name!r} names a part of {outside.name!r}, which is no struct: read it whole")
     leaf = _shown(lineage[-1])
     nullable = any(field.nullable for field in lineage)
     field = pa.field(name, leaf.type, nullable, leaf.metadata)

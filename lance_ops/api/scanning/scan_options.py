@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from lance_ops.api.scanning.projection import Columns, Projection, project
-from lance_ops.api.scanning.scanner import DEFAULT_BATCH_SIZE, BatchSize, LanceScanner
+from lance_ops.api.scanning.scanner import BatchSize, LanceScanner, default_batch_size
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_ID,
+    ROW_OFFSET,
     VERSION_COLUMNS,
     ColumnOrdering,
     ScanRequest,
@@ -137,9 +138,9 @@ def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
         late_columns=_late_columns(snapshot, options.late_materialization),
         buffer_bytes=options.io_buffer_size,
     )
-    batch_size = BatchSize(
-        options.batch_size or DEFAULT_BATCH_SIZE, options.batch_size_bytes, bool(options.strict_batch_size)
-    )
+    in_bytes = options.batch_size_bytes
+    across_fragments = bool(options.strict_batch_size) or request.predicate is not None
+    batch_size = BatchSize(options.batch_size or default_batch_size(), in_bytes, across_fragments)
     return LanceScanner(snapshot, request, projection, batch_size, order_by)
 
 
@@ -167,12 +168,13 @@ def scan_request(
         raise InvalidInput("include_deleted_rows needs with_row_id=True: a deleted row is known by its null row id")
     return ScanRequest(
         schema=projection.read,
-        predicate=None if filter is None else bind_filter(snapshot, filter, whatever_arrow_can=True),
+        predicate=None if filter is None else bind_filter(snapshot, filter, of_scan=True),
         limit=limit,
         offset=offset or 0,
         with_row_id=projection.needs(ROW_ID),
         with_row_address=projection.needs(ROW_ADDRESS),
         version_columns=tuple(name for name in VERSION_COLUMNS if projection.needs(name)),
+        with_row_offset=projection.needs(ROW_OFFSET),
         include_deleted_rows=bool(include_deleted_rows),
         fragment_ids=fragment_ids,
         rows=rows,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +14,7 @@ import pyarrow as pa
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.scanning.data_frames import LAZY, check_blob_mode, data_frame
 from lance_ops.api.scanning.projection import Projection
+from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.reading import (
     ColumnOrdering,
@@ -20,47 +23,70 @@ from lance_ops.reading import (
     empty_answer,
     plan_scan,
     scan,
+    scan_fragments,
     scan_sorted,
     without_limit,
 )
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["DEFAULT_BATCH_SIZE", "BatchSize", "LanceScanner"]
+__all__ = ["BatchSize", "LanceScanner", "default_batch_size"]
 
-DEFAULT_BATCH_SIZE = 8192
+_DEFAULT_BATCH_SIZE = 8192
+_BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
+
+
+def default_batch_size() -> int:
+    """Return the maximum rows of a batch if the caller sets none: the environment's, or 8192.
+
+    Raises `InvalidInput` if the variable is not a positive number.
+    """
+    text = os.environ.get(_BATCH_SIZE_VARIABLE) or str(_DEFAULT_BATCH_SIZE)
+    if not (text.isdecimal() and int(text)):
+        raise InvalidInput(f"the environment variable {_BATCH_SIZE_VARIABLE} must be a positive number, not {text!r}")
+    return int(text)
 
 
 @dataclass(frozen=True)
 class BatchSize:
-    """The maximum rows of a batch, and about how many bytes. If `strict`, every batch except the last is full."""
+    """The maximum rows of a batch, and about how many bytes.
 
-    num_rows: int = DEFAULT_BATCH_SIZE
+    A batch holds rows of one fragment, as in the reference, and only the fragment's last batch may be shorter. If
+    `across_fragments`, only the last batch of all may be shorter: if the caller asks for strict batches, and if there
+    is a filter, because few matches in each of many fragments would make many small batches.
+    """
+
+    num_rows: int
     num_bytes: int | None = None
-    strict: bool = False
+    across_fragments: bool = False
 
-    def cut(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
-        """Cut tables into batches. Only strict batches combine rows of several tables."""
-        return self._exact(tables) if self.strict else self._at_most(tables)
+    def cut(self, parts: Iterator[tuple[int, pa.Table]]) -> Iterator[pa.RecordBatch]:
+        """Cut tables, each with the id of its fragment, into batches."""
+        for _, group in groupby(parts, lambda part: None if self.across_fragments else part[0]):
+            tables = (table for _, table in group)
+            yield from self._full(tables) if self.num_bytes is None else self._of_bytes(tables, self.num_bytes)
 
-    def _at_most(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+    def _of_bytes(self, tables: Iterator[pa.Table], num_bytes: int) -> Iterator[pa.RecordBatch]:
         for table in tables:
-            num_rows = self.num_rows
-            if self.num_bytes is not None:
-                num_rows = min(num_rows, max(table.num_rows * self.num_bytes // max(table.nbytes, 1), 1))
-            yield from table.to_batches(max_chunksize=num_rows)
+            num_rows = max(table.num_rows * num_bytes // max(table.nbytes, 1), 1)
+            yield from table.to_batches(max_chunksize=min(num_rows, self.num_rows))
 
-    def _exact(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+    def _full(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
         held: list[pa.Table] = []
         num_held = 0
-        for table in tables:
-            held.append(table)
-            num_held += table.num_rows
-            if num_held >= self.num_rows:
-                whole = pa.concat_tables(held)
-                end = num_held - num_held % self.num_rows
-                for start in range(0, end, self.num_rows):
-                    yield _one_batch(whole.slice(start, self.num_rows))
-                held, num_held = [whole.slice(end)], num_held - end
+        try:
+            for table in tables:
+                held.append(table)
+                num_held += table.num_rows
+                if num_held >= self.num_rows:
+                    whole = pa.concat_tables(held)
+                    end = num_held - num_held % self.num_rows
+                    for start in range(0, end, self.num_rows):
+                        yield _one_batch(whole.slice(start, self.num_rows))
+                    held, num_held = [whole.slice(end)], num_held - end
+        except LanceOpsError:
+            if num_held:  # the rows that were read before the damage come before the error
+                yield _one_batch(pa.concat_tables(held))
+            raise
         if num_held:
             yield _one_batch(pa.concat_tables(held))
 
@@ -74,13 +100,13 @@ class LanceScanner:
         snapshot: Snapshot,
         request: ScanRequest,
         projection: Projection,
-        batch_size: BatchSize = BatchSize(),
+        batch_size: BatchSize | None = None,
         order_by: tuple[ColumnOrdering, ...] = (),
     ) -> None:
         self._snapshot = snapshot
         self._request = request
         self._projection = projection
-        self._batch_size = batch_size
+        self._batch_size = batch_size or BatchSize(default_batch_size())
         self._order_by = order_by
 
     @property
@@ -100,8 +126,14 @@ class LanceScanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the result in batches of at most `batch_size` rows, with only a few blocks in memory at a time."""
-        parts = (part for table in self._rows(self._request) for part in self._projection.cut(table))
-        return self._batch_size.cut(self._projection.apply(part) for part in parts)
+        found = scan_fragments(self._snapshot, self._request)
+        if self._order_by:
+            found = ((0, table) for table in self._rows(self._request))
+        if not self._projection.outputs:  # tables without columns cannot be cut
+            batches = self._batch_size.cut(found)
+            return (batch.select([]) for batch in batches)
+        parts = ((fragment_id, part) for fragment_id, table in found for part in self._projection.cut(table))
+        return self._batch_size.cut((fragment_id, self._projection.apply(part)) for fragment_id, part in parts)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the batches as a reader."""
@@ -133,7 +165,7 @@ class LanceScanner:
         if request.predicate is None and request.rows is None and not request.include_deleted_rows:
             left = max(self._num_live_rows(request.fragment_ids) - request.offset, 0)
             return left if request.limit is None else min(left, request.limit)
-        counted = replace(request, schema=Schema(()), with_row_id=False, version_columns=())
+        counted = replace(request, schema=Schema(()), with_row_id=False, version_columns=(), with_row_offset=False)
         return sum(table.num_rows for table in scan(self._snapshot, counted))
 
     def explain_plan(self, verbose: bool = False) -> str:
@@ -164,7 +196,5 @@ class LanceScanner:
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    if table.num_columns == 0:
-        return table.to_batches()[0]
-    columns = [column.combine_chunks() for column in table.columns]
+    columns = [column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
