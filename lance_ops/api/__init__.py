@@ -24,7 +24,7 @@ from lance_ops.api.lance_dataset import (
     dataset,
 )
 from lance_ops.api.operations import LanceOperation
-from lance_ops.api.scanning import BlobFile, LanceScanner
+from lance_ops.api.scanning import BlobFile, LanceScanner, ScanStatistics
 from lance_ops.api.schemas import LanceField, LanceSchema, json_to_schema, schema_to_json
 from lance_ops.api.stats import DataStatistics, FieldStatistics, LanceStats
 from lance_ops.api.transaction import Transaction
@@ -32,6 +32,7 @@ from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import write_dataset
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
 from lance_ops.reading import ColumnOrdering
+from lance_ops.store import IOStats, bytes_read_counter, iops_counter
 from lance_ops.table import DeletionFile
 from lance_ops.table import Fragment as FragmentMetadata
 from lance_ops.writing import FragmentWriteProgress, NoopFragmentWriteProgress
@@ -62,6 +63,7 @@ __all__ = [
     "FragmentMetadata",
     "FragmentSession",
     "FragmentWriteProgress",
+    "IOStats",
     "LanceDataset",
     "LanceField",
     "LanceFragment",
@@ -71,6 +73,7 @@ __all__ = [
     "LanceStats",
     "MergeInsertBuilder",
     "NoopFragmentWriteProgress",
+    "ScanStatistics",
     "ScannerBuilder",
     "Tag",
     "Tags",
@@ -81,7 +84,9 @@ __all__ = [
     "batch_udf",
     "blob_array",
     "blob_field",
+    "bytes_read_counter",
     "dataset",
+    "iops_counter",
     "json_to_schema",
     "schema_to_json",
     "write_dataset",

@@ -8,6 +8,7 @@ from typing import Any, Self
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.snapshot import Snapshot
+from lance_ops.store import IOStats
 
 __all__ = ["Handle"]
 
@@ -43,6 +44,17 @@ class Handle:
     def uri(self) -> str:
         """The dataset's root."""
         return self._snapshot.uri
+
+    def io_stats_snapshot(self) -> IOStats:
+        """Return what this handle has read and written since the last `io_stats_incremental`.
+
+        Handles made from this one, such as those of `checkout_version`, count here too.
+        """
+        return self._snapshot.store.counters.stats()
+
+    def io_stats_incremental(self) -> IOStats:
+        """Return what was read and written since the last call, and begin to count anew."""
+        return self._snapshot.store.counters.take()
 
     @property
     def has_stable_row_ids(self) -> bool:

@@ -24,6 +24,7 @@ from lance_ops.reading.scan_execution import (
     scan_fragments,
     scan_rows,
 )
+from lance_ops.reading.scan_trace import ScanTrace, Step, traced
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows, offset_array
 from lance_ops.reading.sorted_scan import ColumnOrdering, check_orderings, describe_order, scan_sorted, without_limit
 from lance_ops.reading.take import take_addresses, take_positions, take_row_ids
@@ -40,7 +41,9 @@ __all__ = [
     "ColumnOrdering",
     "RowOffsets",
     "ScanRequest",
+    "ScanTrace",
     "ScannedRows",
+    "Step",
     "UserFilter",
     "allowed_rows",
     "awaits_remap",
@@ -65,5 +68,6 @@ __all__ = [
     "take_addresses",
     "take_positions",
     "take_row_ids",
+    "traced",
     "without_limit",
 ]

@@ -17,6 +17,7 @@ from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.predicate import Predicate, split_servable
 from lance_ops.indices import IndexQuery, IndexType, LoadedIndex, RowAddressSet, RowKey, index_type_of, load_index
+from lance_ops.reading.scan_trace import current_trace
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import FRAGMENT_REUSE_INDEX, IndexMetadata
 
@@ -124,14 +125,22 @@ def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex[Index
 
     Raises `UnsupportedFeature` as `row_key_of` does.
     """
+    trace = current_trace()
+    is_cached = True
 
     def load() -> LoadedIndex[IndexQuery]:
+        nonlocal is_cached
+        is_cached = False
         by_id = row_key_of(snapshot, metadata) is RowKey.STABLE_ID
         # ids do not name fragments, so coverage by fragment must not drop entries
         segment = replace(metadata, fragment_bitmap=None) if by_id else metadata
         return load_index(snapshot.file_locations.dataset_root(metadata.base_id, "an index"), segment)
 
-    return snapshot.read_cache.index(metadata.uuid, load)
+    index = snapshot.read_cache.index(metadata.uuid, load)
+    if trace is not None:
+        trace.indices_cached += is_cached
+        trace.indices_loaded += not is_cached
+    return index
 
 
 def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, ...], IndexType[IndexQuery]]]:

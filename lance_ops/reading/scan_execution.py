@@ -17,6 +17,7 @@ from lance_ops.core.map_ordered import map_ordered
 from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS, row_field
 from lance_ops.reading.scan_block import read_block
 from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanPlan, ScanRequest, plan_scan
+from lance_ops.reading.scan_trace import current_trace
 from lance_ops.reading.scanned_rows import ScannedRows, with_row_columns
 from lance_ops.snapshot import FragmentReader, Snapshot
 from lance_ops.table import Fragment
@@ -54,6 +55,7 @@ def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
 
 def scan_fragments(snapshot: Snapshot, request: ScanRequest) -> Iterator[tuple[int, pa.Table]]:
     """Yield the answer as `scan` does, each block with the id of its fragment."""
+    trace = current_trace()
     plan, names = plan_scan(snapshot, request), request.row_columns
 
     def add_row_columns(rows: ScannedRows) -> tuple[int, pa.Table]:
@@ -63,6 +65,9 @@ def scan_fragments(snapshot: Snapshot, request: ScanRequest) -> Iterator[tuple[i
 
     parts = (part for part in _read_all(snapshot, plan, add_row_columns) if part[1].num_rows)
     found = _limit_parts(parts, plan.offset, request.limit)
+    if trace is not None:
+        trace.add_plan(plan.num_fragments, len(plan.blocks), plan.num_physical_rows)
+        found = trace.read.advancing(found, lambda part: part[1].num_rows)
     yield from found
 
 

@@ -20,6 +20,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading.index_lookup import IndexLookup, look_up
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
+from lance_ops.reading.scan_trace import current_trace
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import offsets_in
@@ -119,12 +120,21 @@ class ScanPlan:
     offset: int
     lookup: IndexLookup | None = None
 
+    @property
+    def num_fragments(self) -> int:
+        """The number of fragments that are read."""
+        return len({block.fragment.id for block in self.blocks})
+
+    @property
+    def num_physical_rows(self) -> int:
+        """The number of rows in the blocks, of which the predicate selects some."""
+        return sum(block.stop - block.start if block.offsets is None else len(block.offsets) for block in self.blocks)
+
     def explain(self) -> str:
         """Describe the plan, one line for each node."""
         names = ", ".join(self.request.schema.names)
         predicate = self.request.predicate.to_sql() if self.request.predicate else "--"
-        fragments = len({block.fragment.id for block in self.blocks})
-        lines = [f"LanceRead: projection=[{names}], num_fragments={fragments}, full_filter={predicate}"]
+        lines = [f"LanceRead: projection=[{names}], num_fragments={self.num_fragments}, full_filter={predicate}"]
         if self.lookup:
             lines.append(f"  ScalarIndexQuery: query={self.lookup.describe()}")
             scanned = len({block.fragment.id for block in self.blocks if block.offsets is None})
@@ -145,7 +155,7 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         return ScanPlan(request, tuple(_blocks_within_limit(snapshot, request, fragments)), 0)
     lookup = None
     if request.use_scalar_index and not request.include_deleted_rows:
-        lookup = look_up(snapshot, request.predicate)
+        lookup = _look_up(snapshot, request.predicate)
     blocks: list[Block] = []
     for fragment in fragments:
         if lookup is not None and fragment.id in lookup.covered:
@@ -153,6 +163,16 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         elif lookup is None or not request.indexed_only:
             blocks.extend(_range_blocks(snapshot, fragment, 0, fragment.physical_rows, request))
     return ScanPlan(request, tuple(blocks), request.offset, lookup)
+
+
+def _look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
+    trace = current_trace()
+    if trace is None:
+        return look_up(snapshot, predicate)
+    with trace.index.measured():
+        lookup = look_up(snapshot, predicate)
+    trace.index.num_rows += 0 if lookup is None else len(lookup.rows)
+    return lookup
 
 
 def _fragments(snapshot: Snapshot, fragment_ids: tuple[int, ...] | None) -> Sequence[Fragment]:

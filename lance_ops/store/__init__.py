@@ -13,6 +13,14 @@ from lance_ops.store.contract import (
     View,
 )
 from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When
+from lance_ops.store.io_counters import (
+    PROCESS_COUNTERS,
+    IoCounters,
+    IOStats,
+    bytes_read_counter,
+    counted_in,
+    iops_counter,
+)
 from lance_ops.store.local import LocalStore
 from lance_ops.store.memory import MemoryStore
 from lance_ops.store.opening import is_local, is_well_known, open_store, path_beneath
@@ -23,6 +31,7 @@ from lance_ops.store.ranges import merge_touching
 from lance_ops.store.remote import FsspecStore
 
 __all__ = [
+    "PROCESS_COUNTERS",
     "PROCESS_RESOURCES",
     "Buffers",
     "ByteRange",
@@ -31,6 +40,8 @@ __all__ = [
     "Fault",
     "FaultyStore",
     "FsspecStore",
+    "IOStats",
+    "IoCounters",
     "LocalStore",
     "MemoryStore",
     "ObjectInfo",
@@ -40,7 +51,10 @@ __all__ = [
     "StoreWriter",
     "View",
     "When",
+    "bytes_read_counter",
     "check_path",
+    "counted_in",
+    "iops_counter",
     "is_local",
     "is_well_known",
     "merge_touching",

@@ -18,6 +18,7 @@ from typing import Self, TypeAlias
 import pyarrow as pa
 
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.store.io_counters import IoCounters
 
 __all__ = ["Buffers", "ByteRange", "BytesLike", "ObjectInfo", "PutOutcome", "Store", "StoreWriter", "View"]
 
@@ -124,6 +125,15 @@ class Store(ABC):
     def needs_proof(self) -> bool:
         """Whether `put_if_absent` relies on a promise of a server; see `lance_ops.store.probe`."""
         return False
+
+    @property
+    @abstractmethod
+    def counters(self) -> IoCounters:
+        """What this store and its children have read and written."""
+
+    @abstractmethod
+    def counted_by(self, counters: IoCounters) -> Store:
+        """Return a store of the same objects that counts in other counters."""
 
     @property
     @abstractmethod

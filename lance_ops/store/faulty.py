@@ -29,6 +29,7 @@ from lance_ops.store.contract import (
     StoreWriter,
     View,
 )
+from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.paths import TEMPORARY_PREFIX
 
 __all__ = ["Call", "Fault", "FaultyStore", "SimulatedCrash", "When"]
@@ -139,6 +140,15 @@ class FaultyStore(Store):
     @property
     def needs_proof(self) -> bool:
         return self._inner.needs_proof
+
+    @property
+    def counters(self) -> IoCounters:
+        return self._inner.counters
+
+    def counted_by(self, counters: IoCounters) -> FaultyStore:
+        other = FaultyStore(self._inner.counted_by(counters))
+        other._prefix, other._script = self._prefix, self._script
+        return other
 
     @property
     def uri(self) -> str:

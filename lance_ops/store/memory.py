@@ -15,7 +15,9 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from lance_ops.core.errors import ObjectNotFound, StoreError
-from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
+from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter, View
+from lance_ops.store.counted_view import CountedView
+from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.paths import check_directory, check_path, is_temporary
 from lance_ops.store.ranges import check_ranges, slice_ranges
 
@@ -49,6 +51,7 @@ class MemoryStore(Store):
     reads_in_place = True
 
     def __init__(self, root: str | None = None) -> None:
+        self._counters = IoCounters()
         name, _, self._prefix = check_path(uuid.uuid4().hex if root is None else root).partition("/")
         tree = _TREES.get(name)
         if tree is None:
@@ -75,18 +78,32 @@ class MemoryStore(Store):
         return True
 
     @property
+    def counters(self) -> IoCounters:
+        return self._counters
+
+    def counted_by(self, counters: IoCounters) -> MemoryStore:
+        return _open(self._name, self._prefix, self._tree, counters)
+
+    @property
     def uri(self) -> str:
         return f"memory://{self._name}/{self._prefix}".removesuffix("/")
 
     def child(self, prefix: str) -> MemoryStore:
-        return _open(self._name, self._key(prefix), self._tree)
+        return _open(self._name, self._key(prefix), self._tree, self._counters)
 
     def get(self, path: str) -> pa.Buffer:
-        return self._object(path).data
+        data = self._object(path).data
+        self._counters.add_reads(1, data.size)
+        return data
+
+    def view(self, path: str) -> View:
+        return CountedView(View(self._object(path).data), self._counters)
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         check_ranges(path, ranges)
-        return slice_ranges(self.uri_of(path), self.get(path), ranges)
+        found = slice_ranges(self.uri_of(path), self._object(path).data, ranges)
+        self._counters.add_reads(len(found), sum(part.size for part in found))
+        return found
 
     def size(self, path: str) -> int:
         return int(self._object(path).data.size)
@@ -95,11 +112,15 @@ class MemoryStore(Store):
         return self._key(path) in self._tree
 
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
-        self._tree[self._key(path)] = self._copied(data)
+        ours = self._tree[self._key(path)] = self._copied(data)
+        self._counters.add_write(ours.data.size)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         ours = self._copied(data)
-        return PutOutcome.CREATED if self._tree.setdefault(self._key(path), ours) is ours else PutOutcome.EXISTS
+        if self._tree.setdefault(self._key(path), ours) is not ours:
+            return PutOutcome.EXISTS
+        self._counters.add_write(ours.data.size)
+        return PutOutcome.CREATED
 
     def make_durable(self, *paths: str) -> None:
         for path in paths:
@@ -176,9 +197,9 @@ class _MemoryWriter(StoreWriter):
         self._data = None
 
 
-def _open(name: str, prefix: str, tree: _Tree) -> MemoryStore:
+def _open(name: str, prefix: str, tree: _Tree, counters: IoCounters) -> MemoryStore:
     store = MemoryStore.__new__(MemoryStore)
-    store._name, store._prefix, store._tree = name, prefix, tree
+    store._name, store._prefix, store._tree, store._counters = name, prefix, tree, counters
     return store
 
 
@@ -187,4 +208,4 @@ def _attach(process: str, root: str) -> MemoryStore:
     tree = _TREES.get(name)
     if process != _PROCESS or tree is None:
         raise StoreError(f"memory://{root} lives in the process that made it; use a location every process can reach")
-    return _open(name, prefix, tree)
+    return _open(name, prefix, tree, IoCounters())

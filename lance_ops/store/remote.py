@@ -23,6 +23,7 @@ from lance_ops.core.errors import (
     WriteRefused,
 )
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
+from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.paths import check_directory, check_path, is_temporary
 from lance_ops.store.process_resources import PROCESS_RESOURCES
 from lance_ops.store.ranges import MergedRange, check_ranges, merge_ranges, slice_ranges
@@ -48,8 +49,12 @@ class FsspecStore(Store):
 
     root: str
     storage_options: tuple[tuple[str, object], ...] = field(default=(), repr=False)
+    counters: IoCounters = field(default_factory=IoCounters, repr=False, compare=False)
 
-    def __init__(self, root: str, storage_options: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self, root: str, storage_options: Mapping[str, object] | None = None, counters: IoCounters | None = None
+    ) -> None:
+        object.__setattr__(self, "counters", counters or IoCounters())
         scheme, authority, path = _parse(root)
         trimmed = check_directory(path) if path else ""
         object.__setattr__(self, "root", f"{scheme}://{authority}/{trimmed}".removesuffix("/"))
@@ -61,6 +66,9 @@ class FsspecStore(Store):
                 )
         object.__setattr__(self, "storage_options", tuple(sorted(options.items())))
         self._service.arguments(authority, self._options)  # reports wrong options at once
+
+    def counted_by(self, counters: IoCounters) -> FsspecStore:
+        return FsspecStore(self.root, self._options, counters)
 
     @property
     def uri(self) -> str:
@@ -79,12 +87,14 @@ class FsspecStore(Store):
         return self._service.needs_proof
 
     def child(self, prefix: str) -> FsspecStore:
-        return FsspecStore(f"{self.root}/{check_path(prefix)}", self._options)
+        return FsspecStore(f"{self.root}/{check_path(prefix)}", self._options, self.counters)
 
     def get(self, path: str) -> pa.Buffer:
         key = self._key(path)
         with self._translating("read", path):
-            return pa.py_buffer(self._service.get(self._fs(), key))
+            data = pa.py_buffer(self._service.get(self._fs(), key))
+        self.counters.add_reads(1, data.size)
+        return data
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         check_ranges(path, ranges)
@@ -102,6 +112,7 @@ class FsspecStore(Store):
                 merged.members, slice_ranges(self.uri_of(path), data, members, merged.start), strict=True
             ):
                 found[index] = piece
+        self.counters.add_reads(len(reads), sum(merged.end - merged.start for merged in reads))
         return found
 
     def size(self, path: str) -> int:
@@ -120,6 +131,7 @@ class FsspecStore(Store):
         key = self._key(path)
         with self._translating("write", path):
             self._service.put(self._fs(), key, _bytes(data))
+        self.counters.add_write(memoryview(data).nbytes)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         key = self._key(path)
@@ -128,6 +140,7 @@ class FsspecStore(Store):
                 self._service.create(self._fs(), key, _bytes(data))
             except FileExistsError:
                 return PutOutcome.EXISTS
+        self.counters.add_write(memoryview(data).nbytes)
         return PutOutcome.CREATED
 
     def make_durable(self, *paths: str) -> None:
@@ -301,6 +314,7 @@ class _RemoteWriter(StoreWriter):
             except BaseException:
                 self._discard()
                 raise
+            self._store.counters.add_write(self._num_bytes)
 
     def abort(self) -> None:
         if self._is_open:

@@ -122,15 +122,9 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "lance.types",
     },
     "counters of I/O, caches and logs of the reference's own engine": {
-        "LanceDataset.io_stats_incremental",
-        "LanceDataset.io_stats_snapshot",
         "LanceDataset.session",
-        "ScannerBuilder.scan_stats_callback",
-        "lance.ScanStatistics",
-        "lance.bytes_read_counter",
         "lance.debug",
         "lance.io",
-        "lance.iops_counter",
         "lance.log",
         "lance.set_logger",
         "lance.simd_info",
@@ -218,6 +212,7 @@ MADE_BY_THE_LIBRARY = {
     "LanceScanner",
     "LanceStats",
     "ReaderResults",
+    "ScanStatistics",
 }
 """Classes that users do not construct, so their arguments may differ."""
 

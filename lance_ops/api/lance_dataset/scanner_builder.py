@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.fragments import LanceFragment
-from lance_ops.api.scanning import Columns, Filter, LanceScanner, ScanOptions, make_scanner
+from lance_ops.api.scanning import Columns, Filter, LanceScanner, ScanOptions, ScanStatistics, make_scanner
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import ColumnOrdering
@@ -56,6 +56,10 @@ class ScannerBuilder:
     def scan_in_order(self, scan_in_order: bool = True) -> Self:
         """Accept the reference's option; rows always come in the order of the fragments."""
         return self._with(scan_in_order=scan_in_order)
+
+    def scan_stats_callback(self, callback: Callable[[ScanStatistics], None]) -> Self:
+        """Set a function that is called with the statistics of each scan when it has ended."""
+        return self._with(scan_stats_callback=callback)
 
     def limit(self, n: int | None = None) -> Self:
         """Set the maximum number of rows in the result."""

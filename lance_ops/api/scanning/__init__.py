@@ -12,6 +12,7 @@ from lance_ops.api.scanning.scan_options import (
     refuse,
     scan_request,
 )
+from lance_ops.api.scanning.scan_statistics import ScanStatistics
 from lance_ops.api.scanning.scanner import BatchSize, LanceScanner
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "OrderBy",
     "Projection",
     "ScanOptions",
+    "ScanStatistics",
     "arguments_of",
     "make_scanner",
     "project",

@@ -100,7 +100,6 @@ def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
         nearest=options.nearest,
         full_text_query=options.full_text_query,
         index_segments=options.index_segments,
-        scan_stats_callback=options.scan_stats_callback,
         substrait_aggregate=options.substrait_aggregate,
     )
     if options.strict_batch_size and options.batch_size_bytes is not None:
@@ -141,7 +140,7 @@ def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
     in_bytes = options.batch_size_bytes
     across_fragments = bool(options.strict_batch_size) or request.predicate is not None
     batch_size = BatchSize(options.batch_size or default_batch_size(), in_bytes, across_fragments)
-    return LanceScanner(snapshot, request, projection, batch_size, order_by)
+    return LanceScanner(snapshot, request, projection, batch_size, order_by, options.scan_stats_callback)
 
 
 def scan_request(

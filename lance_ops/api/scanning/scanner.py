@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.scanning.data_frames import LAZY, check_blob_mode, data_frame
 from lance_ops.api.scanning.projection import Projection
+from lance_ops.api.scanning.scan_statistics import ScanStatistics, annotate_plan, telling
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.reading import (
     ColumnOrdering,
     ScanRequest,
+    ScanTrace,
     describe_order,
     empty_answer,
     plan_scan,
     scan,
     scan_fragments,
     scan_sorted,
+    traced,
     without_limit,
 )
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["BatchSize", "LanceScanner", "default_batch_size"]
+
+T = TypeVar("T")
 
 _DEFAULT_BATCH_SIZE = 8192
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
@@ -102,12 +107,14 @@ class LanceScanner:
         projection: Projection,
         batch_size: BatchSize | None = None,
         order_by: tuple[ColumnOrdering, ...] = (),
+        stats_callback: Callable[[ScanStatistics], object] | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._request = request
         self._projection = projection
         self._batch_size = batch_size or BatchSize(default_batch_size())
         self._order_by = order_by
+        self._stats_callback = stats_callback
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -121,7 +128,7 @@ class LanceScanner:
 
     def to_table(self) -> pa.Table:
         """Return the whole result."""
-        tables = list(self._rows(self._request)) or [empty_answer(self._request)]
+        tables = list(self._watched(self._rows(self._request))) or [empty_answer(self._request)]
         return self._projection.apply(pa.concat_tables(tables))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -129,6 +136,7 @@ class LanceScanner:
         found = scan_fragments(self._snapshot, self._request)
         if self._order_by:
             found = ((0, table) for table in self._rows(self._request))
+        found = self._watched(found)
         if not self._projection.outputs:  # tables without columns cannot be cut
             batches = self._batch_size.cut(found)
             return (batch.select([]) for batch in batches)
@@ -147,7 +155,7 @@ class LanceScanner:
         """
         check_blob_mode(blob_mode)
         addressed = replace(self._request, with_row_address=True)
-        tables = list(self._rows(addressed)) or [empty_answer(addressed)]
+        tables = list(self._watched(self._rows(addressed))) or [empty_answer(addressed)]
         return data_frame(pa.concat_tables(tables), self._projection, blob_mode, **kwargs)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -157,7 +165,8 @@ class LanceScanner:
         """Return the first rows of the result."""
         limit = num_rows if self._request.limit is None else min(num_rows, self._request.limit)
         request = replace(self._request, limit=limit)
-        return LanceScanner(self._snapshot, request, self._projection, self._batch_size, self._order_by).to_table()
+        arguments = (self._projection, self._batch_size, self._order_by, self._stats_callback)
+        return LanceScanner(self._snapshot, request, *arguments).to_table()
 
     def count_rows(self) -> int:
         """Return the number of rows in the result; only the filter's columns are read."""
@@ -165,8 +174,7 @@ class LanceScanner:
         if request.predicate is None and request.rows is None and not request.include_deleted_rows:
             left = max(self._num_live_rows(request.fragment_ids) - request.offset, 0)
             return left if request.limit is None else min(left, request.limit)
-        counted = replace(request, schema=Schema(()), with_row_id=False, version_columns=(), with_row_offset=False)
-        return sum(table.num_rows for table in scan(self._snapshot, counted))
+        return sum(table.num_rows for table in scan(self._snapshot, self._counted_request()))
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Describe the plan of the scan, one node in each line."""
@@ -177,11 +185,24 @@ class LanceScanner:
         return f"{describe_order(self._order_by, self._request)}\n{indented}"
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Run the scan (with `count_rows` only count its rows), and return the plan followed by measured figures."""
-        started = perf_counter()
-        num_rows = self.count_rows() if count_rows else sum(batch.num_rows for batch in self.to_batches())
-        elapsed_ms = 1000 * (perf_counter() - started)
-        return f"AnalyzeExec: elapsed={elapsed_ms:.3f}ms, metrics=[output_rows={num_rows}]\n{self.explain_plan()}"
+        """Run the scan (with `count_rows` only count its rows), and return the plan with the figures of each step.
+
+        A step's figures are its rows, bytes, I/O operations and time. The time of a step contains that of the steps
+        below it, except for the search of an index, which comes first.
+        """
+        trace, started = ScanTrace(), perf_counter()
+        tables = scan(self._snapshot, self._counted_request()) if count_rows else self._rows(self._request)
+        num_rows = sum(table.num_rows for table in traced(tables, trace))
+        elapsed = f"elapsed={1000 * (perf_counter() - started):.3f}ms"
+        plan = self.explain_plan().replace("SortExec:", f"SortExec: {elapsed},")
+        return f"AnalyzeExec: {elapsed}, metrics=[output_rows={num_rows}]\n{annotate_plan(plan, trace)}"
+
+    def _watched(self, found: Iterator[T]) -> Iterator[T]:
+        return found if self._stats_callback is None else telling(found, self._stats_callback)
+
+    def _counted_request(self) -> ScanRequest:
+        """Return a request for the same rows without their columns."""
+        return replace(self._request, schema=Schema(()), with_row_id=False, version_columns=(), with_row_offset=False)
 
     def _rows(self, request: ScanRequest) -> Iterator[pa.Table]:
         if self._order_by:

@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import NoReturn, TypeVar
@@ -31,8 +31,11 @@ from lance_ops.store.contract import (
     StoreWriter,
     View,
 )
+from lance_ops.store.counted_view import CountedView
+from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.local.directory_stamps import seal_directory, stamp_directory
 from lance_ops.store.local.exclusive_name import link_if_absent
+from lance_ops.store.local.file_mapping import FileMapping
 from lance_ops.store.local.local_writer import LocalWriter
 from lance_ops.store.local.made_directories import MADE_DIRECTORIES
 from lance_ops.store.local.memory_map_cache import MAPPED_FILES
@@ -58,6 +61,7 @@ class LocalStore(Store):
     reads_in_place = True
 
     root: str
+    counters: IoCounters = field(default_factory=IoCounters, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if "\0" in self.root:
@@ -65,13 +69,16 @@ class LocalStore(Store):
         root = os.path.abspath(self.root)
         object.__setattr__(self, "root", root[1:] if root.startswith("//") else root)  # POSIX lets two slashes stand
 
+    def counted_by(self, counters: IoCounters) -> LocalStore:
+        return replace(self, counters=counters)
+
     @property
     def uri(self) -> str:
         return self.root
 
     def child(self, prefix: str) -> LocalStore:
         try:
-            return LocalStore(self._file(prefix))
+            return LocalStore(self._file(prefix), self.counters)
         except OSError as error:
             self._fail("read", prefix, error)
 
@@ -80,9 +87,13 @@ class LocalStore(Store):
 
     def view(self, path: str) -> View:
         try:
-            return MAPPED_FILES.get(*self._examine(check_path(path)))
+            view = MAPPED_FILES.get(*self._examine(check_path(path)))
         except OSError as error:
             self._fail("read", path, error)
+        if isinstance(view, FileMapping):
+            return CountedView(view, self.counters)
+        self.counters.add_reads(1, view.buffer.size)  # a short file, which has been read whole
+        return view
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         check_ranges(path, ranges)
@@ -106,6 +117,7 @@ class LocalStore(Store):
             publish(stage(target, lambda descriptor: write_all(descriptor, data)), target, durable)
         except OSError as error:
             self._fail("write", path, error)
+        self.counters.add_write(memoryview(data).nbytes)
 
     def put_hint(self, path: str, data: BytesLike) -> None:
         """Write in place unless the file is longer: to stage and rename costs as much again as to write the hint."""
@@ -115,6 +127,7 @@ class LocalStore(Store):
                 publish(stage(target, lambda descriptor: write_all(descriptor, data)), target, durable=False)
         except OSError as error:
             self._fail("write", path, error)
+        self.counters.add_write(memoryview(data).nbytes)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         return self.put_if_absent_with_callbacks(path, data, after=after, prepare=lambda: True, follow_up=lambda: None)
@@ -154,6 +167,7 @@ class LocalStore(Store):
             with suppress(OSError):
                 os.unlink(staged)
             if created:
+                self.counters.add_write(memoryview(data).nbytes)
                 with Syncing([os.path.dirname(target)]):
                     follow_up()
         except OSError as error:
@@ -168,7 +182,7 @@ class LocalStore(Store):
 
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
         try:
-            return LocalWriter(self._file(path), durable, partial(self._fail, "write", path))
+            return LocalWriter(self._file(path), durable, partial(self._fail, "write", path), self.counters)
         except OSError as error:
             self._fail("write", path, error)
 
@@ -220,8 +234,11 @@ class LocalStore(Store):
             try:
                 destination = self._file(target)
                 publish(stage(destination, lambda descriptor: copy_all(file, descriptor)), destination, durable=True)
+                size = os.fstat(file.fileno()).st_size
             except OSError as error:
                 self._fail("write", target, error)
+        self.counters.add_reads(1, size)
+        self.counters.add_write(size)
 
     def now(self) -> datetime:
         """Return the file system's time, which on a network mount is another machine's; our time where we cannot write.

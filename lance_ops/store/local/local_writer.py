@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from lance_ops.store.contract import BytesLike, StoreWriter
+from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.local.reserve import reserve_space
 from lance_ops.store.local.staging import create_temporary, discard, publish
 from lance_ops.store.local.writeback import start_writeback
@@ -23,10 +24,11 @@ _RESERVED_BYTES = 256 << 10
 class LocalWriter(StoreWriter):
     """Writes `target`. `fail` is called with each `OSError` and raises it as the store's error."""
 
-    def __init__(self, target: str, durable: bool, fail: Callable[[OSError], None]) -> None:
+    def __init__(self, target: str, durable: bool, fail: Callable[[OSError], None], counters: IoCounters) -> None:
         self._target = target
         self._durable = durable
         self._fail = fail
+        self._counters = counters
         self._staged, descriptor = create_temporary(os.path.dirname(target))
         self._file = open(descriptor, "wb", buffering=_BUFFER_BYTES)  # noqa: SIM115 # `close` and `abort` close it
         self._num_bytes = 0
@@ -61,6 +63,7 @@ class LocalWriter(StoreWriter):
             if isinstance(error, OSError):
                 self._fail(error)
             raise
+        self._counters.add_write(self._num_bytes)
 
     def abort(self) -> None:
         if self._file.closed:

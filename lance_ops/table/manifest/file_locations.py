@@ -107,5 +107,6 @@ class FileLocations:
             # a manifest must not make this process contact any server by any protocol
             if not is_well_known(base.path):
                 raise UnsupportedFeature(f"files under {base.path!r}", f"{self._root.uri}: base path {base.id}")
-            store = self._stores[base.id] = open_base(base.path, options_of_base(self._options, base.id))
+            opened = open_base(base.path, options_of_base(self._options, base.id))
+            store = self._stores[base.id] = opened.counted_by(self._root.counters)
         return store
