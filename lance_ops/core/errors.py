@@ -8,6 +8,7 @@ keeps working.
 from __future__ import annotations
 
 __all__ = [
+    "ChecksumMismatch",
     "CommitConflict",
     "CommitStateUnknown",
     "ConfigError",
@@ -100,6 +101,19 @@ class CorruptFile(LanceOpsError, ValueError):
 
     def __reduce__(self) -> tuple[type[CorruptFile], tuple[str, str, str]]:
         return type(self), (self.path, self.place, self.reason)
+
+
+class ChecksumMismatch(CorruptFile):
+    """Bytes of a file that do not have the checksum that was written with them: they changed since."""
+
+    def __init__(self, path: str, start: int, stop: int) -> None:
+        self.start = start
+        self.stop = stop
+        reason = "the checksum does not match, so they changed after they were written: run `lance-ops verify`"
+        super().__init__(path, f"bytes {start} to {stop}", reason)
+
+    def __reduce__(self) -> tuple[type[ChecksumMismatch], tuple[str, int, int]]:  # type: ignore[override]  # its own
+        return type(self), (self.path, self.start, self.stop)
 
 
 class StoreError(LanceOpsError, OSError):

@@ -12,7 +12,9 @@ from lance_ops.table.fragments import (
     Fragment,
     FragmentList,
     RowSequence,
+    check_deletion_file,
     decode_deletion_vector,
+    deletion_checksum_report,
     encode_deletion_vector,
 )
 from lance_ops.table.index_metadata import (
@@ -40,6 +42,7 @@ from lance_ops.table.manifest import (
     encode_manifest,
     flags_for,
     inline_transaction,
+    manifest_checksum_report,
     violations,
 )
 
@@ -67,6 +70,7 @@ __all__ = [
     "Violation",
     "WriterVersion",
     "check_adds_no_violation",
+    "check_deletion_file",
     "check_readable",
     "check_writable",
     "decode_deletion_vector",
@@ -74,9 +78,11 @@ __all__ = [
     "decode_reuse_content",
     "decode_reuse_details",
     "decode_with_transaction",
+    "deletion_checksum_report",
     "encode_deletion_vector",
     "encode_manifest",
     "flags_for",
     "inline_transaction",
+    "manifest_checksum_report",
     "violations",
 ]

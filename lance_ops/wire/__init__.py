@@ -1,12 +1,30 @@
-"""The protobuf parts that files and manifests share: schema messages, length-prefixed framing, unknown fields."""
+"""What files and manifests share: schema messages, length-prefixed framing, unknown fields, digests of bytes."""
 
+from lance_ops.wire.digests import (
+    DIGEST_BLOCK_BYTES,
+    ChecksumReport,
+    check_digest_block,
+    digest_block,
+    digest_block_report,
+    digest_of,
+    digests_of_parts,
+    has_digest_block,
+)
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe
 from lance_ops.wire.unknown import restore_unknown, unknown_fields, unknown_numbers
 
 __all__ = [
+    "DIGEST_BLOCK_BYTES",
     "MAGIC",
+    "ChecksumReport",
+    "check_digest_block",
+    "digest_block",
+    "digest_block_report",
+    "digest_of",
+    "digests_of_parts",
     "frame",
+    "has_digest_block",
     "metadata_to_pb",
     "parse_message",
     "restore_unknown",

@@ -26,7 +26,8 @@ from lance_ops.table import (
     encode_manifest,
     inline_transaction,
 )
-from lance_ops.wire.framing import frame
+from lance_ops.wire import DIGEST_BLOCK_BYTES, frame
+from tests.checksums import without_checksums
 from tests.table.marked import marked, marks
 from tests.table.samples import MANIFESTS, fragment, index, manifest
 
@@ -66,7 +67,7 @@ def test_sections_are_in_the_order_of_the_reference() -> None:
     assert table_pb2.IndexSection.FromString(data[4 : 4 + index_length]).indices[0].name == "a_idx"
     at = 4 + index_length
     assert data[at : at + 15] == struct.pack("<I", 11) + b"transaction"
-    assert position == at + 15
+    assert position == at + 15 + DIGEST_BLOCK_BYTES
     message = table_pb2.Manifest.FromString(data[position + 4 : -16])
     assert (message.index_section, message.transaction_section) == (0, at)
     assert not message.HasField("transaction_section_deprecated")
@@ -77,16 +78,21 @@ def test_the_writer_is_this_release() -> None:
     assert WriterVersion("lance_ops", lance_ops.__version__) == WRITER
 
 
+def message_of(data: bytes) -> table_pb2.Manifest:
+    """Return the message of a manifest's file that has no other section."""
+    return table_pb2.Manifest.FromString(data[DIGEST_BLOCK_BYTES + 4 : -16])
+
+
 def test_without_indices_and_transaction_the_manifest_is_first() -> None:
     data = encode_manifest(manifest(), b"")
 
-    assert struct.unpack("<Q", data[-16:-8]) == (0,)
-    assert not table_pb2.Manifest.FromString(data[4:-16]).HasField("index_section")
+    assert struct.unpack("<Q", data[-16:-8]) == (DIGEST_BLOCK_BYTES,)
+    assert not message_of(data).HasField("index_section")
     assert inline_transaction(data, "m") is None
 
 
 def test_a_root_field_has_the_parent_minus_one() -> None:
-    message = table_pb2.Manifest.FromString(encode_manifest(manifest(), b"")[4:-16])
+    message = message_of(encode_manifest(manifest(), b""))
 
     assert [(field.id, field.parent_id) for field in message.fields] == [(0, -1), (1, -1), (2, 1), (3, 1)]
 
@@ -214,7 +220,7 @@ def test_a_truncated_file_is_corrupt_at_every_length(length: int) -> None:
 
 
 def test_a_longer_file_is_corrupt() -> None:
-    data = encode_manifest(FULL, b"")
+    data = without_checksums(encode_manifest(FULL, b""))
 
     with pytest.raises(CorruptFile, match="do not end at the footer"):
         decode_manifest(data[:-16] + b"\0" + data[-16:], "m")
@@ -222,7 +228,7 @@ def test_a_longer_file_is_corrupt() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 255)), min_size=1, max_size=4))
 def test_flipped_bytes_are_read_or_refused(flips: list[tuple[int, int]]) -> None:
-    data = bytearray(encode_manifest(FULL, b"transaction"))
+    data = bytearray(without_checksums(encode_manifest(FULL, b"transaction")))
     for at, mask in flips:
         data[at % len(data)] ^= mask
 

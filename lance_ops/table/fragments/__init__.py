@@ -3,7 +3,9 @@
 from lance_ops.table.fragments.deletion_file import (
     DeletionFile,
     DeletionFileType,
+    check_deletion_file,
     decode_deletion_vector,
+    deletion_checksum_report,
     encode_deletion_vector,
 )
 from lance_ops.table.fragments.fragment import TOMBSTONED_FIELD, DataFile, ExternalFile, Fragment, RowSequence
@@ -18,6 +20,8 @@ __all__ = [
     "Fragment",
     "FragmentList",
     "RowSequence",
+    "check_deletion_file",
     "decode_deletion_vector",
+    "deletion_checksum_report",
     "encode_deletion_vector",
 ]

@@ -1,8 +1,9 @@
 """Encode and decode deletion files, which hold the deleted offsets of a fragment.
 
     .arrow   an Arrow IPC file, one batch, one column `row_id: uint32 not null`, buffers compressed with zstd or plain
-    .bin     a portable 32-bit Roaring bitmap and nothing else
+    .bin     a portable 32-bit Roaring bitmap
 
+A digest of all other bytes (`wire.digests`) may stand before the footer of the Arrow file, or after the bitmap.
 Either file holds the whole set of deleted physical offsets; a later deletion writes a new file. A small set is written
 as .arrow, a large one as .bin.
 """
@@ -20,11 +21,27 @@ from pyroaring import BitMap
 from lance_ops.core.errors import CorruptFile, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.file_names import deletion_file_name
 from lance_ops.pb import table_pb2
-from lance_ops.table.fragments.ipc_batches import read_batches
+from lance_ops.table.fragments.ipc_batches import ipc_footer_position, read_batches
 from lance_ops.table.rows import bitmap_of, decode_bitmap, encode_bitmap, offsets_in
-from lance_ops.wire import restore_unknown, unknown_fields
+from lance_ops.wire import (
+    DIGEST_BLOCK_BYTES,
+    ChecksumReport,
+    check_digest_block,
+    digest_block,
+    digest_block_report,
+    restore_unknown,
+    unknown_fields,
+)
 
-__all__ = ["MAX_ARROW_ROWS", "DeletionFile", "DeletionFileType", "decode_deletion_vector", "encode_deletion_vector"]
+__all__ = [
+    "MAX_ARROW_ROWS",
+    "DeletionFile",
+    "DeletionFileType",
+    "check_deletion_file",
+    "decode_deletion_vector",
+    "deletion_checksum_report",
+    "encode_deletion_vector",
+]
 
 MAX_ARROW_ROWS = 5000
 """Up to this number of deleted rows the file is an Arrow file, as in the reference."""
@@ -102,12 +119,17 @@ def encode_deletion_vector(vector: BitMap, read_version: int, deletion_id: int) 
     """Return the metadata and the bytes of a fragment's whole deletion vector, as of `read_version`."""
     count = len(vector)
     if count > MAX_ARROW_ROWS:
-        return DeletionFile(DeletionFileType.BITMAP, read_version, deletion_id, count), encode_bitmap(vector)
+        data = encode_bitmap(vector)
+        data += digest_block(data)
+        return DeletionFile(DeletionFileType.BITMAP, read_version, deletion_id, count), data
     offsets = pa.array(offsets_in(vector))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, _SCHEMA, options=_PLAIN if count < _COMPRESSED_FROM else _COMPRESSED) as writer:
         writer.write_batch(pa.record_batch([offsets], schema=_SCHEMA))
-    return DeletionFile(DeletionFileType.ARROW_ARRAY, read_version, deletion_id, count), sink.getvalue().to_pybytes()
+    data = sink.getvalue().to_pybytes()
+    footer_at = ipc_footer_position(memoryview(data))
+    data = b"".join((data[:footer_at], digest_block(data), data[footer_at:]))
+    return DeletionFile(DeletionFileType.ARROW_ARRAY, read_version, deletion_id, count), data
 
 
 def decode_deletion_vector(
@@ -115,10 +137,14 @@ def decode_deletion_vector(
 ) -> BitMap:
     """Return the deleted offsets of a fragment with `physical_rows` rows, 0 for an unknown number.
 
-    Raises `CorruptFile` if the number of offsets is not the metadata's, or if an offset is beyond the fragment.
+    Raises `CorruptFile` if the bytes do not have their digest, if the number of offsets is not the metadata's, or if an
+    offset is beyond the fragment.
     """
+    view = memoryview(data)
+    position = _digest_position(deletion_file.file_type, view)
+    has_digest = check_digest_block(view, position, path)
     if deletion_file.file_type is DeletionFileType.BITMAP:
-        vector = decode_bitmap(memoryview(data), path, "deletion vector")
+        vector = decode_bitmap(view[:position] if has_digest else view, path, "deletion vector")
     else:
         vector = bitmap_of(_decode_arrow(data, path))
     expected = deletion_file.num_deleted_rows
@@ -128,6 +154,27 @@ def decode_deletion_vector(
         reason = f"row {vector.max()} is deleted, but the fragment has {physical_rows} rows"
         raise CorruptFile(path, "deletion vector", reason)
     return vector
+
+
+def deletion_checksum_report(file_type: DeletionFileType, data: pa.Buffer | bytes) -> ChecksumReport:
+    """Return whether a deletion file carries a digest, and whether its bytes have it."""
+    view = memoryview(data)
+    return digest_block_report(view, _digest_position(file_type, view))
+
+
+def check_deletion_file(name: str, data: pa.Buffer | bytes, path: str) -> None:
+    """Raise `ChecksumMismatch` if a deletion file, known by its name, does not have the digest that it carries."""
+    file_type = next((kind for kind in DeletionFileType if name.endswith(f".{kind.suffix}")), None)
+    if file_type is not None:
+        view = memoryview(data)
+        check_digest_block(view, _digest_position(file_type, view), path)
+
+
+def _digest_position(file_type: DeletionFileType, data: memoryview) -> int:
+    """Return where the digest block begins if the file has one; the position may lie outside of a malformed file."""
+    if file_type is DeletionFileType.BITMAP:
+        return len(data) - DIGEST_BLOCK_BYTES
+    return ipc_footer_position(data) - DIGEST_BLOCK_BYTES
 
 
 def _decode_arrow(data: pa.Buffer | bytes, path: str) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:

@@ -1,6 +1,7 @@
 """Read the record batches of an Arrow IPC file; check the stated size of compressed buffers before decompressing.
 
-    "ARROW1", zeros up to a multiple of 8 or 64 | messages as in an IPC stream, the schema's first | footer, not needed
+    "ARROW1", zeros up to a multiple of 8 or 64 | messages as in an IPC stream, the schema's first
+    footer, not needed to read the batches | i32 length of the footer | "ARROW1"
 
 A message's metadata is a flatbuffer, `Message { version, header_type, header: RecordBatch, body_length }` with
 `RecordBatch { length, nodes, buffers: [Buffer { offset: i64, length: i64 }], compression }`; a compressed buffer begins
@@ -15,9 +16,10 @@ import pyarrow as pa
 
 from lance_ops.encodings import check_expansion
 
-__all__ = ["read_batches"]
+__all__ = ["ipc_footer_position", "read_batches"]
 
 _MAGIC = b"ARROW1"
+_END = struct.Struct("<i6s")
 _MAX_ALIGNMENT = 64
 _HEADER, _BUFFERS, _COMPRESSION = 2, 2, 3
 
@@ -43,6 +45,14 @@ def read_batches(data: pa.Buffer) -> pa.Table:
         check_expansion(_claimed_bytes(message), data.size, "buffers of a record batch")
         batches.append(pa.ipc.read_record_batch(message, schema))
     return pa.Table.from_batches(batches, schema)
+
+
+def ipc_footer_position(data: memoryview) -> int:
+    """Return where the footer of an IPC file begins, as its last bytes state it; negative for a malformed file."""
+    if len(data) < _END.size:
+        return -1
+    length, _ = _END.unpack_from(data, len(data) - _END.size)
+    return len(data) - _END.size - int(length) if length >= 0 else -1
 
 
 def _claimed_bytes(message: pa.ipc.Message) -> int:

@@ -10,6 +10,7 @@ from lance_ops.table.manifest.manifest_bytes import (
     decode_with_transaction,
     encode_manifest,
     inline_transaction,
+    manifest_checksum_report,
 )
 from lance_ops.table.manifest.manifest_cache import MANIFEST_CACHE
 from lance_ops.table.manifest.required_features import check_readable, check_writable, flags_for
@@ -34,5 +35,6 @@ __all__ = [
     "encode_manifest",
     "flags_for",
     "inline_transaction",
+    "manifest_checksum_report",
     "violations",
 ]

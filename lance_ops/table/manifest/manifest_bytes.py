@@ -3,10 +3,12 @@
     [dictionaries]  the values of 0.1 dictionary columns, to which the schema refers by position (`dictionary_values`)
     [IndexSection]  u32 length | message        only if the version has indices
     [Transaction]   u32 length | message        the transaction that made the version, byte for byte as its own file
-    Manifest        u32 length | message        states the positions of the two above
+    digest          16 bytes over all others    see `wire.digests`; other writers leave it out
+    Manifest        u32 length | message        states the positions of the dictionaries and of the two sections
     footer          u64 position of the manifest | u16 major 0 | u16 minor 2 | "LANC"
 
-Little-endian, nothing between the sections, the manifest last.
+Little-endian, nothing between the sections, the manifest last. No message holds the digest: messages are carried into
+the next version with their unknown fields, and the digest would be wrong there.
 """
 
 from __future__ import annotations
@@ -23,9 +25,25 @@ from lance_ops.pb import manifest_parts_pb2, table_pb2
 from lance_ops.table.fragments import FragmentList
 from lance_ops.table.manifest.dictionary_values import empty_dictionaries, load_dictionaries, place_dictionaries
 from lance_ops.table.manifest.manifest import Manifest
-from lance_ops.wire import MAGIC, frame, parse_message, unframe
+from lance_ops.wire import (
+    DIGEST_BLOCK_BYTES,
+    MAGIC,
+    ChecksumReport,
+    check_digest_block,
+    digest_block,
+    digest_block_report,
+    frame,
+    parse_message,
+    unframe,
+)
 
-__all__ = ["decode_manifest", "decode_with_transaction", "encode_manifest", "inline_transaction"]
+__all__ = [
+    "decode_manifest",
+    "decode_with_transaction",
+    "encode_manifest",
+    "inline_transaction",
+    "manifest_checksum_report",
+]
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 
@@ -51,17 +69,18 @@ def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
     if transaction:
         message.transaction_section = sum(map(len, parts))
         parts.append(frame(transaction))
-    position = sum(map(len, parts))
-    parts.append(frame(message.SerializeToString(deterministic=True), manifest.fragments.section))
-    parts.append(_FOOTER.pack(position, _MAJOR, _MINOR, MAGIC))
-    return b"".join(parts)
+    position = sum(map(len, parts)) + DIGEST_BLOCK_BYTES
+    framed = frame(message.SerializeToString(deterministic=True), manifest.fragments.section)
+    footer = _FOOTER.pack(position, _MAJOR, _MINOR, MAGIC)
+    return b"".join((*parts, digest_block(*parts, framed, footer), framed, footer))
 
 
 def decode_manifest(data: BytesLike, path: str) -> Manifest:
     """Decode a manifest's file; `path` names it in errors.
 
-    Raises `CorruptFile` naming the place, and `UnsupportedFeature` for a manifest that this library cannot decode.
-    Each fragment is decoded, and may raise, on first access. `check_readable` checks the feature flags.
+    Raises `CorruptFile` naming the place, also for bytes that do not have their digest. Raises `UnsupportedFeature` for
+    a manifest that this library cannot decode. Each fragment is decoded, and may raise, on first access.
+    `check_readable` checks the feature flags.
     """
     view = memoryview(data)
     return _manifest(view, *_manifest_message(view, path), path)
@@ -79,6 +98,13 @@ def inline_transaction(data: BytesLike, path: str) -> bytes | None:
     view = memoryview(data)
     message, _ = _manifest_message(view, path)
     return _transaction(view, message, path)
+
+
+def manifest_checksum_report(data: BytesLike) -> ChecksumReport:
+    """Return whether a manifest's file carries a digest, and whether its bytes have it."""
+    view = memoryview(data)
+    position = _FOOTER.unpack_from(view, len(view) - _FOOTER.size)[0] if len(view) >= _FOOTER.size else 0
+    return digest_block_report(view, position - DIGEST_BLOCK_BYTES)
 
 
 def _manifest(view: memoryview, message: table_pb2.Manifest, fragments: FragmentList, path: str) -> Manifest:
@@ -114,6 +140,7 @@ def _manifest_message(view: memoryview, path: str) -> tuple[table_pb2.Manifest, 
     position, _, _, magic = _FOOTER.unpack_from(view, footer_at)
     if magic != MAGIC:
         raise CorruptFile(path, "footer", f"ends with {magic!r}, not {MAGIC!r}")
+    check_digest_block(view, position - DIGEST_BLOCK_BYTES, path)
     section = unframe(view[:footer_at], position, path, "manifest")
     if position + _LENGTH_BYTES + len(section) != footer_at:
         raise CorruptFile(path, "manifest", f"{len(section)} bytes at {position} do not end at the footer")
