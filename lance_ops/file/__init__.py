@@ -5,6 +5,7 @@ which datasets use directly: these work on a store and know fields by their ids.
 """
 
 from lance_ops.file.arrow_values import copy_array, reorder
+from lance_ops.file.checksums import checksum_report, read_verified
 from lance_ops.file.page_reading import FileSource, Ranges, RowSelection, RowSet, RowSlice, row_bytes
 from lance_ops.file.reader import FileReader
 from lance_ops.file.reference_api import (
@@ -42,9 +43,11 @@ __all__ = [
     "RowSlice",
     "WrittenFile",
     "can_read_together",
+    "checksum_report",
     "copy_array",
     "page_budget",
     "read_files_together",
+    "read_verified",
     "reorder",
     "row_bytes",
     "stable_version",

@@ -1,4 +1,4 @@
-"""Write the body of a 2.x file front to back: pages as they fill up, then column metadata, tables and footer."""
+"""Write the body of a 2.x file front to back: pages as they fill up, then metadata, tables, checksums and footer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.file.checksums import ChecksumWriter
 from lance_ops.file.container import ALIGNMENT, Column, FieldWriter, Footer, encode_extents
 from lance_ops.file.container_file import check_end
 from lance_ops.file.file_body import FileBody
@@ -36,7 +37,7 @@ class ContainerBody(FileBody):
         page_bytes: int,
         field_writers: Sequence[FieldWriter],
     ) -> None:
-        self._sink = sink
+        self._sink = ChecksumWriter(sink)
         self._schema = schema
         self._version = version
         self._page_bytes = page_bytes
@@ -77,7 +78,7 @@ class ContainerBody(FileBody):
         if metadata:
             descriptor.schema.metadata.update(metadata_to_pb(metadata))
         description = descriptor.SerializeToString()
-        padding, position = self._next_position()
+        position = self._sink.end_pages()
         global_buffers = [Extent(position, len(description)), *self._global_buffers]
         messages = [writer.metadata() for writer in writers]
         columns_start = at = position + len(description)
@@ -87,9 +88,9 @@ class ContainerBody(FileBody):
             at += len(message)
         column_table, global_table = encode_extents(columns), encode_extents(global_buffers)
         footer = Footer(columns_start, at, at + len(column_table), len(global_buffers), len(columns), self._version)
-        end = b"".join([description, *messages, column_table, global_table, footer.encode()])
-        check_end(end, position, self._num_rows, len(writers), "the file being written")
-        self._sink.write(padding + end)
+        metadata_bytes, footer_bytes = b"".join([description, *messages, column_table, global_table]), footer.encode()
+        check_end(metadata_bytes + footer_bytes, position, self._num_rows, len(writers), "the file being written")
+        self._sink.finish(metadata_bytes, footer_bytes)
         return tuple([writer.field_id for writer in writers]), tuple(range(len(writers)))
 
     def write_buffer(self, data: BytesLike) -> Extent:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge
-from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.arrow_values import reorder
+from lance_ops.file.checksums import BlockChecks, find_table
 from lance_ops.file.container import Column
 from lance_ops.file.open_file import LeafPage, OpenFile, Sections
 from lance_ops.file.page_reading import (
@@ -62,22 +64,48 @@ class FileReader:
     does not read.
     """
 
-    def __init__(self, store: Store, path: str, size_bytes: int | None = None, *, schema: Schema | None = None) -> None:
-        """Read a file's metadata.
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        size_bytes: int | None = None,
+        *,
+        schema: Schema | None = None,
+        verifies: bool = False,
+    ) -> None:
+        """Read a file's metadata, and verify it if the file has checksums.
 
         Raises `CorruptFile` if `size_bytes` is neither the file's size nor 0, which means that no size is recorded.
-        `schema` describes a 0.1 file that does not hold its own schema; all other files hold theirs.
+        `schema` describes a 0.1 file that does not hold its own schema; all other files hold theirs. With `verifies`,
+        every later read verifies its pages too.
         """
         tail_bytes = _MAPPED_TAIL_BYTES if store.reads_in_place else _TAIL_BYTES
         self._source, tail = FileSource.with_tail(store, path, size_bytes, tail_bytes)
+        self._checked_source, tail = _with_checks(self._source, tail)
+        if verifies:
+            self._source = self._checked_source
         self.version = _read_version(tail, self._source.name)
         self._file: OpenFile
         if self.version is FileVersion.V0_1:
-            self._file = V01File(self._source, tail, schema)
+            self._file = V01File(self._checked_source, tail, schema)
         elif self.version is FileVersion.V2_0:
-            self._file = V20File(self._source, tail)
+            self._file = V20File(self._checked_source, tail)
         else:
-            self._file = V21File(self._source, tail)
+            self._file = V21File(self._checked_source, tail)
+
+    def verifying(self) -> FileReader:
+        """Return a reader of the same open file whose reads verify the blocks that they touch, each block once.
+
+        A file without checksums is read as it is.
+        """
+        reader = copy(self)
+        reader._source = self._checked_source.verifying_anew()
+        return reader
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether the file has checksums, so that `verifying` has an effect."""
+        return self._checked_source.has_checks
 
     @property
     def schema(self) -> Schema:
@@ -132,6 +160,11 @@ class FileReader:
         return pa.py_buffer(self._source.read(self.global_buffers[index].position, self.global_buffers[index].end))
 
     @property
+    def source(self) -> FileSource:
+        """The file's bytes, verified if this reader verifies."""
+        return self._source
+
+    @property
     def is_in_place(self) -> bool:
         """Whether the file is mapped or in memory, so that its bytes are read without a copy."""
         return self._source.is_in_place
@@ -141,6 +174,10 @@ class FileReader:
         view = self._source.view()
         assert view is not None
         return view
+
+    def bytes_in_place(self, view: View, ranges: Ranges) -> Uint8Array:
+        """Return all bytes of a file that is in place, after announcing ranges, and verifying them if it verifies."""
+        return self._source.read_in_place(view, ranges).data
 
     def pages(self, fields: Sequence[Field], rows: RowSelection) -> list[list[list[tuple[LeafPage, RowSelection]]]]:
         """Return, for each leaf of each field, the pages that hold some of the rows, and those rows of the page.
@@ -307,6 +344,18 @@ def _read_version(tail: bytes, path: str) -> FileVersion:
     if magic != MAGIC:
         raise CorruptFile(path, "footer", f"ends with {magic!r}, not {MAGIC!r}: not a Lance file, or cut short")
     return FileVersion.from_numbers(major, minor, path)
+
+
+def _with_checks(source: FileSource, tail: bytes) -> tuple[FileSource, bytes]:
+    """Return the file as a source that verifies what it reads, and the part of its last bytes that was verified.
+
+    A file without checksums is returned as it is.
+    """
+    table = find_table(tail, source.size_bytes, source.name, source.read)
+    if table is None:
+        return source, tail
+    checks = BlockChecks(source.name, table)
+    return source.with_checks(checks), checks.trusted_part(tail, source.size_bytes, source.read)
 
 
 def _as_rows(ascending: Int64Array) -> RowSelection:

@@ -134,8 +134,7 @@ class _FilesEndToEnd:
                 continue
             file_start, view = self._file_starts[number], self._view(number)
             own_starts, own_stops = starts[first:last] - file_start, stops[first:last] - file_start
-            view.will_need(own_starts, own_stops)
-            data = np.frombuffer(view.buffer, np.uint8)
+            data = self._files[number].reader.bytes_in_place(view, Ranges(own_starts, own_stops))
             pieces += [data[start:stop] for start, stop in zip(own_starts.tolist(), own_stops.tolist(), strict=True)]
         sizes = stops - starts
         data = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

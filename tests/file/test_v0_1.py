@@ -153,7 +153,8 @@ def test_a_file_without_schema_is_read_with_the_schema_of_the_dataset() -> None:
         writer.write_batch(table)
     data = bytearray(store.get(PATH).to_pybytes())
     position = int.from_bytes(data[-16:-8], "little")
-    metadata_pb = bytes(data[position + 4 : -16])
+    length = int.from_bytes(data[position : position + 4], "little")
+    metadata_pb = bytes(data[position + 4 : position + 4 + length])
     assert metadata_pb[0] == 0x08  # the manifest's position comes first
     end = next(i for i in range(1, len(metadata_pb)) if metadata_pb[i] < 0x80) + 1
     stripped = metadata_pb[end:]

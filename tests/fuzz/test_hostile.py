@@ -17,7 +17,7 @@ def test_hostile_files_give_rows_or_typed_errors_within_limits() -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["bombs"] == {name: outcome for name, (_, outcome) in BOMBS.items()}
-    assert set(found["cut"]) == {"CorruptFile"}
+    assert set(found["cut"]) == {"ChecksumMismatch", "CorruptFile"}
     assert found["mutated"]["CorruptFile"] > 100 and found["mutated"]["rows"] > 50
     assert found["manifests"]["CorruptFile"] > 5 and found["manifests"]["rows"] > 5
     assert found["deletions"]["CorruptFile"] > 5

@@ -140,7 +140,7 @@ def test_a_search_reads_the_pages_it_touches_and_the_lookup_once() -> None:
     assert len(find(index, f"x = {17 * 1_000_003}")) == 1
     read = sum(num_bytes for _, num_bytes in store.reads)
     assert {path for path, _ in store.reads} == {PAGE_DATA}
-    assert read < size // 20
+    assert read < size // 10  # whole blocks, which have checksums
 
     store.reads.clear()
     wide = find(index, "x >= 1000000000")

@@ -1,9 +1,11 @@
 """The footer and the offset tables of 2.x files, which say where columns and global buffers are.
 
     page buffers and global buffers, each 64-aligned     (the first one starts the file)
+    checksums of pages, then global buffer 0             (files of this library; see `file.checksums.block_table`)
     column metadata messages
     column offset table          num_columns x (u64 position, u64 size)
     global buffer offset table   num_global_buffers x (u64 position, u64 size)
+    checksums of metadata                                (files of this library)
     footer: u64 column metadata start | u64 column table | u64 global buffer table
             u32 num_global_buffers | u32 num_columns | u16 major | u16 minor | "LANC"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
 
-from lance_ops.file.page_reading.source import FileSource, Ranges, SourceBytes, bytes_in_place
+from lance_ops.file.page_reading.source import FileSource, Ranges, SourceBytes
 from lance_ops.store import View
 
 __all__ = ["Steps", "combine_steps", "run_all", "run_steps", "shift_steps"]
@@ -34,20 +34,20 @@ def run_all(source: FileSource, tasks: Sequence[Steps[T]], threads: int = 1) -> 
     is_small = min(threads, len(tasks)) <= 1 or source.size_bytes < _BYTES_WORTH_THREADS
     view = source.view() if tasks and is_small else None
     if view is not None:
-        return _run_in_place(view, tasks)
+        return _run_in_place(source, view, tasks)
     return run_steps(combine_steps(tasks, threads), source.fetch)
 
 
-def _run_in_place(view: View, tasks: Sequence[Steps[T]]) -> list[T]:
+def _run_in_place(source: FileSource, view: View, tasks: Sequence[Steps[T]]) -> list[T]:
     """Run steps one after the other over a mapped file, after announcing the first ranges of all of them."""
     results: dict[int, T] = {}
     waiting = [_advance(task, None, index, results) for index, task in enumerate(tasks)]
     asked = [ranges for ranges in waiting if ranges is not None]
-    whole = bytes_in_place(view, Ranges.concat(asked) if asked else _NO_RANGES)
+    whole = source.read_in_place(view, Ranges.concat(asked) if asked else _NO_RANGES)
     for index, task in enumerate(tasks):
         ranges = waiting[index] and _advance(task, whole, index, results)
         while ranges is not None:
-            view.will_need(ranges.starts, ranges.stops)
+            source.read_in_place(view, ranges)
             ranges = _advance(task, whole, index, results)
     return [results[index] for index in range(len(tasks))]
 

@@ -1,8 +1,13 @@
-"""One data file as a source of bytes: byte ranges go in, their bytes come out."""
+"""One data file as a source of bytes: byte ranges go in, their bytes come out.
+
+A source with checks verifies the blocks that hold a range before it returns the range. A block of a file that is in
+place is verified once by a source; a block that is fetched is verified each time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -11,9 +16,10 @@ import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.file.checksums import BlockChecks
 from lance_ops.store import Store, View, merge_touching
 
-__all__ = ["Extent", "FileSource", "Ranges", "SourceBytes", "bytes_in_place", "merge_ranges"]
+__all__ = ["Extent", "FileSource", "Ranges", "SourceBytes", "merge_ranges"]
 
 _ZERO = np.zeros(1, np.int64)
 """Where a file that is in place begins, in the file and in its buffer."""
@@ -105,6 +111,7 @@ class FileSource:
         self.size_bytes = size_bytes or actual
         self._check_size(actual)
         self._small_file: View | None = None
+        self._checks: BlockChecks | None = None
 
     @classmethod
     def with_tail(cls, store: Store, path: str, size_bytes: int | None, tail_bytes: int) -> tuple[Self, bytes]:
@@ -123,6 +130,21 @@ class FileSource:
         if len(tail) == source.size_bytes:
             source._small_file = View(pa.py_buffer(tail))
         return source, tail
+
+    def with_checks(self, checks: BlockChecks) -> Self:
+        """Return the same file as a source that verifies what it reads."""
+        source = copy(self)
+        source._checks = checks
+        return source
+
+    def verifying_anew(self) -> Self:
+        """Return the same source, which verifies each block again; itself if it has no checks."""
+        return self if self._checks is None else self.with_checks(self._checks.anew())
+
+    @property
+    def has_checks(self) -> bool:
+        """Whether the source verifies what it reads."""
+        return self._checks is not None
 
     @property
     def is_in_place(self) -> bool:
@@ -146,7 +168,27 @@ class FileSource:
         """Return the bytes of ranges that lie in the file; ranges that touch are read together."""
         view = self.view()
         if view is not None:
-            return bytes_in_place(view, ranges)
+            return self.read_in_place(view, ranges)
+        if self._checks is None:
+            return self._fetch(ranges)
+        blocks = self._checks.blocks_of(ranges.starts, ranges.stops)
+        found = self._fetch(Ranges.concat([ranges, Ranges(blocks.starts, blocks.stops)]))
+        self._checks.verify(blocks, found.data, found.locate(blocks.starts), self.read)
+        return found
+
+    def read_in_place(self, view: View, ranges: Ranges) -> SourceBytes:
+        """Return all bytes of this file, after verifying ranges and telling the system that they will be read."""
+        data = np.frombuffer(view.buffer, dtype=np.uint8)
+        if self._checks is None:
+            view.will_need(ranges.starts, ranges.stops)
+        else:
+            blocks = self._checks.unverified(ranges.starts, ranges.stops)
+            needed = Ranges.concat([ranges, Ranges(blocks.starts, blocks.stops)])
+            view.will_need(needed.starts, needed.stops)
+            self._checks.verify(blocks, data, blocks.starts, self.read)
+        return SourceBytes(data, _ZERO, _ZERO)
+
+    def _fetch(self, ranges: Ranges) -> SourceBytes:
         starts, stops = merge_ranges(ranges)
         buffers = self._store.get_ranges(self._path, list(zip(starts.tolist(), stops.tolist(), strict=True)))
         sizes = stops - starts
@@ -161,12 +203,6 @@ class FileSource:
         if actual != self.size_bytes:
             reason = f"the file has {actual} bytes where {self.size_bytes} are recorded"
             raise CorruptFile(self.name, "size", reason)
-
-
-def bytes_in_place(view: View, ranges: Ranges) -> SourceBytes:
-    """Return all bytes of a file, after telling the system which ranges will be read."""
-    view.will_need(ranges.starts, ranges.stops)
-    return SourceBytes(np.frombuffer(view.buffer, dtype=np.uint8), _ZERO, _ZERO)
 
 
 def merge_ranges(ranges: Ranges) -> tuple[Int64Array, Int64Array]:

@@ -1,6 +1,7 @@
 """Open 0.1 files: schema, batches, page table and statistics.
 
     pages | page table | statistics' pages and page table | [dictionary values] | [manifest] | metadata
+    checksums of all these bytes                    (files of this library; see `file.checksums.block_table`)
     footer: u64 metadata position | u16 major | u16 minor | "LANC"
 
 Manifest and metadata are messages, each after a u32 length. The page table has an (i64 position, i64 length) pair for

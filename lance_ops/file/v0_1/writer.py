@@ -21,6 +21,7 @@ from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import FixedSizeListValues, FixedWidth, VariableWidth
 from lance_ops.file.arrow_values import copy_array, is_variable, values_of
+from lance_ops.file.checksums import ChecksumWriter
 from lance_ops.file.file_body import FileBody
 from lance_ops.file.page_reading import Extent
 from lance_ops.file.v0_1.dictionaries import Dictionaries, may_be_dictionary_values
@@ -40,14 +41,14 @@ _EMPTY = (0, 0)
 
 
 class V01Body(FileBody):
-    """The body of a 0.1 file: pages batch by batch, then page table, statistics, schema and metadata."""
+    """The body of a 0.1 file: pages batch by batch, then page table, statistics, schema, metadata and checksums."""
 
     def __init__(
         self, sink: StoreWriter, schema: Schema, dictionaries: Dictionaries, batch_offsets: Sequence[int] = (0,)
     ) -> None:
         for field in schema.walk():
             _check_type(field)
-        self._sink = sink
+        self._sink = ChecksumWriter(sink)
         self._schema = schema
         self._offsets = [0]
         self._pages: list[dict[int, tuple[int, int]]] = []
@@ -95,7 +96,8 @@ class V01Body(FileBody):
         message.manifest_position = self._write_manifest(metadata)
         position = self._sink.tell()
         self._sink.write(frame(message.SerializeToString()))
-        self._sink.write(_FOOTER.pack(position, *FileVersion.V0_1.footer, MAGIC))
+        self._sink.end_pages()
+        self._sink.finish(b"", _FOOTER.pack(position, *FileVersion.V0_1.footer, MAGIC))
         return tuple(ids), ()
 
     def _write_batch(self, table: pa.Table) -> None:

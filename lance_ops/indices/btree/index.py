@@ -19,7 +19,7 @@ from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
-from lance_ops.file import FileReader
+from lance_ops.file import FileReader, read_verified
 from lance_ops.indices.btree.layout import (
     IDS,
     MAX,
@@ -88,7 +88,7 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         address_map = address_map.within(self.fragments)
         if not address_map.loses_rows:
             with suppress(NotCopied):
-                lookup = self._store.get(PAGE_LOOKUP)
+                lookup = pa.py_buffer(b"".join(read_verified(self._store, PAGE_LOOKUP)))
                 return copy_pages(self._page_data, lookup, self._remapped_ids(address_map), store_out, durable=False)
         rows = (_remapped(batch, address_map) for batch in self._sorted_rows(None))
         return write_pages(rows, self.value_type, self._pages.page_rows, store_out, durable=False)
@@ -137,7 +137,7 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
 
     def _open(self, path: str) -> FileReader:
         sizes = {file.path: file.size_bytes for file in self.metadata.files}
-        return FileReader(self._store, path, sizes.get(path))
+        return FileReader(self._store, path, sizes.get(path), verifies=True)
 
     def _addresses_in(self, ranges: Sequence[RowRange]) -> Iterator[RowAddressSet]:
         """Yield the addresses in these ranges of rows, in sets of a bounded size."""

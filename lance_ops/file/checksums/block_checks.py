@@ -1,0 +1,84 @@
+"""Compare blocks of a file with their checksums before a reader uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import xxhash
+
+from lance_ops.core.errors import ChecksumMismatch
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
+from lance_ops.file.checksums.block_table import Blocks, BlockTable, decode_checksums
+
+__all__ = ["BlockChecks"]
+
+
+class BlockChecks:
+    """Verifies blocks of one file, and remembers which blocks it has verified.
+
+    Several threads may share it: two of them may verify one block twice, and nothing else happens.
+    """
+
+    def __init__(self, path: str, table: BlockTable) -> None:
+        self._path = path
+        self._table = table
+        self._page_checksums: list[Uint64Array] = []
+        """The checksums of pages once they were needed, shared with the checks that `anew` returns."""
+        self._is_verified = np.zeros(table.num_blocks, np.bool_)
+
+    def anew(self) -> BlockChecks:
+        """Return checks of the same file that have verified nothing yet."""
+        checks = BlockChecks(self._path, self._table)
+        checks._page_checksums = self._page_checksums
+        return checks
+
+    def blocks_of(self, starts: Int64Array, stops: Int64Array) -> Blocks:
+        """Return the blocks that hold any byte of these ranges."""
+        return self._table.blocks_of(starts, stops)
+
+    def unverified(self, starts: Int64Array, stops: Int64Array) -> Blocks:
+        """Return the blocks of these ranges that were not verified yet."""
+        blocks = self._table.blocks_of(starts, stops)
+        missing = ~self._is_verified[blocks.numbers]
+        return blocks if missing.all() else blocks.at(missing)
+
+    def verify(self, blocks: Blocks, data: Uint8Array, places: Int64Array, read: Callable[[int, int], bytes]) -> None:
+        """Raise `ChecksumMismatch` unless each block has its checksum; block `i` begins at `data[places[i]]`.
+
+        `read` reads the checksums of pages when they are first needed; what it returns is verified too.
+        """
+        if not len(blocks):
+            return
+        digest, view = xxhash.xxh3_64_intdigest, memoryview(data)  # type: ignore[arg-type]  # an array is a buffer
+        stops = places + (blocks.stops - blocks.starts)
+        found = [digest(view[at:stop]) for at, stop in zip(places.tolist(), stops.tolist(), strict=True)]
+        wrong = np.flatnonzero(self._stated(blocks, read) != np.array(found, np.uint64))
+        if len(wrong):
+            raise ChecksumMismatch(self._path, int(blocks.starts[wrong[0]]), int(blocks.stops[wrong[0]]))
+        self._is_verified[blocks.numbers] = True
+
+    def trusted_part(self, tail: bytes, size_bytes: int, read: Callable[[int, int], bytes]) -> bytes:
+        """Return the end of a file's last bytes: what stands after the metadata, and the blocks of it that are whole.
+
+        The blocks are verified. Bytes that are not returned must be read again.
+        """
+        tail_start = size_bytes - len(tail)
+        start, stop = self._table.section_ends[1:]
+        metadata = self._table.blocks_of(np.array([start]), np.array([stop]))
+        whole = metadata.at(metadata.starts >= tail_start)
+        self.verify(whole, np.frombuffer(tail, np.uint8), whole.starts - tail_start, read)
+        return tail[max(0, (int(whole.starts[0]) if len(whole) else stop) - tail_start) :]
+
+    def _stated(self, blocks: Blocks, read: Callable[[int, int], bytes]) -> Uint64Array:
+        """Return the checksums that the file states for these blocks."""
+        num_pages = self._table.num_page_blocks
+        of_pages = blocks.numbers < num_pages
+        if not of_pages.any():
+            return self._table.checksums[blocks.numbers - num_pages]
+        if not self._page_checksums:
+            self._page_checksums.append(decode_checksums(read(*self._table.page_checksums_extent)))
+        page_checksums = self._page_checksums[0]
+        if of_pages.all():
+            return page_checksums[blocks.numbers]
+        return np.concatenate([page_checksums, self._table.checksums])[blocks.numbers]
