@@ -132,7 +132,7 @@ class BlobReader:
             return self._external(str(row["blob_uri"]), position, size)
         locations = self._snapshot.file_locations
         if kind == BlobKind.INLINE:
-            source = self._open(locations.data_file(file.base_id, file.path), file.file_size_bytes)
+            source = self._in_file(file)
         elif kind in (BlobKind.PACKED, BlobKind.DEDICATED):
             source = self._open(locations.data_file(file.base_id, blob_file_name(file.path, row["blob_id"])))
         else:
@@ -144,9 +144,7 @@ class BlobReader:
         """Return the location for a position and size; files of 2.0 encode null as (1, 0)."""
         if row is None or (row["position"] and not row["size"]):
             return None
-        location = self._snapshot.file_locations.data_file(file.base_id, file.path)
-        source = self._open(location, file.file_size_bytes)
-        return _checked(source, row["position"], row["size"])
+        return _checked(self._in_file(file), row["position"], row["size"])
 
     def _external(self, uri: str, position: int, size: int) -> BlobLocation:
         folder = uri.rpartition("/")[0]
@@ -156,6 +154,13 @@ class BlobReader:
             raise UnsafePath(f"{self._snapshot.uri}: a blob refers to {uri!r}, which is not an allowed location")
         source = self._open(self._snapshot.file_locations.outside(uri))
         return _checked(source, position, size or source.size_bytes - position)
+
+    def _in_file(self, file: DataFile) -> FileSource:
+        """Return a data file as a source of its own blobs, which verifies them if the snapshot's reads verify."""
+        location = self._snapshot.file_locations.data_file(file.base_id, file.path)
+        if self._snapshot.verifies_reads and location.uri not in self._sources:
+            self._sources[location.uri] = self._snapshot.open_data_file(file).source
+        return self._open(location, file.file_size_bytes)
 
     def _open(self, location: ObjectLocation, size_bytes: int | None = None) -> FileSource:
         name = location.uri

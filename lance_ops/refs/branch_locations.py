@@ -62,7 +62,7 @@ def open_branch(
         read_branch(reference_store(snapshot), branch)
     options = snapshot.storage_options if storage_options is None else storage_options
     try:
-        return Snapshot.open(branch_uri(snapshot, branch), version, options)
+        return Snapshot.open(branch_uri(snapshot, branch), version, options, snapshot.verify_checksums)
     except DatasetNotFound as error:
         raise ReferenceNotFound(
             f"{main_branch_uri(snapshot)}: branch {branch or MAIN_BRANCH!r} has no version"

@@ -14,6 +14,7 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
 from lance_ops.core.map_ordered import map_ordered
+from lance_ops.file import read_verified
 from lance_ops.refs.branch_locations import branch_of, branch_uri
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
@@ -25,6 +26,7 @@ from lance_ops.table import (
     IndexMetadata,
     Manifest,
     RowSequence,
+    check_deletion_file,
     check_writable,
 )
 from lance_ops.table.manifest import ObjectLocation
@@ -33,7 +35,6 @@ from lance_ops.transactions import Clone, PendingFiles, Transaction, commit_clon
 __all__ = ["commit_first_version", "commit_shallow_clone", "deep_clone", "shallow_clone"]
 
 _COPIES_AT_ONCE = 8
-_BYTES_AT_ONCE = 64 * 1024 * 1024
 
 
 def shallow_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -71,7 +72,7 @@ def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, 
         made = commit_clone(
             root.committer, root.store, Transaction(source.version, _clone_of(source, is_shallow=False)), manifest
         )
-    return Snapshot(root.store, root.committer, made, root.storage_options)
+    return Snapshot(root.store, root.committer, made, root.storage_options, verify_checksums=source.verify_checksums)
 
 
 def commit_shallow_clone(transaction: Transaction, root: DatasetRoot) -> Snapshot:
@@ -97,7 +98,9 @@ def commit_shallow_clone(transaction: Transaction, root: DatasetRoot) -> Snapsho
 def commit_first_version(source: Snapshot, root: DatasetRoot, transaction: Transaction) -> Snapshot:
     """Commit the first version of a shallow clone or a branch; see `commit_clone` for the errors."""
     manifest = commit_clone(root.committer, root.store, transaction, _self_contained(source))
-    return Snapshot(root.store, root.committer, manifest, root.storage_options)
+    return Snapshot(
+        root.store, root.committer, manifest, root.storage_options, verify_checksums=source.verify_checksums
+    )
 
 
 def _clone_of(source: Snapshot, *, is_shallow: bool) -> Clone:
@@ -174,7 +177,15 @@ class _Copies:
 
 
 def _copy(source: ObjectLocation, target: Store, path: str) -> None:
-    size = source.store.size(source.path)
+    """Copy a file; raise `ChecksumMismatch` if it does not have the checksums that it carries.
+
+    Raises `CorruptFile` for a data file that is none: a hostile manifest may name any file of this machine.
+    """
+    if path.startswith(f"{DELETIONS_DIR}/"):
+        data = source.store.get(source.path)
+        check_deletion_file(path, data, source.uri)
+        target.put(path, data)
+        return
     with target.open_writer(path) as writer:
-        for start in range(0, size, _BYTES_AT_ONCE):
-            writer.write(source.store.get_range(source.path, start, min(start + _BYTES_AT_ONCE, size)))
+        for part in read_verified(source.store, source.path, must_be_lance=path.endswith(".lance")):
+            writer.write(part)

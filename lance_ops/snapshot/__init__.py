@@ -1,5 +1,6 @@
 """One version of a dataset, opened: its manifest, its fragments' rows, deletion vectors and row ids, and its files."""
 
+from lance_ops.snapshot.checksum_use import VERIFY_CHECKSUMS_KEY, ChecksumUse
 from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.snapshot import Snapshot
@@ -9,6 +10,8 @@ from lance_ops.snapshot.validation import validate, validate_fragment
 from lance_ops.snapshot.version_history import history
 
 __all__ = [
+    "VERIFY_CHECKSUMS_KEY",
+    "ChecksumUse",
     "FragmentReader",
     "Progress",
     "Snapshot",

@@ -45,15 +45,25 @@ class FragmentReader:
     """Reads ranges or scattered offsets of one fragment's physical rows.
 
     `files` opens each file when it is first needed and shares it with other readers. Large reads are decoded in
-    `threads` threads.
+    `threads` threads. A reader that `verifies` compares every block that it reads with its checksum, once.
     """
 
-    def __init__(self, locations: FileLocations, fragment: Fragment, files: OpenFiles, threads: int = 1) -> None:
+    def __init__(
+        self,
+        locations: FileLocations,
+        fragment: Fragment,
+        files: OpenFiles,
+        threads: int = 1,
+        *,
+        verifies: bool = False,
+    ) -> None:
         self._locations = locations
         self._fragment = fragment
         self._files = files
         self._threads = threads
         self._stored_ids: dict[str, Mapping[int, int]] = {}
+        self._verifies = verifies
+        self._verifying: dict[str, FileReader] = {}
 
     @property
     def fragment(self) -> Fragment:
@@ -183,7 +193,12 @@ class FragmentReader:
         return wanted
 
     def _open(self, file: DataFile) -> FileReader:
-        return self._files.open(self._locations.data_file(file.base_id, file.path), file.file_size_bytes)
+        if file.path in self._verifying:
+            return self._verifying[file.path]
+        reader = self._files.open(self._locations.data_file(file.base_id, file.path), file.file_size_bytes)
+        if self._verifies:
+            reader = self._verifying[file.path] = reader.verifying()
+        return reader
 
 
 def _has_statistics(file: DataFile) -> bool:

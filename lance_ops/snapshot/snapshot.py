@@ -23,11 +23,13 @@ from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.file import FileReader
+from lance_ops.snapshot.checksum_use import ChecksumUse
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.read_cache import ReadCache
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store
-from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector
+from lance_ops.table import DataFile, Fragment, Manifest, check_readable, decode_deletion_vector
 from lance_ops.table.manifest import FileLocations
 from lance_ops.table.rows import RowIdIndex, build_row_id_index, offsets_in
 from lance_ops.transactions import read_manifest
@@ -47,9 +49,17 @@ class Snapshot:
     manifest: Manifest
     storage_options: Mapping[str, str] = field(default_factory=dict)
     read_cache: ReadCache = field(default_factory=ReadCache)
+    verify_checksums: ChecksumUse | None = None
+    """Which reads verify pages; None leaves it to the table's configuration."""
 
     @classmethod
-    def open(cls, uri: str, version: int | None = None, storage_options: Mapping[str, str] | None = None) -> Snapshot:
+    def open(
+        cls,
+        uri: str,
+        version: int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        verify_checksums: ChecksumUse | None = None,
+    ) -> Snapshot:
         """Open a version (the newest by default).
 
         Raises `DatasetNotFound`, `VersionNotFound`, and `UnsupportedFeature` for a table that needs a newer reader.
@@ -60,7 +70,7 @@ class Snapshot:
             raise DatasetNotFound(
                 f"no Lance dataset at {root.store.uri}: check the URI, or create one with write_dataset"
             )
-        return _load(root.store, root.committer, found, root.storage_options)
+        return _load(root.store, root.committer, found, root.storage_options, verify_checksums)
 
     @classmethod
     def open_if_exists(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot | None:
@@ -73,6 +83,21 @@ class Snapshot:
     def with_metadata_cache(self, size_bytes: int) -> Snapshot:
         """Return the same version with a cache of open data files that takes about `size_bytes` of memory."""
         return replace(self, read_cache=self.read_cache.with_open_files_bytes(size_bytes))
+
+    @property
+    def verifies_reads(self) -> bool:
+        """Whether every read of pages verifies them; raises `InvalidInput` for a wrong value in the configuration."""
+        use = self.verify_checksums
+        return (ChecksumUse.of_table(self.manifest.config, self.uri) if use is None else use) is ChecksumUse.ALWAYS
+
+    def verifying(self) -> Snapshot:
+        """Return the same version for reads that verify every page, because their rows decide what is written."""
+        if self.verify_checksums is ChecksumUse.ALWAYS:
+            return self
+        _ = self.fragments_by_id  # computed once for both
+        twin = replace(self, verify_checksums=ChecksumUse.ALWAYS)
+        vars(twin).update({name: value for name, value in vars(self).items() if name not in vars(twin)})
+        return twin
 
     @property
     def uri(self) -> str:
@@ -202,11 +227,20 @@ class Snapshot:
 
     def reader(self, fragment: Fragment, threads: int = 1) -> FragmentReader:
         """Return a reader of the fragment's physical rows that decodes large reads in `threads` threads."""
-        return FragmentReader(self.file_locations, fragment, self.read_cache.open_files, threads)
+        files = self.read_cache.open_files
+        return FragmentReader(self.file_locations, fragment, files, threads, verifies=self.verifies_reads)
+
+    def open_data_file(self, file: DataFile) -> FileReader:
+        """Return a reader of one data file; its reads verify pages if those of this snapshot do."""
+        location = self.file_locations.data_file(file.base_id, file.path)
+        reader = self.read_cache.open_files.open(location, file.file_size_bytes)
+        return reader.verifying() if self.verifies_reads else reader
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the same dataset."""
-        return self if version == self.version else _load(self.store, self.committer, version, self.storage_options)
+        if version == self.version:
+            return self
+        return _load(self.store, self.committer, version, self.storage_options, self.verify_checksums)
 
     def latest(self) -> Snapshot:
         """Open the newest version."""
@@ -218,7 +252,7 @@ class Snapshot:
     def with_manifest(self, manifest: Manifest) -> Snapshot:
         """Return the snapshot of another version's manifest; cached reads of files that it still names stay cached."""
         cache = self.read_cache.for_version(manifest)
-        return Snapshot(self.store, self.committer, manifest, self.storage_options, cache)
+        return Snapshot(self.store, self.committer, manifest, self.storage_options, cache, self.verify_checksums)
 
     @cached_property
     def _lineage(self) -> Callable[[int], RowLineage]:
@@ -242,11 +276,17 @@ class Snapshot:
     def __repr__(self) -> str:
         return f"Snapshot({self.uri!r}, version={self.version})"
 
-    def __reduce__(self) -> tuple[object, tuple[str, int, dict[str, str]]]:
-        return Snapshot.open, (self.uri, self.version, dict(self.storage_options))
+    def __reduce__(self) -> tuple[object, tuple[str, int, dict[str, str], ChecksumUse | None]]:
+        return Snapshot.open, (self.uri, self.version, dict(self.storage_options), self.verify_checksums)
 
 
-def _load(store: Store, committer: Committer, version: int, storage_options: Mapping[str, str]) -> Snapshot:
+def _load(
+    store: Store,
+    committer: Committer,
+    version: int,
+    storage_options: Mapping[str, str],
+    verify_checksums: ChecksumUse | None,
+) -> Snapshot:
     try:
         manifest = read_manifest(store, committer, version)
     except VersionNotFound as error:
@@ -256,4 +296,4 @@ def _load(store: Store, committer: Committer, version: int, storage_options: Map
         numbers = f"{retained[0]} to {retained[-1]}"
         raise VersionNotFound(f"{store.uri} has no version {version}: it has {numbers}") from error
     check_readable(manifest, store.uri_of(committer.location(version)))
-    return Snapshot(store, committer, manifest, storage_options)
+    return Snapshot(store, committer, manifest, storage_options, verify_checksums=verify_checksums)

@@ -28,8 +28,12 @@ class SnapshotReference:
         return cls(snapshot.uri, snapshot.version, dict(snapshot.storage_options), snapshot)
 
     def open(self) -> Snapshot:
-        """Return the snapshot; raise as `Snapshot.open` does."""
-        return self.opened or Snapshot.open(self.uri, self.version, self.storage_options)
+        """Return the snapshot, whose reads verify checksums; raise as `Snapshot.open` does.
+
+        Tasks change the table by what they read, so a wrong byte would spread.
+        """
+        opened = self.opened or Snapshot.open(self.uri, self.version, self.storage_options)
+        return opened.verifying()
 
     def __reduce__(self) -> tuple[object, tuple[str, int, Mapping[str, str]]]:
         return SnapshotReference, (self.uri, self.version, self.storage_options)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -220,6 +221,20 @@ def _take_few(module: ModuleType, uri: str, number: int) -> pa.Table:
     return dataset.take(np.random.default_rng(number).integers(0, dataset.count_rows(), FEW_TAKEN).tolist())
 
 
+def _scan(module: ModuleType, uri: str, number: int, *, verify: bool) -> pa.Table:
+    return _opened(module, uri, verify).to_table()
+
+
+def _take(module: ModuleType, uri: str, number: int, *, verify: bool) -> pa.Table:
+    dataset = _opened(module, uri, verify)
+    return dataset.take(np.random.default_rng(number).integers(0, dataset.count_rows(), TAKEN).tolist())
+
+
+def _opened(module: ModuleType, uri: str, verify: bool) -> Any:
+    """Open a table; only this library can verify checksums."""
+    return module.dataset(uri, verify_checksums="always") if verify and module is lance_ops else module.dataset(uri)
+
+
 def _compact(module: ModuleType, uri: str, number: int) -> None:
     module.dataset(uri).optimize.compact_files()
 
@@ -247,5 +262,9 @@ ALL_TABLE_CASES = (
     TableCase("add_column", _prepare_rows, _add_column, anew=True),
     TableCase("take_stable_row_ids", _prepare_stable_row_ids, _take_by_row_id, answer=_as_it_is),
     TableCase("take_cold", _prepare_rows, _take_few, anew=True, begin=_forget, answer=_as_it_is),
+    TableCase("scan", _prepare_rows, partial(_scan, verify=False), answer=_as_it_is),
+    TableCase("scan_verified", _prepare_rows, partial(_scan, verify=True), answer=_as_it_is),
+    TableCase("take", _prepare_rows, partial(_take, verify=False), answer=_as_it_is),
+    TableCase("take_verified", _prepare_rows, partial(_take, verify=True), answer=_as_it_is),
     TableCase("compact_with_index", partial(_prepare_rows, fragments=50, indexed=True), _compact, anew=True),
 )

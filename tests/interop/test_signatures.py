@@ -26,6 +26,7 @@ OURS_ALONE = {
     "runner",
     "storage_type",
     "tag",
+    "verify_checksums",
     "transaction_properties",
     "unknown",
 }

@@ -132,7 +132,8 @@ def test_the_cache_drops_deletion_vectors_that_the_version_does_not_name(dataset
 
 def test_a_pickled_task_is_small_and_opens_its_version(dataset: lance_ops.LanceDataset) -> None:
     task = plan_deletion(dataset.snapshot, bind_filter(dataset.snapshot, "id = 3")).tasks[0]
-    assert task.snapshot.open() is dataset.snapshot
+    assert task.snapshot.opened is dataset.snapshot
+    assert task.snapshot.open().read_cache is dataset.snapshot.read_cache
     arrived = pickle.loads(pickle.dumps(task))
     assert arrived == task and arrived.snapshot.opened is None
     assert len(pickle.dumps(task)) < 2000

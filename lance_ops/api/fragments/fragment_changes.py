@@ -121,7 +121,7 @@ class FragmentChanges:
         """
         request = ScanRequest(Schema(()), bind_filter(self._snapshot, predicate), fragment_ids=(self._fragment.id,))
         found = BitMap()
-        for rows in scan_rows(self._snapshot, request):
+        for rows in scan_rows(self._snapshot.verifying(), request):
             found.update(rows.bitmap())
         return self.delete_rows(found)
 

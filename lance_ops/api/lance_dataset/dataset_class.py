@@ -34,7 +34,7 @@ from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats, cleanup
 from lance_ops.refs import drop_dataset
-from lance_ops.snapshot import Progress, Snapshot, all_files, history, tracked_files, validate
+from lance_ops.snapshot import ChecksumUse, Progress, Snapshot, all_files, history, tracked_files, validate
 from lance_ops.table import Manifest
 from lance_ops.transactions import read_version
 
@@ -78,9 +78,11 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
         read_params: Mapping[str, Any] | None = None,
         *,
         base_store_params: BaseStoreParams | None = None,
+        verify_checksums: str | None = None,
     ) -> None:
         refuse(fspath(uri), commit_lock=commit_lock)
-        snapshot = Snapshot.open(fspath(uri), version if isinstance(version, int) else None, storage_options)
+        use = None if verify_checksums is None else ChecksumUse.parse(verify_checksums, "verify_checksums")
+        snapshot = Snapshot.open(fspath(uri), version if isinstance(version, int) else None, storage_options, use)
         if isinstance(version, str | tuple):
             snapshot = open_reference(snapshot, version)
         if metadata_cache_size_bytes is not None:
@@ -339,6 +341,7 @@ def dataset(
     read_params: Mapping[str, Any] | None = None,
     *,
     base_store_params: BaseStoreParams | None = None,
+    verify_checksums: str | None = None,
 ) -> LanceDataset:
     """Open a dataset: its newest version, or one by number, by tag, on a branch, or by a moment (`asof`).
 
@@ -346,6 +349,10 @@ def dataset(
     single base paths, by URI. `metadata_cache_size_bytes` (256 MiB by default) bounds the cache of data files'
     metadata: where their pages and chunks are. `block_size`, the sizes of other caches and `read_params` tune the
     reference and are accepted without effect; this library always checks bytes while it decodes them.
+
+    `verify_checksums` says which reads compare pages with their checksums: "always" all of them, "maintenance" only
+    those of changes and maintenance. By default the table's config key `lance_ops.verify_checksums` says it; without
+    the key, it is "maintenance".
 
     Raises `DatasetNotFound`, `VersionNotFound`, `ReferenceNotFound`, and `UnsupportedFeature` for a table that needs a
     newer reader.
@@ -362,6 +369,7 @@ def dataset(
         default_scan_options=default_scan_options,
         metadata_cache_size_bytes=metadata_cache_size_bytes,
         base_store_params=base_store_params,
+        verify_checksums=verify_checksums,
     )
     return opened if asof is None else LanceDataset.of(_as_of(opened.snapshot, asof), default_scan_options)
 

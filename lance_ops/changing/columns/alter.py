@@ -161,7 +161,7 @@ def _check_no_nulls(snapshot: Snapshot, path: str) -> None:
     """Raise `InvalidInput` if a live row has a null at the path; a null of an enclosing struct does not count."""
     schema = snapshot.schema.to_arrow_storage()
     request = ScanRequest(Schema(()), _null_at(schema, path), limit=1, with_row_address=True)
-    if any(len(table) for table in scan(snapshot, request)):
+    if any(len(table) for table in scan(snapshot.verifying(), request)):
         raise InvalidInput(f"column {path!r} holds nulls: fill or delete those rows first")
 
 

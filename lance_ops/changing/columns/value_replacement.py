@@ -110,7 +110,7 @@ def offsets_of_replaced_values(snapshot: Snapshot, replaced: ReplacedValues, fra
         fragment_ids=(fragment_id,),
     )
     found = BitMap()
-    for rows in scan_rows(snapshot, request):
+    for rows in scan_rows(snapshot.verifying(), request):
         positions, _ = replaced.keys.hits([rows.table.column(replaced.on).combine_chunks()])
         found.update(bitmap_of(offset_array(rows.offsets)[positions]))
     return found

@@ -157,7 +157,7 @@ def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> Prep
     values = rows_at(values, matches.source_rows)
     if merge.partial_structs:
         request = ScanRequest(snapshot.schema.project(list(merge.partial_structs)), with_row_address=True)
-        old = take_to_rewrite(snapshot, matches.updated, request).drop_columns([ROW_ADDRESS])
+        old = take_to_rewrite(snapshot.verifying(), matches.updated, request).drop_columns([ROW_ADDRESS])
         values = with_missing_values_kept(values, old, merge.partial_structs)
     replaced = ReplacedValues(ROW_ADDRESS, SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS]), values)
     offsets = _offsets_by_fragment(matches.updated)

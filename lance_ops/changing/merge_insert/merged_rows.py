@@ -74,7 +74,7 @@ def _updated_rows(
     step = _BLOBS_AT_ONCE if request.schema.holds_blobs_v2 else _ROWS_AT_ONCE
     for start in range(0, len(order), step):
         chosen = order[start : start + step]
-        old = take_to_rewrite(snapshot, matches.updated[chosen], request)
+        old = take_to_rewrite(snapshot.verifying(), matches.updated[chosen], request)
         row_ids = old.column(ROW_ID).to_numpy()
         old = old.drop_columns([ROW_ID, ROW_ADDRESS])
         new = rows_at(merge.source, matches.source_rows[chosen])

@@ -167,7 +167,7 @@ def _rows(
     by_id = row_key is RowKey.STABLE_ID
     request = ScanRequest(schema, with_row_id=by_id, with_row_address=not by_id, fragment_ids=fragment_ids)
     wanted = pa.schema([pa.field(INDEX_VALUE, field.arrow_type), pa.field(INDEX_ROW, pa.uint64())])
-    for table in scan(snapshot, request):
+    for table in scan(snapshot.verifying(), request):
         values = _leaf(table.column(0), schema, field)
         yield from pa.Table.from_arrays([values, table.columns[-1]], schema=wanted).to_batches()
 
