@@ -31,6 +31,6 @@ def _address_maps(snapshot: Snapshot) -> tuple[RowAddressMap, ...] | None:
     content = decode_reuse_details(index.details.value, snapshot.manifest_uri)
     if not isinstance(content, ExternalFile):
         return content
-    root, path = snapshot.file_locations.dataset_root(index.base_id, "an index"), f"{index.directory}/{content.path}"
+    root, path = snapshot.index_root(index), f"{index.directory}/{content.path}"
     data = root.get_range(path, content.offset, content.offset + content.size)
     return decode_reuse_content(data.to_pybytes(), root.uri_of(path))

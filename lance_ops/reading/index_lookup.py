@@ -134,7 +134,7 @@ def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex[Index
         by_id = row_key_of(snapshot, metadata) is RowKey.STABLE_ID
         # ids do not name fragments, so coverage by fragment must not drop entries
         segment = replace(metadata, fragment_bitmap=None) if by_id else metadata
-        return load_index(snapshot.file_locations.dataset_root(metadata.base_id, "an index"), segment)
+        return load_index(snapshot.index_root(metadata), segment)
 
     index = snapshot.read_cache.index(metadata.uuid, load)
     if trace is not None:
@@ -144,7 +144,9 @@ def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex[Index
 
 
 def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, ...], IndexType[IndexQuery]]]:
-    """Return (column path, segments, type) of the indices that this library reads and that record their coverage."""
+    """Return (column path, segments, type) of the indices that this library finds and reads and that record their
+    coverage.
+    """
     by_name: dict[str, list[IndexMetadata]] = {}
     for index in snapshot.manifest.indices:
         by_name.setdefault(index.name, []).append(index)
@@ -165,6 +167,8 @@ def _usable(
                 row_key_of(snapshot, segment)
         except UnsupportedFeature:
             continue  # a scan answers instead
+        if any(segment.base_id is not None and snapshot.find_index_root(segment) is None for segment in segments):
+            continue  # the base was removed or is named wrongly
         yield snapshot.schema.path_of(first.fields[0]), tuple(segments), index_type_of(first)
 
 

@@ -142,6 +142,7 @@ class _Copies:
 
     def __init__(self, source: Snapshot) -> None:
         self._locations = source.file_locations
+        self._index_root = source.index_root
         self._has_blobs = source.schema.holds_blobs_v2
         self.sources: dict[str, ObjectLocation] = {}
         """The file to copy, by the path of its copy in the new root."""
@@ -158,7 +159,7 @@ class _Copies:
     def index(self, index: IndexMetadata) -> IndexMetadata:
         """Return the index segment with the names of its copied files."""
         copy = replace(index, uuid=uuid4(), base_id=None)
-        root = self._locations.dataset_root(index.base_id, "an index")
+        root = self._index_root(index)
         for info in root.list(index.directory):
             path = copy.directory + info.path.removeprefix(index.directory)
             self.sources[path] = ObjectLocation(root, info.path)

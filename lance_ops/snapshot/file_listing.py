@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR
+from lance_ops.snapshot.index_location import find_index_root
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment, Manifest
 from lance_ops.table.manifest import FileLocations, ObjectLocation
@@ -91,7 +92,7 @@ def _files_of_version(snapshot: Snapshot, manifest: Manifest) -> Iterator[tuple[
         for kind, location in _files_of_fragment(locations, fragment):
             yield location.store.uri, location.path, kind
     for index in manifest.indices:
-        store = locations.dataset_root(index.base_id, "an index")
+        store = find_index_root(locations, index) or locations.dataset_root(index.base_id, "an index")
         for path in index.paths() or [info.path for info in store.list(f"{index.directory}/")]:
             yield store.uri, path, "index file"
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
+from uuid import UUID
 
 import numpy as np
 from pyroaring import BitMap
@@ -26,10 +27,11 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.snapshot.checksum_use import ChecksumUse
 from lance_ops.snapshot.fragment_reader import FragmentReader
+from lance_ops.snapshot.index_location import find_index_root
 from lance_ops.snapshot.read_cache import ReadCache
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store
-from lance_ops.table import DataFile, Fragment, Manifest, check_readable, decode_deletion_vector
+from lance_ops.table import DataFile, Fragment, IndexMetadata, Manifest, check_readable, decode_deletion_vector
 from lance_ops.table.manifest import FileLocations
 from lance_ops.table.rows import RowIdIndex, build_row_id_index, offsets_in
 from lance_ops.transactions import read_manifest
@@ -225,6 +227,16 @@ class Snapshot:
         )
         return build_row_id_index(rows, self.manifest_uri)
 
+    def find_index_root(self, index: IndexMetadata) -> Store | None:
+        """Return the root of the dataset that holds a segment's files, None if no root does; see `index_location`."""
+        if index.uuid not in self._index_roots:
+            self._index_roots[index.uuid] = find_index_root(self.file_locations, index)
+        return self._index_roots[index.uuid]
+
+    def index_root(self, index: IndexMetadata) -> Store:
+        """Return the root that holds a segment's files, or the stated one, where a read then fails."""
+        return self.find_index_root(index) or self.file_locations.dataset_root(index.base_id, "an index")
+
     def reader(self, fragment: Fragment, threads: int = 1) -> FragmentReader:
         """Return a reader of the fragment's physical rows that decodes large reads in `threads` threads."""
         files = self.read_cache.open_files
@@ -253,6 +265,10 @@ class Snapshot:
         """Return the snapshot of another version's manifest; cached reads of files that it still names stay cached."""
         cache = self.read_cache.for_version(manifest)
         return Snapshot(self.store, self.committer, manifest, self.storage_options, cache, self.verify_checksums)
+
+    @cached_property
+    def _index_roots(self) -> dict[UUID, Store | None]:
+        return {}
 
     @cached_property
     def _lineage(self) -> Callable[[int], RowLineage]:

@@ -20,7 +20,7 @@ def validate(snapshot: Snapshot) -> None:
     if snapshot.manifest.uses_stable_row_ids:
         _check_row_sequences(snapshot)
     for index in snapshot.manifest.indices:
-        root = snapshot.file_locations.dataset_root(index.base_id, "an index")
+        root = snapshot.index_root(index)
         for part in index.files:
             _check_size(ObjectLocation(root, f"{index.directory}/{part.path}"), part.size_bytes)
 

@@ -135,9 +135,8 @@ class NamedFiles:
                 self.paths.add(f"{roots[deletions.base_id]}{DELETIONS_DIR}/{deletions.name(fragment.id)}")
             if None in roots:
                 self.paths.update(roots[None] + path for path in fragment.sequence_paths())
-        self.index_folders.update(
-            roots[index.base_id] + index.directory for index in manifest.indices if index.base_id in roots
-        )
+        # A segment may be in another root than in that of its base; see `lance_ops.snapshot.index_location`.
+        self.index_folders.update(root + index.directory for index in manifest.indices for root in roots.values())
         if manifest.transaction_file and None in roots:
             self.paths.add(f"{roots[None]}{TRANSACTIONS_DIR}/{manifest.transaction_file}")
 

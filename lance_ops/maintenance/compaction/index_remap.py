@@ -24,7 +24,8 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
 
     A segment that names rows by stable row id stays valid. A segment that cannot be remapped loses the moved fragments
     from its coverage in a table with stable row ids (`Rewrite` removes them), and scans read those rows. In any other
-    table such a segment raises `UnsupportedFeature`. So does a segment whose last remap was deferred.
+    table such a segment raises `UnsupportedFeature`. So does a segment whose last remap was deferred. A segment whose
+    files are lost is not remapped: scans do not use it, and `optimize_indices` rebuilds it.
     """
     if awaits_remap(snapshot, segment):
         raise UnsupportedFeature(
@@ -32,7 +33,7 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
             f"index {segment.name!r}",
         )
     try:
-        return row_key_of(snapshot, segment) is RowKey.ADDRESS
+        return row_key_of(snapshot, segment) is RowKey.ADDRESS and snapshot.find_index_root(segment) is not None
     except UnsupportedFeature:
         if snapshot.manifest.uses_stable_row_ids:
             return False

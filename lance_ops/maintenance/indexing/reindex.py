@@ -96,18 +96,20 @@ def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snaps
         covered |= segment.covers(snapshot.fragments_by_id)
     missing = [fragment_id for fragment_id in snapshot.fragments_by_id if fragment_id not in covered]
     deferred = any(awaits_remap(snapshot, segment) for segment in segments)
-    if not (missing or deferred) and len(segments) == 1:
-        return snapshot
     try:
         kind = index_type_of(segments[0])
         field = _indexed_field(snapshot, segments[0])
-        first, *others = (open_index(snapshot, segment) for segment in segments)
+        lost = any(snapshot.find_index_root(segment) is None for segment in segments)
+        if not (missing or deferred or lost) and len(segments) == 1:
+            return snapshot
+        opened = [] if lost else [open_index(snapshot, segment) for segment in segments]
     except UnsupportedFeature:
         if skip_unsupported:
             return snapshot
         raise
-    if deferred or not _can_merge(snapshot, segments):
+    if deferred or lost or not _can_merge(snapshot, segments):
         return commit_segment(snapshot, _train(snapshot, kind, field, name), segments)
+    first, *others = opened
     directory, index_id = _new_directory()
     files = first.merge(
         others,

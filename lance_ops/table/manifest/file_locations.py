@@ -11,7 +11,7 @@ The store checks each path, so a file cannot be outside the base that it is decl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from lance_ops.committers import open_base, options_of_base
@@ -91,6 +91,11 @@ class FileLocations:
                 f"{what} under a base path that is not the root of a dataset", f"base path {base.path!r}"
             )
         return self._store(base)
+
+    def dataset_roots(self) -> Iterator[Store]:
+        """Yield the table's own root and its bases that are roots of datasets."""
+        yield self._root
+        yield from (self._store(base) for base in self._paths.values() if base.is_dataset_root)
 
     def _declared(self, base_id: int | None) -> BasePath | None:
         if base_id is None:
