@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Self
 
-from lance_ops.committers import open_base, options_for_base
+from lance_ops.committers import open_base, options_for_base, with_allowed_bases
 from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import path_beneath
@@ -47,9 +47,12 @@ def declared_bases(bases: Sequence[DatasetBasePath], storage_options: Mapping[st
 
 
 def with_base_store_params(
-    storage_options: Mapping[str, str] | None, bases: Iterable[BasePath], params: BaseStoreParams | None
+    root: str, storage_options: Mapping[str, str] | None, bases: Iterable[BasePath], params: BaseStoreParams | None
 ) -> Mapping[str, str] | None:
-    """Return storage options with those of the base paths merged in; raise `InvalidInput` for an unknown URI."""
+    """Return storage options with those of the base paths merged in; raise `InvalidInput` for an unknown URI.
+
+    The dataset at `root` may follow the base paths that the caller names here.
+    """
     if not params:
         return storage_options
     merged, known = dict(storage_options or {}), list(bases)
@@ -58,12 +61,12 @@ def with_base_store_params(
         if base is None:
             raise InvalidInput(f"base_store_params: {uri} is none of the base paths: {[base.path for base in known]}")
         merged |= options_for_base(base.id, options)
-    return merged
+    return with_allowed_bases(root, merged, params)
 
 
 def with_params(snapshot: Snapshot, params: BaseStoreParams | None) -> Snapshot:
     """Return the snapshot with options for its base paths; raise `InvalidInput` as `with_base_store_params` does."""
     if not params:
         return snapshot
-    options = with_base_store_params(snapshot.storage_options, snapshot.manifest.base_paths, params)
+    options = with_base_store_params(snapshot.uri, snapshot.storage_options, snapshot.manifest.base_paths, params)
     return replace(snapshot, storage_options=options or {})

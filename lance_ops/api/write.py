@@ -20,6 +20,7 @@ from lance_ops.api.file_options import fragment_limits, storage_version
 from lance_ops.api.lance_dataset import AutoCleanupConfig, LanceDataset
 from lance_ops.api.scanning import refuse
 from lance_ops.api.write_destination import check_mode, existing_dataset, place_of, write_onto
+from lance_ops.committers import with_allowed_bases
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.versions import FileVersion
@@ -121,7 +122,8 @@ def write_dataset(
             {} if auto_cleanup_options is None else auto_cleanup_config(**auto_cleanup_options),
             ManifestNaming.V2 if enable_v2_manifest_paths else ManifestNaming.V1,
         )
-        options = with_base_store_params(storage_options, bases, base_store_params)
+        options = with_base_store_params(target, storage_options, bases, base_store_params)
+        options = with_allowed_bases(target, options, [base.path for base in bases])
         base_ids = choose_bases(bases, target_bases, target_all_bases, root_uri=target)
         return LanceDataset.of(create(target, options, table, reader, limits, properties, base_ids, mode=mode))
     if enable_stable_row_ids:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lance_ops.committers.allowed_bases import ALLOWED_BASES_OPTION, check_base_is_allowed, with_allowed_bases
 from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict, Unknown
 from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.opening import DatasetRoot, open_base, open_root, options_for_base, options_of_base
@@ -9,6 +10,7 @@ from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
 from lance_ops.committers.versions_directory import migrate_to_v2
 
 __all__ = [
+    "ALLOWED_BASES_OPTION",
     "ALL_COMMITTERS",
     "Abandoned",
     "CommitOutcome",
@@ -19,11 +21,13 @@ __all__ = [
     "ExternalManifestCommitter",
     "PutIfAbsentCommitter",
     "Unknown",
+    "check_base_is_allowed",
     "migrate_to_v2",
     "open_base",
     "open_root",
     "options_for_base",
     "options_of_base",
+    "with_allowed_bases",
 ]
 
 ALL_COMMITTERS: tuple[type[Committer], ...] = (PutIfAbsentCommitter, ExternalManifestCommitter)

@@ -2,7 +2,7 @@
 
 The storage option `manifest_store`, a URL, names an external manifest store. For DynamoDB there is also the reference's
 form of URI: `s3+ddb://bucket/path?ddbTableName=table`. An option `base_{id}.{key}` applies to one base path of the
-dataset, where it replaces the option `{key}`.
+dataset, where it replaces the option `{key}`. `allowed_bases` is for manifests: see `allowed_bases.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
+from lance_ops.committers.allowed_bases import ALLOWED_BASES_OPTION
 from lance_ops.committers.contract import Committer
 from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.manifest_stores import open_manifest_store
@@ -23,7 +24,7 @@ from lance_ops.store import Store, open_store
 __all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_base", "open_root", "options_for_base", "options_of_base"]
 
 MANIFEST_STORE_OPTION = "manifest_store"
-_OPTIONS_OF_MANIFEST_STORES = (MANIFEST_STORE_OPTION, "dynamodb_endpoint")
+_NOT_FOR_STORES = (MANIFEST_STORE_OPTION, "dynamodb_endpoint", ALLOWED_BASES_OPTION)
 _TABLE_PARAMETER = "ddbTableName"
 _OF_ONE_BASE = re.compile(r"base_(?P<id>\d+)\.(?P<key>.+)", re.DOTALL)
 _DYNAMODB_URI = re.compile(r"(?P<scheme>s3a?)\+ddb://(?P<rest>[^?]*)(?:\?(?P<query>.*))?", re.IGNORECASE)
@@ -68,7 +69,7 @@ def open_root(
 
 
 def open_base(path: str, storage_options: Mapping[str, str] | None = None) -> Store:
-    """Return the store at a path of a dataset's files, by the dataset's options without those of the manifest store.
+    """Return the store at a path of a dataset's files, by those of the dataset's options that are for stores.
 
     Raises `InvalidInput` for a path or options that name nothing.
     """
@@ -78,7 +79,7 @@ def open_base(path: str, storage_options: Mapping[str, str] | None = None) -> St
         {
             key: value
             for key, value in options.items()
-            if key not in _OPTIONS_OF_MANIFEST_STORES and not _OF_ONE_BASE.fullmatch(key)
+            if key not in _NOT_FOR_STORES and not _OF_ONE_BASE.fullmatch(key)
         },
     )
 

@@ -2,7 +2,14 @@
 
 from lance_ops.refs.announced_removals import REMOVALS_DIR, UNVERIFIED_AGE, announced_removal, check_version_is_kept
 from lance_ops.refs.branch_file import Branch, list_branches, replace_branch_metadata
-from lance_ops.refs.branch_locations import branch_of, branch_uri, open_branch, reference_store, tagged_version
+from lance_ops.refs.branch_locations import (
+    branch_of,
+    branch_uri,
+    open_branch,
+    reference_store,
+    tagged_version,
+    writable_reference_store,
+)
 from lance_ops.refs.branches import create_branch, delete_branch
 from lance_ops.refs.clone import commit_shallow_clone, deep_clone, shallow_clone
 from lance_ops.refs.dataset_removal import drop_dataset
@@ -38,4 +45,5 @@ __all__ = [
     "shallow_clone",
     "tagged_version",
     "update_tag",
+    "writable_reference_store",
 ]

@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lance_ops.committers import open_base
-from lance_ops.core.errors import DatasetNotFound, ReferenceNotFound
+from lance_ops.core.errors import DatasetNotFound, ReferenceNotFound, UnsafePath
 from lance_ops.core.file_names import MAIN_BRANCH, TREE_DIR, branch_directory
-from lance_ops.refs.branch_file import read_branch
+from lance_ops.refs.branch_file import branch_path, read_branch
 from lance_ops.refs.tags import read_tag
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 
-__all__ = ["branch_of", "branch_uri", "main_branch_uri", "open_branch", "reference_store", "tagged_version"]
+__all__ = [
+    "branch_of",
+    "branch_uri",
+    "main_branch_uri",
+    "open_branch",
+    "reference_store",
+    "tagged_version",
+    "writable_reference_store",
+]
 
 
 def branch_of(snapshot: Snapshot) -> str | None:
@@ -42,6 +50,18 @@ def reference_store(snapshot: Snapshot) -> Store:
     if branch_of(snapshot) is None:
         return snapshot.store
     return open_base(main_branch_uri(snapshot), snapshot.storage_options)
+
+
+def writable_reference_store(snapshot: Snapshot) -> Store:
+    """Return the store of tags and branches for a write.
+
+    A manifest may claim to be a branch of the dataset above it, and the write would then leave the root that the caller
+    opened. Raises `UnsafePath` unless the dataset above has that branch.
+    """
+    store, branch = reference_store(snapshot), branch_of(snapshot)
+    if branch is not None and not store.exists(branch_path(branch)):
+        raise UnsafePath(f"{snapshot.uri} claims to be branch {branch!r} of {store.uri}, which has no such branch")
+    return store
 
 
 def open_branch(

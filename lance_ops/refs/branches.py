@@ -16,7 +16,7 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, LanceOpsError, ReferenceNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR, belongs_to_this_branch
 from lance_ops.refs.branch_file import Branch, branch_path, create_branch_file, list_branches, read_branch
-from lance_ops.refs.branch_locations import branch_of, branch_uri, reference_store
+from lance_ops.refs.branch_locations import branch_of, branch_uri, writable_reference_store
 from lance_ops.refs.clone import commit_first_version
 from lance_ops.refs.tags import list_tags
 from lance_ops.refs.version_pins import pinned
@@ -32,7 +32,7 @@ def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str
 
     Raises `InvalidInput` for a name that is taken or not allowed, `VersionNotFound` if clean-up removed the version.
     """
-    references, parent_name = reference_store(source), branch_of(source)
+    references, parent_name = writable_reference_store(source), branch_of(source)
     if references.exists(branch_path(name)):
         raise InvalidInput(f"branch {name!r} exists already")
     steps = () if parent_name is None else read_branch(references, parent_name).identifier
@@ -58,7 +58,7 @@ def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str
             )
             create_branch_file(references, name, branch)
         if parent_name is not None and not references.exists(branch_path(parent_name)):
-            delete_branch(source, name)
+            _remove_branch(source, references, name)
             raise ReferenceNotFound(f"{references.uri}: branch {parent_name!r} was removed by another writer")
         return made
 
@@ -69,7 +69,10 @@ def delete_branch(snapshot: Snapshot, name: str) -> None:
     Raises `ReferenceNotFound` if there is no such branch, `InvalidInput` while other branches came from it or tags name
     its versions.
     """
-    references = reference_store(snapshot)
+    _remove_branch(snapshot, writable_reference_store(snapshot), name)
+
+
+def _remove_branch(snapshot: Snapshot, references: Store, name: str) -> None:
     root = open_root(branch_uri(snapshot, name), snapshot.storage_options)
     path = branch_path(name)
     if references.exists(path):

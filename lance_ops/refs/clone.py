@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from uuid import uuid4
 
-from lance_ops.committers import DatasetRoot, open_root
+from lance_ops.committers import DatasetRoot, open_root, with_allowed_bases
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
 from lance_ops.core.map_ordered import map_ordered
@@ -98,9 +98,9 @@ def commit_shallow_clone(transaction: Transaction, root: DatasetRoot) -> Snapsho
 def commit_first_version(source: Snapshot, root: DatasetRoot, transaction: Transaction) -> Snapshot:
     """Commit the first version of a shallow clone or a branch; see `commit_clone` for the errors."""
     manifest = commit_clone(root.committer, root.store, transaction, _self_contained(source))
-    return Snapshot(
-        root.store, root.committer, manifest, root.storage_options, verify_checksums=source.verify_checksums
-    )
+    # The caller has named the source. Base paths of the source's own manifest are not trusted for that.
+    options = with_allowed_bases(root.store.uri, root.storage_options, [source.uri]) or {}
+    return Snapshot(root.store, root.committer, manifest, options, verify_checksums=source.verify_checksums)
 
 
 def _clone_of(source: Snapshot, *, is_shallow: bool) -> Clone:

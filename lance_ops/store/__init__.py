@@ -23,7 +23,7 @@ from lance_ops.store.io_counters import (
 )
 from lance_ops.store.local import LocalStore
 from lance_ops.store.memory import MemoryStore
-from lance_ops.store.opening import is_local, is_well_known, open_store, path_beneath
+from lance_ops.store.opening import is_local, is_same_bucket, is_well_known, open_store, path_beneath
 from lance_ops.store.paths import check_path
 from lance_ops.store.probe import prove_conditional_create
 from lance_ops.store.process_resources import PROCESS_RESOURCES
@@ -56,6 +56,7 @@ __all__ = [
     "counted_in",
     "iops_counter",
     "is_local",
+    "is_same_bucket",
     "is_well_known",
     "merge_touching",
     "open_store",

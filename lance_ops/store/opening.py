@@ -14,7 +14,7 @@ from lance_ops.store.memory import MemoryStore
 from lance_ops.store.remote import FsspecStore
 from lance_ops.store.services import service_of
 
-__all__ = ["is_local", "is_well_known", "open_store", "path_beneath"]
+__all__ = ["is_local", "is_same_bucket", "is_well_known", "open_store", "path_beneath"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # at least two letters, because `C:` is no scheme
 _LOCAL_SCHEMES = ("file", "file-object-store", "file+uring", "local")
@@ -65,6 +65,17 @@ def is_local(uri: str) -> bool:
     return match is None or match[1].lower() in (*_LOCAL_SCHEMES, "memory")
 
 
+def is_same_bucket(left: str, right: str) -> bool:
+    """Return whether two URIs name the same bucket of an object store, in any spelling.
+
+    Two URIs that name different accounts of Azure are not in the same bucket. Local paths are in no bucket.
+    """
+    if is_local(left) or is_local(right):
+        return False
+    accounts = {account for uri in (left, right) if (account := _authority(uri).partition("@")[2])}
+    return len(accounts) < 2 and _bucket(left) == _bucket(right)
+
+
 def path_beneath(root: str, uri: str) -> str | None:
     """Return the path of `uri` beneath `root`: `""` if they are the same, None if it is not beneath.
 
@@ -87,6 +98,14 @@ def _canonical(uri: str) -> str:
     authority, slash, path = rest.strip("/").partition("/")
     name = service.schemes[0] if service.schemes else scheme.lower()
     return f"{name}://{authority.partition('@')[0]}{slash}{path}"
+
+
+def _bucket(uri: str) -> str:
+    return "/".join(_canonical(uri).split("/", 3)[:3])
+
+
+def _authority(uri: str) -> str:
+    return uri.partition("://")[2].partition("/")[0].lower()
 
 
 def _local_path(uri: str) -> str | None:

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["docs/architecture.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/adr/*.md"))]
+DOCUMENTS = [
+    "docs/architecture.md",
+    "docs/security.md",
+    "CONTRIBUTING.md",
+    *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/adr/*.md")),
+]
 
 NAMED = re.compile(r"`((?:lance_ops/)?[a-z0-9_]+(?:/[a-z0-9_]+)*(?:/|/[a-z0-9_]+\.py))(?:::([A-Za-z0-9_.]+))?`")
 """A folder (`store/`) or a module, and perhaps a name in it."""

@@ -150,7 +150,7 @@ def test_a_base_in_a_bucket_uses_its_own_storage_options(s3_server: S3Server, da
     scoped = {f"base_1.{key}": value for key, value in s3_server.storage_options.items()}
     for opened in (
         lance_ops.dataset(dataset_uri, base_store_params=params),
-        lance_ops.dataset(dataset_uri, storage_options=scoped),
+        lance_ops.dataset(dataset_uri, storage_options=scoped | {"allowed_bases": place}),
         lance.dataset(dataset_uri, storage_options=scoped),
     ):
         assert opened.to_table().column("id").to_pylist() == list(range(20))
@@ -167,7 +167,8 @@ def test_branches_and_clones_of_a_table_in_a_bucket_are_read_by_both(s3_server: 
     assert theirs.count_rows() == branch.count_rows() == 5
     clone = dataset.shallow_clone(local, ("dev", None))
     assert clone.count_rows() == 5
-    assert lance_ops.dataset(local, storage_options=options).to_table() == branch.to_table()
+    allowed = options | {"allowed_bases": uri}
+    assert lance_ops.dataset(local, storage_options=allowed).to_table() == branch.to_table()
     deep = dataset.deep_clone(f"{uri}-copy", ("dev", 2))
     assert lance.dataset(deep.uri, storage_options=options).to_table() == branch.to_table()
     dataset.cleanup_old_versions(timedelta(0))

@@ -207,7 +207,7 @@ class TestWhatABaseMayBe:
         assert "secret-token" not in str(caught.value)
 
     def test_an_object_store_is_opened_with_the_table_s_options(self, tmp_path: Path) -> None:
-        options = {"region": "here", "manifest_store": "sqlite:///rows.db"}
+        options = {"region": "here", "manifest_store": "sqlite:///rows.db", "allowed_bases": "s3://bucket"}
         bases = FileLocations(LocalStore(str(tmp_path)), [BasePath(1, "s3://bucket/x", is_dataset_root=True)], options)
         place = bases.data_file(1, "f.lance")
         assert place.uri == "s3://bucket/x/data/f.lance"

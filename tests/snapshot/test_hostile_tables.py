@@ -141,6 +141,60 @@ def blob_at(snapshot: Snapshot, uri: str) -> object:
     return BlobReader(snapshot).locate(snapshot.schema.fields[0], described, pa.array([0], pa.uint64()).to_numpy())
 
 
+class TestCopies:
+    @pytest.mark.parametrize("content", [b"", b"key", OUTSIDE.encode() * 100])
+    def test_a_deep_clone_copies_no_file_that_is_not_a_lance_file(
+        self, dataset: LanceDataset, tmp_path: Path, content: bytes
+    ) -> None:
+        (tmp_path / "private").mkdir()
+        (tmp_path / "private" / "id_rsa").write_bytes(content)
+        fragment = dataset.snapshot.fragments[0]
+        stolen = replace(fragment, files=(replace(fragment.files[0], path="id_rsa", base_id=1, file_size_bytes=0),))
+        hostile = forged(
+            dataset,
+            lambda manifest: replace(
+                manifest,
+                base_paths=(BasePath(1, str(tmp_path / "private")),),
+                fragments=manifest.fragments.with_changes({fragment.id: stolen}),
+            ),
+        )
+        copy = tmp_path / "copy"
+        with pytest.raises(CorruptFile, match="id_rsa"):
+            hostile.deep_clone(str(copy), hostile.version)
+        assert not [path for path in copy.rglob("*") if path.is_file()]
+
+
+class TestBranches:
+    """A manifest in a folder `tree/dev` says that it is the branch `dev` of the dataset above the folder."""
+
+    VERBS: ClassVar[dict[str, Callable[[LanceDataset], object]]] = {
+        "create a tag": lambda table: table.tags.create("t"),
+        "move a tag": lambda table: table.tags.update("t", 1),
+        "remove a tag": lambda table: table.tags.delete("t"),
+        "describe a tag": lambda table: table.tags.replace_metadata("t", {"a": "b"}),
+        "create a branch": lambda table: table.create_branch("other"),
+        "remove a branch": lambda table: table.branches.delete("victim"),
+        "describe a branch": lambda table: table.branches.replace_metadata("victim", {"a": "b"}),
+    }
+
+    @pytest.mark.parametrize("verb", list(VERBS))
+    def test_a_false_branch_writes_and_removes_nothing_above_its_root(self, tmp_path: Path, verb: str) -> None:
+        above = lance_ops.write_dataset(pa.table({"id": [1]}), str(tmp_path / "above"))
+        above.create_branch("victim")
+        above.tags.create("t")
+        made = lance_ops.write_dataset(pa.table({"id": [1]}), f"{above.uri}/tree/dev")
+        hostile = forged(made, lambda manifest: replace(manifest, branch="dev"))
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        with pytest.raises(UnsafePath, match="no such branch"):
+            self.VERBS[verb](hostile)
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+    def test_a_true_branch_is_named_and_tagged(self, dataset: LanceDataset) -> None:
+        branch = dataset.create_branch("dev")
+        branch.tags.create("on-dev")
+        assert list(dataset.tags.list()) == ["on-dev"]
+
+
 class TestNames:
     @given(st.text(max_size=20))
     @example("../../secret")

@@ -20,7 +20,7 @@ from lance_ops.api.file_options import fragment_limits, storage_version
 from lance_ops.api.operations import from_internal
 from lance_ops.api.transaction import Transaction
 from lance_ops.api.write_destination import Destination, check_mode, existing_dataset, place_of
-from lance_ops.committers import open_root
+from lance_ops.committers import open_root, with_allowed_bases
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
@@ -100,7 +100,8 @@ def write_fragments(
         operation = _for_existing(existing, reader, mode, data_storage_version, limits, targets)
     else:
         bases = number_bases(declared_bases(initial_bases or (), storage_options))
-        root = open_root(uri, with_base_store_params(storage_options, bases, base_store_params))
+        options = with_base_store_params(uri, storage_options, bases, base_store_params)
+        root = open_root(uri, with_allowed_bases(uri, options, [base.path for base in bases]))
         targets = WriteTargets(
             FileLocations(root.store, bases, root.storage_options),
             choose_bases(bases, target_bases, target_all_bases, root_uri=root.store.uri),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Self, TypedDict
 
@@ -10,6 +11,7 @@ from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
 from lance_ops.api.lance_dataset.tags import Reference, open_reference
 from lance_ops.api.version_handle import Handle
+from lance_ops.committers import with_allowed_bases
 from lance_ops.refs import Branch as StoredBranch
 from lance_ops.refs import (
     create_branch,
@@ -19,6 +21,7 @@ from lance_ops.refs import (
     reference_store,
     replace_branch_metadata,
     shallow_clone,
+    writable_reference_store,
 )
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateBases
@@ -64,7 +67,7 @@ class Branches:
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a branch."""
-        replace_branch_metadata(reference_store(self._snapshot), branch, metadata)
+        replace_branch_metadata(writable_reference_store(self._snapshot), branch, metadata)
 
 
 class Copies(Handle):
@@ -82,7 +85,9 @@ class Copies(Handle):
         Raises `IncompatibleTransaction` when a concurrent commit declared one of them.
         """
         operation = UpdateBases(declared_bases(new_bases, self._snapshot.storage_options))
-        self._committed(commit_operation(self._snapshot, operation, properties=transaction_properties))
+        made = commit_operation(self._snapshot, operation, properties=transaction_properties)
+        options = with_allowed_bases(made.uri, made.storage_options, [base.path for base in new_bases])
+        self._committed(replace(made, storage_options=options or {}))
         return self
 
     @property

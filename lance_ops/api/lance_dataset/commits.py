@@ -71,7 +71,7 @@ class Commits(Handle):
         """
         uri, options = place_of(base_uri, storage_options)
         if base_store_params:
-            options = with_base_store_params(options, _bases(uri, options, operation), base_store_params) or {}
+            options = with_base_store_params(uri, options, _bases(uri, options, operation), base_store_params) or {}
         refuse(uri, commit_lock=commit_lock, detached=detached)
         naming = ManifestNaming.V1 if enable_v2_manifest_paths is False else ManifestNaming.V2
         root = open_root(uri, options, new_naming=naming)

@@ -19,6 +19,7 @@ from lance_ops.refs import (
     reference_store,
     replace_tag_metadata,
     update_tag,
+    writable_reference_store,
 )
 from lance_ops.snapshot import Snapshot
 
@@ -70,7 +71,7 @@ class Tags:
         Raises `InvalidInput` for a name that is in use or not allowed, and `VersionNotFound` for a version that does
         not exist or is being cleaned up.
         """
-        named, references = self._named(reference), reference_store(self._snapshot)
+        named, references = self._named(reference), writable_reference_store(self._snapshot)
         create_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
         try:
             check_version_is_kept(named)
@@ -80,7 +81,7 @@ class Tags:
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
         """Move a tag to a version (by default this one)."""
-        named, references = self._named(reference), reference_store(self._snapshot)
+        named, references = self._named(reference), writable_reference_store(self._snapshot)
         before = read_tag(references, tag)
         update_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
         try:
@@ -91,11 +92,11 @@ class Tags:
 
     def delete(self, tag: str) -> None:
         """Remove a tag. Clean-up may then remove its version."""
-        delete_tag(reference_store(self._snapshot), tag)
+        delete_tag(writable_reference_store(self._snapshot), tag)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a tag; its version and the time of its last move stay the same."""
-        replace_tag_metadata(reference_store(self._snapshot), tag, metadata)
+        replace_tag_metadata(writable_reference_store(self._snapshot), tag, metadata)
 
     def _named(self, reference: Reference | None) -> Snapshot:
         return self._snapshot if reference is None else open_reference(self._snapshot, reference)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from lance_ops.committers import open_base, options_of_base
+from lance_ops.committers import check_base_is_allowed, open_base, options_of_base
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.store import Store, is_well_known
@@ -40,6 +40,7 @@ class FileLocations:
     """Locates the files of one table from its root and its base paths.
 
     A base's store is opened on first use, with the root's options and the options for this base (`base_{id}.{key}`).
+    Raises `UnsafePath` then for a base that may not be followed; see `committers.allowed_bases`.
     """
 
     def __init__(self, root: Store, paths: Iterable[BasePath] = (), storage_options: Mapping[str, str] | None = None):
@@ -112,6 +113,7 @@ class FileLocations:
             # a manifest must not make this process contact any server by any protocol
             if not is_well_known(base.path):
                 raise UnsupportedFeature(f"files under {base.path!r}", f"{self._root.uri}: base path {base.id}")
+            check_base_is_allowed(self._root.uri, base.path, self._options)
             opened = open_base(base.path, options_of_base(self._options, base.id))
             store = self._stores[base.id] = opened.counted_by(self._root.counters)
         return store
