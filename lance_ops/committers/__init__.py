@@ -7,7 +7,7 @@ from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, C
 from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.opening import DatasetRoot, open_base, open_root, options_for_base, options_of_base
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
-from lance_ops.committers.versions_directory import migrate_to_v2
+from lance_ops.committers.versions_directory import list_detached, migrate_to_v2
 
 __all__ = [
     "ALLOWED_BASES_OPTION",
@@ -22,6 +22,7 @@ __all__ = [
     "PutIfAbsentCommitter",
     "Unknown",
     "check_base_is_allowed",
+    "list_detached",
     "migrate_to_v2",
     "open_base",
     "open_root",

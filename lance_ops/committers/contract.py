@@ -65,6 +65,9 @@ class Committer(ABC):
     remembers_removed = False
     """Whether a version that was removed can never be made again."""
 
+    takes_detached = False
+    """Whether `commit` and `read` also take detached versions, which `latest` and `versions` leave out."""
+
     @abstractmethod
     def latest(self, known: int | None = None) -> int | None:
         """Return the newest version, None if there is no dataset.

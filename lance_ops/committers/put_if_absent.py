@@ -24,12 +24,10 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
-from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming
+from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, is_detached
 from lance_ops.store import PutOutcome, Store, prove_conditional_create
 
 __all__ = ["PutIfAbsentCommitter", "check_version"]
-
-_FIRST_DETACHED_VERSION = 1 << 63
 
 
 class PutIfAbsentCommitter(Committer):
@@ -37,6 +35,8 @@ class PutIfAbsentCommitter(Committer):
 
     `new_naming` is the naming scheme of a new dataset; an existing one keeps its scheme.
     """
+
+    takes_detached = True
 
     def __init__(
         self,
@@ -75,6 +75,9 @@ class PutIfAbsentCommitter(Committer):
         return self._store.exists(self.location(version))
 
     def location(self, version: int) -> str:
+        if is_detached(version):
+            _check_detached(version)
+            return manifest_path(version, ManifestNaming.V2)
         check_version(version)
         if self._naming is None:
             legacy = self._look(list_newest).legacy
@@ -96,7 +99,7 @@ class PutIfAbsentCommitter(Committer):
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
     ) -> CommitOutcome:
-        check_version(version)
+        _check_number(version)
         prove_conditional_create(self._store)
         if self._naming is None and not self._is_new:
             legacy = self._look(list_newest).legacy
@@ -108,6 +111,8 @@ class PutIfAbsentCommitter(Committer):
 
         def follow_up() -> None:
             nonlocal newest
+            if is_detached(version):
+                return
             self._naming, self._is_new = naming, False
             if uses_version_hint(self._store):
                 with suppress(LanceOpsError):  # the version exists, and the hint is optional
@@ -176,5 +181,19 @@ class _Seen:
 
 def check_version(version: int) -> None:
     """Raise `InvalidInput` for a number that is not a version."""
-    if not 0 < version < _FIRST_DETACHED_VERSION:
-        raise InvalidInput(f"{version} is not a version: versions start at 1, and detached ones are not supported")
+    if version <= 0:
+        raise InvalidInput(f"{version} is not a version: versions start at 1")
+    if is_detached(version):
+        raise InvalidInput(f"{version} is a detached version, and a manifest store has none")
+
+
+def _check_number(version: int) -> None:
+    if is_detached(version):
+        _check_detached(version)
+    else:
+        check_version(version)
+
+
+def _check_detached(version: int) -> None:
+    if version >= 1 << 64:
+        raise InvalidInput(f"{version} is not a version: it has more than 64 bits")

@@ -12,10 +12,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, manifest_name, parse_manifest_name
+from lance_ops.core.file_names import (
+    VERSIONS_DIR,
+    ManifestNaming,
+    manifest_name,
+    parse_detached_name,
+    parse_manifest_name,
+)
 from lance_ops.store import Store
 
-__all__ = ["VersionNames", "list_newest", "list_versions", "manifest_path", "migrate_to_v2"]
+__all__ = ["VersionNames", "list_detached", "list_newest", "list_versions", "manifest_path", "migrate_to_v2"]
 
 # Long listings cost more, so few names are requested first. Only V1 directories with more names cost a second request.
 _FIRST_NAMES = 16
@@ -33,6 +39,11 @@ class VersionNames:
 def list_versions(store: Store) -> VersionNames:
     """Return every version. Raises `CorruptFile` on a mixture of naming schemes."""
     return _parse(store, store.list_names(VERSIONS_DIR))
+
+
+def list_detached(store: Store) -> list[int]:
+    """Return every detached version, ascending."""
+    return sorted(version for version in map(parse_detached_name, store.list_names(VERSIONS_DIR)) if version)
 
 
 def list_newest(store: Store) -> VersionNames:

@@ -2,6 +2,7 @@
 
 data/{24 binary digits}{26 hex digits}.lance        _versions/{2^64-1-version:020}.manifest   (V2)
 _transactions/{read_version}-{uuid}.txn             _versions/{version}.manifest              (V1)
+                                                    _versions/d{version}.manifest             (detached)
 _deletions/{fragment}-{read_version}-{id}.arrow|bin _indices/{uuid}/…      _refs/tags/{name}.json
 _refs/branches/{name, "/" as "%2F"}.json            tree/{branch}/…, a directory like the dataset's own
 """
@@ -36,9 +37,12 @@ __all__ = [
     "check_reference_name",
     "data_file_name",
     "deletion_file_name",
+    "is_detached",
     "is_staged_manifest",
     "manifest_name",
     "new_deletion_file_id",
+    "new_detached_version",
+    "parse_detached_name",
     "parse_manifest_name",
     "transaction_name",
 ]
@@ -62,6 +66,8 @@ MAIN_BRANCH = "main"
 _SYSTEM_INDEX = "__lance"
 _SUFFIX = ".manifest"
 _U64_MAX = (1 << 64) - 1
+_FIRST_DETACHED_VERSION = 1 << 63
+_DETACHED_PREFIX = "d"
 _V2_DIGITS = 20
 _BRANCH_SEGMENT = re.compile(r"[\w.-]+")
 _REFERENCE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?")
@@ -74,8 +80,20 @@ class ManifestNaming(Enum):
     V2 = 2
 
 
+def is_detached(version: int) -> bool:
+    """Return whether a version number is one of a detached version, which is in no history."""
+    return version >= _FIRST_DETACHED_VERSION
+
+
+def new_detached_version() -> int:
+    """Return a random number for a detached version."""
+    return _FIRST_DETACHED_VERSION | secrets.randbits(63)
+
+
 def manifest_name(version: int, naming: ManifestNaming) -> str:
     """Return the file name of a version's manifest."""
+    if is_detached(version):
+        return f"{_DETACHED_PREFIX}{version}{_SUFFIX}"
     if naming is ManifestNaming.V1:
         return f"{version}{_SUFFIX}"
     return f"{_U64_MAX - version:0{_V2_DIGITS}d}{_SUFFIX}"
@@ -90,6 +108,13 @@ def parse_manifest_name(name: str) -> tuple[int, ManifestNaming] | None:
     if len(stem) == _V2_DIGITS:
         return (_U64_MAX - number, ManifestNaming.V2) if number <= _U64_MAX else None
     return number, ManifestNaming.V1
+
+
+def parse_detached_name(name: str) -> int | None:
+    """Return the version of a detached manifest's file name; None for any other file."""
+    digits = name.removeprefix(_DETACHED_PREFIX).removesuffix(_SUFFIX)
+    is_number = digits.isascii() and digits.isdigit() and name == f"{_DETACHED_PREFIX}{digits}{_SUFFIX}"
+    return int(digits) if is_number and _FIRST_DETACHED_VERSION <= int(digits) <= _U64_MAX else None
 
 
 def is_staged_manifest(name: str) -> bool:

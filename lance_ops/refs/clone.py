@@ -11,8 +11,8 @@ from dataclasses import replace
 from uuid import uuid4
 
 from lance_ops.committers import DatasetRoot, open_root, with_allowed_bases
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
-from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, data_file_name, is_detached, new_deletion_file_id
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.file import read_verified
 from lance_ops.refs.branch_locations import branch_of, branch_uri
@@ -51,6 +51,7 @@ def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, 
 
     Raises `DatasetAlreadyExists` if the target holds one. After a definite failure the copies are deleted.
     """
+    _check_not_detached(source)
     root = open_root(target_uri, source.storage_options if storage_options is None else storage_options)
     if root.committer.latest() is not None:
         raise DatasetAlreadyExists(f"{root.store.uri} holds a dataset already")
@@ -97,10 +98,18 @@ def commit_shallow_clone(transaction: Transaction, root: DatasetRoot) -> Snapsho
 
 def commit_first_version(source: Snapshot, root: DatasetRoot, transaction: Transaction) -> Snapshot:
     """Commit the first version of a shallow clone or a branch; see `commit_clone` for the errors."""
+    _check_not_detached(source)
     manifest = commit_clone(root.committer, root.store, transaction, _self_contained(source))
     # The caller has named the source. Base paths of the source's own manifest are not trusted for that.
     options = with_allowed_bases(root.store.uri, root.storage_options, [source.uri]) or {}
     return Snapshot(root.store, root.committer, manifest, options, verify_checksums=source.verify_checksums)
+
+
+def _check_not_detached(source: Snapshot) -> None:
+    """Raise `UnsupportedFeature` for a detached version: the first version of the copy would have its number."""
+    if is_detached(source.version):
+        feature = f"a clone or branch of detached version {source.version} (restore it first)"
+        raise UnsupportedFeature(feature, source.uri)
 
 
 def _clone_of(source: Snapshot, *, is_shallow: bool) -> Clone:

@@ -18,7 +18,7 @@ from lance_ops.transactions.committed import (
     token_of,
     versions_newest_first,
 )
-from lance_ops.transactions.committing import MAX_RETRIES, CommitResult, commit, commit_clone
+from lance_ops.transactions.committing import MAX_RETRIES, CommitResult, commit, commit_clone, commit_detached
 from lance_ops.transactions.conflicts import (
     Compatible,
     Incompatible,
@@ -113,6 +113,7 @@ __all__ = [
     "Verdict",
     "commit",
     "commit_clone",
+    "commit_detached",
     "decode_version",
     "find_token",
     "find_transaction",

@@ -1,6 +1,11 @@
 """Write rows as new fragments, and commit them as a version: create, append and overwrite."""
 
-from lance_ops.writing.commit import commit_operation, commit_transaction, create_dataset
+from lance_ops.writing.commit import (
+    commit_detached_transaction,
+    commit_operation,
+    commit_transaction,
+    create_dataset,
+)
 from lance_ops.writing.conflict_retries import retry_conflicts
 from lance_ops.writing.create_append_overwrite import NewTable, append, check_stable_row_ids, create, overwrite
 from lance_ops.writing.data_file_description import describe_data_file, describe_fragment
@@ -38,6 +43,7 @@ __all__ = [
     "check_stable_row_ids",
     "choose_bases",
     "choose_file_version",
+    "commit_detached_transaction",
     "commit_operation",
     "commit_transaction",
     "conform_present_columns",

@@ -18,9 +18,11 @@ from lance_ops.transactions import (
     PendingFiles,
     Transaction,
     commit,
+    commit_detached,
 )
 
 __all__ = [
+    "commit_detached_transaction",
     "commit_operation",
     "commit_transaction",
     "create_dataset",
@@ -100,6 +102,12 @@ def commit_transaction(
         max_retries=max_retries,
         timeout_seconds=timeout_seconds,
     )
+    return Snapshot(root.store, root.committer, result.manifest, root.storage_options)
+
+
+def commit_detached_transaction(root: DatasetRoot, transaction: Transaction) -> Snapshot:
+    """Commit a prepared transaction as a detached version; see `transactions.commit_detached`."""
+    result = commit_detached(root.committer, root.store, transaction)
     return Snapshot(root.store, root.committer, result.manifest, root.storage_options)
 
 

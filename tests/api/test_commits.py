@@ -93,11 +93,6 @@ def test_a_merge_prepared_here_is_committed_elsewhere(dataset: LanceDataset) -> 
         LanceDataset.commit(dataset.uri, stale)
 
 
-def test_options_that_only_the_reference_has_are_refused(dataset: LanceDataset) -> None:
-    with pytest.raises(UnsupportedFeature, match="detached"):
-        LanceDataset.commit(dataset, LanceOperation.Restore(1), detached=True)
-
-
 # -- one fragment, changed ------------------------------------------------------------------------------------------
 
 

@@ -63,7 +63,7 @@ def test_committing_the_same_bytes_again_is_recognised_as_ours(new_committer: Ne
     assert new_committer().versions() == [1]
 
 
-@pytest.mark.parametrize("version", [0, -1, 1 << 63, 1 << 64])
+@pytest.mark.parametrize("version", [0, -1, 1 << 64])
 def test_an_invalid_version_number_raises_invalid_input(new_committer: NewCommitter, version: int) -> None:
     committer = new_committer()
     for use in (committer.location, committer.read, committer.exists, committer.remove):

@@ -25,7 +25,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment
 from lance_ops.transactions import Append, Clone, Merge, Overwrite, Restore, find_transaction, with_commit_message
 from lance_ops.transactions import Transaction as InternalTransaction
-from lance_ops.writing import commit_transaction
+from lance_ops.writing import commit_detached_transaction, commit_transaction
 
 __all__ = ["BulkCommitResult", "Commits"]
 
@@ -64,7 +64,9 @@ class Commits(Handle):
     ) -> Self:
         """Commit an operation or a transaction as the next version, and return the dataset at that version.
 
-        `read_version` is the version that the operation was planned on; only an overwrite and a restore may omit it. If
+        `read_version` is the version that the operation was planned on; only an overwrite and a restore may omit it.
+        With `detached` the version made is `read_version` with the operation applied, in no history: only its number,
+        which the returned dataset has, opens it. Clean-up keeps it with its files. If
         the commit fails, the operation's files stay, because they belong to the caller. `base_store_params` are storage
         options for single base paths, by URI; the returned dataset keeps them. Raises `RetryableConflict`,
         `IncompatibleTransaction`, `TooManyConcurrentWriters`, and `CommitStateUnknown`.
@@ -72,7 +74,7 @@ class Commits(Handle):
         uri, options = place_of(base_uri, storage_options)
         if base_store_params:
             options = with_base_store_params(uri, options, _bases(uri, options, operation), base_store_params) or {}
-        refuse(uri, commit_lock=commit_lock, detached=detached)
+        refuse(uri, commit_lock=commit_lock)
         naming = ManifestNaming.V1 if enable_v2_manifest_paths is False else ManifestNaming.V2
         root = open_root(uri, options, new_naming=naming)
         if isinstance(operation, Transaction):
@@ -91,6 +93,8 @@ class Commits(Handle):
         if isinstance(transaction.operation, Clone):
             return cls.of(commit_shallow_clone(transaction, root))
         transaction = _with_dictionaries(root, transaction)
+        if detached:
+            return cls.of(commit_detached_transaction(root, transaction))
         made = commit_transaction(
             root,
             transaction,

@@ -24,6 +24,7 @@ from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupPlan,
     NamedFiles,
     add_named_by_others,
+    detached_versions,
     plan_cleanup,
 )
 from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_files
@@ -132,7 +133,7 @@ def _execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
         num_failed += len(outcome.failed)
         for old in outcome.remaining:
             needed.add(old.manifest)
-    existing = snapshot.committer.versions()
+    existing = [*snapshot.committer.versions(), *detached_versions(snapshot.store, snapshot.committer)]
     _add_named_by_unplanned(needed, snapshot, plan, existing)
     add_named_by_others(needed, snapshot, list_branches(reference_store(snapshot)))
     files = [] if _awaits_a_version(snapshot, plan, removed.union(existing)) else _unneeded(plan, needed)

@@ -1,10 +1,10 @@
 """Plan a clean-up: decide which versions and files may be removed.
 
-A version is kept if it is the newest, among the `retain_versions` newest, younger than `older_than`, tagged or pinned,
-or if a branch began with it. A file is kept if a kept version names it, or any version of another branch. Directories
-of other branches are not listed. A file that no version names belongs to a writer that crashed or that is about to
-commit: it is removed only when it is older than `UNVERIFIED_AGE` by the store's clock. While a tagged or pinned version
-is missing, no file of the table is removed.
+A detached version is kept. Any other is kept if it is the newest, among the `retain_versions` newest, younger than
+`older_than`, tagged or pinned, or if a branch began with it. A file is kept if a kept version names it, or any version
+of another branch. Directories of other branches are not listed. A file that no version names belongs to a writer that
+crashed or that is about to commit: it is removed only when it is older than `UNVERIFIED_AGE` by the store's clock.
+While a tagged or pinned version is missing, no file of the table is removed.
 
 Files under base paths outside the root are kept, as in the reference: they may belong to another table, and a manifest
 can name any file.
@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from lance_ops.committers import open_root
+from lance_ops.committers import Committer, list_detached, open_root
 from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.file_names import (
     DATA_DIR,
@@ -53,6 +53,7 @@ __all__ = [
     "NamedFiles",
     "add_named_by_others",
     "branch_start_versions",
+    "detached_versions",
     "plan_cleanup",
     "tagged_or_pinned_versions",
 ]
@@ -167,7 +168,8 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         )
     kept_files, old_files = versions.kept_files, versions.old_files
     add_named_by_others(kept_files, snapshot, branches)
-    missing = tagged_or_pinned.keys() - {*versions.old, *versions.recent, *versions.old_but_tagged}
+    detached = _add_named_by_detached(kept_files, snapshot)
+    missing = tagged_or_pinned.keys() - {*detached, *versions.old, *versions.recent, *versions.old_but_tagged}
 
     def is_removable(info: ObjectInfo) -> bool:
         is_unneeded = info.path in old_files or _is_abandoned(info, options, now)
@@ -247,9 +249,22 @@ def add_named_by_others(named: NamedFiles, snapshot: Snapshot, branches: Iterabl
     """Add the files beneath the root of the snapshot's branch that versions of other branches name."""
     for name in set(branches) - {branch_of(snapshot)}:
         branch = open_root(branch_uri(snapshot, name), snapshot.storage_options)
-        for version in branch.committer.versions():
+        for version in (*branch.committer.versions(), *detached_versions(branch.store, branch.committer)):
             with suppress(VersionNotFound):  # a clean-up of that branch removed it
                 named.add(read_manifest(branch.store, branch.committer, version), branch.store.uri)
+
+
+def _add_named_by_detached(named: NamedFiles, snapshot: Snapshot) -> list[int]:
+    """Add the files that detached versions name, which clean-up never removes; return these versions."""
+    detached = detached_versions(snapshot.store, snapshot.committer)
+    for version in detached:
+        named.add(read_manifest(snapshot.store, snapshot.committer, version))
+    return detached
+
+
+def detached_versions(store: Store, committer: Committer) -> list[int]:
+    """Return the detached versions, ascending."""
+    return list_detached(store) if committer.takes_detached else []
 
 
 def _folders_beneath(root: str, manifest: Manifest, owner: str) -> dict[int | None, str]:

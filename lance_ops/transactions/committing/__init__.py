@@ -3,10 +3,12 @@
 from lance_ops.transactions.committing.clone_commit import commit_clone
 from lance_ops.transactions.committing.commit_loop import MAX_RETRIES, commit
 from lance_ops.transactions.committing.commit_result import CommitResult
+from lance_ops.transactions.committing.detached_commit import commit_detached
 
 __all__ = [
     "MAX_RETRIES",
     "CommitResult",
     "commit",
     "commit_clone",
+    "commit_detached",
 ]

@@ -22,12 +22,14 @@ from functools import cache, partial
 from lance_ops.committers import Abandoned, Committed, Committer, Conflict, Unknown
 from lance_ops.core.errors import (
     CommitStateUnknown,
+    InvalidInput,
     LanceOpsError,
     RetryableConflict,
     TooManyConcurrentWriters,
     UnsafeStore,
     WriteRefused,
 )
+from lance_ops.core.file_names import is_detached
 from lance_ops.store import Store
 from lance_ops.table import MANIFEST_CACHE, Manifest, check_adds_no_violation, check_writable, encode_manifest
 from lance_ops.table.manifest import FileLocations
@@ -75,6 +77,11 @@ def commit(
     `InvalidInput` or `UnsupportedFeature` if nothing was committed. Raises `CommitStateUnknown` if the outcome is not
     known yet.
     """
+    if is_detached(transaction.read_version):
+        raise InvalidInput(
+            f"{store.uri}: version {transaction.read_version} is detached, so no version of the history follows it: "
+            "restore it first, or commit with detached=True"
+        )
     context = ApplyContext(data_storage_version=data_storage_version, stable_row_ids=stable_row_ids)
     attempts = _Commit(
         committer,
