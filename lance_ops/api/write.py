@@ -18,8 +18,7 @@ from lance_ops.api.base_paths import (
 )
 from lance_ops.api.file_options import fragment_limits, storage_version
 from lance_ops.api.lance_dataset import AutoCleanupConfig, LanceDataset
-from lance_ops.api.scanning import refuse
-from lance_ops.api.write_destination import check_mode, existing_dataset, place_of, write_onto
+from lance_ops.api.write_destination import check_mode, existing_dataset, lock_of, place_of, write_onto
 from lance_ops.committers import with_allowed_bases
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import ManifestNaming
@@ -85,7 +84,7 @@ def write_dataset(
     paths with `target_all_bases` (True includes the root).
 
     A page collects 8 MiB of a column, or an even share of `data_cache_bytes`, and at most `max_page_bytes`. `progress`
-    is called for each fragment. `commit_lock` is refused, because the store decides which writer commits.
+    is called for each fragment. `commit_lock` is as for `lance_ops.dataset`.
 
     A blob may be the URI of another object only with `allow_external_blob_outside_bases`, because this library does not
     protect that object, or with `external_blob_mode="ingest"`, which copies its bytes.
@@ -97,7 +96,7 @@ def write_dataset(
         raise InvalidInput("write_dataset needs a URI")
     target, storage_options = place_of(uri, storage_options)
     reader = reader_of(data_obj, schema)
-    refuse(target, commit_lock=commit_lock)
+    lock = lock_of(uri, commit_lock)
     limits = fragment_limits(
         max_rows_per_file,
         max_bytes_per_file,
@@ -125,9 +124,12 @@ def write_dataset(
         options = with_base_store_params(target, storage_options, bases, base_store_params)
         options = with_allowed_bases(target, options, [base.path for base in bases])
         base_ids = choose_bases(bases, target_bases, target_all_bases, root_uri=target)
-        return LanceDataset.of(create(target, options, table, reader, limits, properties, base_ids, mode=mode))
+        return LanceDataset.of(
+            create(target, options, table, reader, limits, properties, base_ids, mode=mode, commit_lock=lock)
+        )
     if enable_stable_row_ids:
         check_stable_row_ids(existing)
+    existing = existing.with_commit_lock(lock)
     made = write_onto(existing, reader, mode, limits, properties, target_bases, target_all_bases, data_storage_version)
     clean_up_if_due(existing.version, made)
     return LanceDataset.of(made)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from lance_ops.api.base_paths import BaseStoreParams, DatasetBasePath, with_params
 from lance_ops.api.version_handle import Handle
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
+from lance_ops.committers import CommitLock
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, WrongType
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.writing import FragmentLimits, append, choose_bases, overwrite, table_schema
 
-__all__ = ["Destination", "check_mode", "existing_dataset", "place_of", "write_onto"]
+__all__ = ["Destination", "check_mode", "existing_dataset", "lock_of", "place_of", "write_onto"]
 
 Destination: TypeAlias = str | PathLike[str] | Handle
 
@@ -27,6 +28,16 @@ def place_of(destination: Destination, storage_options: Mapping[str, str] | None
     if isinstance(destination, Handle):
         return destination.uri, destination.snapshot.storage_options if storage_options is None else storage_options
     return fspath(destination), storage_options or {}
+
+
+def lock_of(destination: Destination | None, given: Any) -> CommitLock | None:
+    """Return the lock that commits hold: the given one, or the handle's. Raise `WrongType` for what is no function."""
+    if not given:
+        return destination.snapshot.commit_lock if isinstance(destination, Handle) else None
+    if not callable(given):
+        raise WrongType(f"commit_lock is a function of the version, not a {type(given).__name__}")
+    lock: CommitLock = given
+    return lock
 
 
 def check_mode(mode: str, there: str | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lance_ops.committers.allowed_bases import ALLOWED_BASES_OPTION, check_base_is_allowed, with_allowed_bases
 from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict, Unknown
 from lance_ops.committers.external import ExternalManifestCommitter
+from lance_ops.committers.locked_committer import CommitLock, LockedCommitter, with_commit_lock
 from lance_ops.committers.opening import DatasetRoot, open_base, open_root, options_for_base, options_of_base
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
 from lance_ops.committers.versions_directory import list_detached, migrate_to_v2
@@ -13,12 +14,14 @@ __all__ = [
     "ALLOWED_BASES_OPTION",
     "ALL_COMMITTERS",
     "Abandoned",
+    "CommitLock",
     "CommitOutcome",
     "Committed",
     "Committer",
     "Conflict",
     "DatasetRoot",
     "ExternalManifestCommitter",
+    "LockedCommitter",
     "PutIfAbsentCommitter",
     "Unknown",
     "check_base_is_allowed",
@@ -29,6 +32,7 @@ __all__ = [
     "options_for_base",
     "options_of_base",
     "with_allowed_bases",
+    "with_commit_lock",
 ]
 
 ALL_COMMITTERS: tuple[type[Committer], ...] = (PutIfAbsentCommitter, ExternalManifestCommitter)

@@ -100,8 +100,8 @@ class Committer(ABC):
         `prepare` is called before the version can be seen, perhaps while those objects are being synced. If it returns
         False, the outcome is `Abandoned`.
 
-        Raises `WriteRefused` or `UnsafeStore` when nothing was written and nothing will appear later. If that is not
-        known, the outcome is `Unknown`.
+        Raises `WriteRefused`, `UnsafeStore`, or `RetryableConflict` (of a lock of the caller) when nothing was written
+        and nothing will appear later. If that is not known, the outcome is `Unknown`.
         """
 
     @abstractmethod

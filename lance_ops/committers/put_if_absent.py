@@ -101,12 +101,29 @@ class PutIfAbsentCommitter(Committer):
     ) -> CommitOutcome:
         _check_number(version)
         prove_conditional_create(self._store)
+        return self._commit(version, data, tuple(after), prepare, self._store.put_if_absent_with_callbacks)
+
+    def commit_exclusively(
+        self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
+    ) -> CommitOutcome:
+        """Do what `commit` does without a conditional create; no other writer may commit to the dataset meanwhile."""
+        _check_number(version)
+        return self._commit(version, data, tuple(after), prepare, self._put_exclusively)
+
+    def _commit(
+        self,
+        version: int,
+        data: bytes,
+        needed: tuple[str, ...],
+        prepare: Callable[[], bool],
+        put: Callable[..., PutOutcome],
+    ) -> CommitOutcome:
         if self._naming is None and not self._is_new:
             legacy = self._look(list_newest).legacy
             if legacy is not None:
                 self._adopt(legacy)
         naming, is_first = self._naming or self._new_naming, self._is_new
-        path, needed = manifest_path(version, naming), tuple(after)
+        path = manifest_path(version, naming)
         newest: int | None = None
 
         def follow_up() -> None:
@@ -119,9 +136,7 @@ class PutIfAbsentCommitter(Committer):
                     newest = self._hint_at(version, is_first)
 
         def create() -> Committed | Abandoned | None:
-            match self._store.put_if_absent_with_callbacks(
-                path, data, after=needed, prepare=prepare, follow_up=follow_up
-            ):
+            match put(path, data, after=needed, prepare=prepare, follow_up=follow_up):
                 case PutOutcome.CREATED:
                     return Committed(version, path, newest=newest)
                 case PutOutcome.ABANDONED:
@@ -143,6 +158,24 @@ class PutIfAbsentCommitter(Committer):
 
     def remove(self, version: int) -> None:
         self._store.delete(self.location(version))
+
+    def _put_exclusively(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        after: Iterable[str],
+        prepare: Callable[[], bool],
+        follow_up: Callable[[], object],
+    ) -> PutOutcome:
+        if self._store.exists(path):
+            return PutOutcome.EXISTS
+        if not prepare():
+            return PutOutcome.ABANDONED
+        self._store.make_durable(*after)
+        self._store.put(path, data)
+        follow_up()
+        return PutOutcome.CREATED
 
     def _hint_at(self, version: int, is_first: bool) -> int | None:
         """Write a hint to the newest version, ours or a later one; return that version if it was looked for."""

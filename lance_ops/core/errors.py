@@ -166,8 +166,15 @@ class IndexNotFound(LanceOpsError, KeyError):
         return str(self.args[0])
 
 
-class CommitConflict(LanceOpsError):
-    """A concurrent commit conflicts with this one."""
+class CommitConflict(LanceOpsError, OSError):
+    """A concurrent commit conflicts with this one. `retryable` says whether planning the work again can succeed.
+
+    The reference calls it `CommitConflictError`. A `commit_lock` raises it if another writer holds the lock.
+    """
+
+    def __init__(self, message: str = "", retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 class RetryableConflict(CommitConflict):
@@ -176,6 +183,9 @@ class RetryableConflict(CommitConflict):
 
 class IncompatibleTransaction(CommitConflict):
     """The work no longer makes sense on the newest version; trying again cannot help."""
+
+    def __init__(self, message: str = "", retryable: bool = False) -> None:
+        super().__init__(message, retryable)
 
 
 class TooManyConcurrentWriters(CommitConflict):

@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 from pyroaring import BitMap
 
-from lance_ops.committers import Committer, open_root
+from lance_ops.committers import CommitLock, Committer, LockedCommitter, open_root
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.cores import available_cores
@@ -85,6 +85,15 @@ class Snapshot:
     def with_metadata_cache(self, size_bytes: int) -> Snapshot:
         """Return the same version with a cache of open data files that takes about `size_bytes` of memory."""
         return replace(self, read_cache=self.read_cache.with_open_files_bytes(size_bytes))
+
+    def with_commit_lock(self, lock: CommitLock | None) -> Snapshot:
+        """Return the same version, whose commits hold the lock if there is one. A pickle does not hold the lock."""
+        return self if lock is None else replace(self, committer=LockedCommitter(self.committer, lock))
+
+    @property
+    def commit_lock(self) -> CommitLock | None:
+        """The caller's lock that commits hold, or None."""
+        return self.committer.lock if isinstance(self.committer, LockedCommitter) else None
 
     @property
     def verifies_reads(self) -> bool:

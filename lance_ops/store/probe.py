@@ -43,6 +43,7 @@ def prove_conditional_create(store: Store) -> None:
     if outcome is not PutOutcome.EXISTS or kept != first:
         raise UnsafeStore(
             f"{store.uri}: the store created the same key twice, so it ignores the condition on a write and two "
-            "writers could both commit the same version; commit through an external manifest store instead"
+            "writers could both commit the same version; commit through an external manifest store, or let every "
+            "writer pass a commit_lock"
         )
     _PROVEN.add(store)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lance_ops.committers import open_root
+from lance_ops.committers import CommitLock, open_root, with_commit_lock
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch
 from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.schema import Schema
@@ -48,16 +48,18 @@ def create(
     base_ids: tuple[int | None, ...] = AT_ROOT,
     *,
     mode: str = "create",
+    commit_lock: CommitLock | None = None,
 ) -> Snapshot:
-    """Write version 1. `mode` says what to do if another writer creates the dataset meanwhile.
+    """Write version 1, holding `commit_lock` during the commit.
 
+    `mode` says what to do if another writer creates the dataset meanwhile.
     Then `create` raises `DatasetAlreadyExists`; `append` and `overwrite` commit the same files to the other dataset.
     The data files go to the base paths `base_ids` in turn, as in the functions below.
 
     Raises `SchemaMismatch` if the rows would be appended to another schema, and `InvalidInput` if the other dataset
     lacks the stable row ids or the base paths asked for.
     """
-    root = open_root(uri, storage_options, new_naming=table.manifest_naming)
+    root = with_commit_lock(open_root(uri, storage_options, new_naming=table.manifest_naming), commit_lock)
     targets = WriteTargets(FileLocations(root.store, table.base_paths, root.storage_options), base_ids)
     schema, pending = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
     try:
@@ -76,7 +78,7 @@ def create(
         if mode == "create":
             raise
     with pending.abandoned_on_failure():
-        theirs = Snapshot.open(uri, storage_options=storage_options)
+        theirs = Snapshot.open(uri, storage_options=storage_options).with_commit_lock(commit_lock)
         _check_takes_files(theirs, table, schema, mode)
     return commit_operation(
         theirs,

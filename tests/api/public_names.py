@@ -22,6 +22,7 @@ EXTRA_MODULES = ("lance_ops.dagster", "lance_ops.spark")
 MODULES = (
     "lance_ops",
     "lance_ops.blob",
+    "lance_ops.commit",
     "lance_ops.errors",
     "lance_ops.file",
     "lance_ops.fragment",

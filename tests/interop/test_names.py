@@ -12,7 +12,16 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops import api, blob, file, fragment, progress, schema, udf
+from lance_ops import (
+    api,
+    blob,
+    commit,
+    file,
+    fragment,
+    progress,
+    schema,
+    udf,
+)
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -24,6 +33,7 @@ A_SCHEMA = import_module("lance.schema").LanceSchema.from_pyarrow(pa.schema([("a
 MODULES: dict[str, tuple[Any, Any]] = {
     "lance": (lance_ops, lance),
     "lance.blob": (blob, import_module("lance.blob")),
+    "lance.commit": (commit, import_module("lance.commit")),
     "lance.file": (file, import_module("lance.file")),
     "lance.fragment": (fragment, FRAGMENTS),
     "lance.progress": (progress, import_module("lance.progress")),
@@ -96,7 +106,6 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "lance.mem_wal",
     },
     "upkeep in parts, which `lance_ops.maintenance` has as plans, tasks and commits": {"lance.optimize"},
-    "locks, for stores that do not decide by themselves: such a store is refused": {"lance.commit"},
     "a module of the same name as a function: what is in it is in `lance_ops.api`": {"lance.dataset"},
     "files of notes beside the data: `FragmentWriteProgress` can write them": {
         "lance.progress.FileSystemFragmentWriteProgress"

@@ -12,7 +12,7 @@ import pytest
 
 import lance_ops
 from lance_ops import LanceFragment
-from lance_ops.errors import InvalidInput, UnsupportedFeature
+from lance_ops.errors import InvalidInput
 from lance_ops.file import LanceFileReader
 from lance_ops.fragment import write_fragments
 from lance_ops.progress import FragmentWriteProgress, NoopFragmentWriteProgress
@@ -140,11 +140,9 @@ def test_invalid_sizes_are_refused_before_anything_is_written(tmp_path: Path, op
     assert not (tmp_path / "lance_ops").exists()
 
 
-def test_an_invalid_progress_and_a_commit_lock_are_refused(tmp_path: Path) -> None:
+def test_an_invalid_progress_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="progress must be"):
         lance_ops.write_dataset(ROWS, tmp_path / "table", progress=3)  # type: ignore[arg-type]  # what is refused
-    with pytest.raises(UnsupportedFeature, match="commit_lock"):
-        lance_ops.write_dataset(ROWS, tmp_path / "table", commit_lock=lambda version: None)
     assert not (tmp_path / "table").exists()
 
 

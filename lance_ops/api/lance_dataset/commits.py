@@ -10,11 +10,10 @@ from typing import Self, TypedDict
 
 from lance_ops.api.base_paths import BaseStoreParams, with_base_store_params
 from lance_ops.api.operations import AnyOperation, LanceOperation, to_internal
-from lance_ops.api.scanning import refuse
 from lance_ops.api.transaction import Transaction
 from lance_ops.api.version_handle import Handle
-from lance_ops.api.write_destination import Destination, place_of
-from lance_ops.committers import DatasetRoot, open_root
+from lance_ops.api.write_destination import Destination, lock_of, place_of
+from lance_ops.committers import DatasetRoot, open_root, with_commit_lock
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.schema import with_dictionaries
@@ -68,15 +67,15 @@ class Commits(Handle):
         With `detached` the version made is `read_version` with the operation applied, in no history: only its number,
         which the returned dataset has, opens it. Clean-up keeps it with its files. If
         the commit fails, the operation's files stay, because they belong to the caller. `base_store_params` are storage
-        options for single base paths, by URI; the returned dataset keeps them. Raises `RetryableConflict`,
+        options for single base paths, by URI; the returned dataset keeps them, and it keeps `commit_lock`, which is as
+        for `lance_ops.dataset`. Raises `RetryableConflict`,
         `IncompatibleTransaction`, `TooManyConcurrentWriters`, and `CommitStateUnknown`.
         """
         uri, options = place_of(base_uri, storage_options)
         if base_store_params:
             options = with_base_store_params(uri, options, _bases(uri, options, operation), base_store_params) or {}
-        refuse(uri, commit_lock=commit_lock)
         naming = ManifestNaming.V1 if enable_v2_manifest_paths is False else ManifestNaming.V2
-        root = open_root(uri, options, new_naming=naming)
+        root = with_commit_lock(open_root(uri, options, new_naming=naming), lock_of(base_uri, commit_lock))
         if isinstance(operation, Transaction):
             if commit_message is not None:
                 raise InvalidInput("a transaction says its message in its properties, not in commit_message")

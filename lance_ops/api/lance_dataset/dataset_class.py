@@ -26,11 +26,12 @@ from lance_ops.api.lance_dataset.optimize import DatasetOptimizer
 from lance_ops.api.lance_dataset.row_changes import RowChanges
 from lance_ops.api.lance_dataset.schema_changes import SchemaChanges
 from lance_ops.api.lance_dataset.tags import Reference, Tags, open_reference
-from lance_ops.api.scanning import Filter, refuse
+from lance_ops.api.scanning import Filter
 from lance_ops.api.schemas import LanceSchema
 from lance_ops.api.transaction import Transaction, as_read
+from lance_ops.api.write_destination import lock_of
 from lance_ops.changing import restore
-from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2
+from lance_ops.committers import LockedCommitter, PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats, cleanup
 from lance_ops.refs import drop_dataset
@@ -80,7 +81,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
         base_store_params: BaseStoreParams | None = None,
         verify_checksums: str | None = None,
     ) -> None:
-        refuse(fspath(uri), commit_lock=commit_lock)
+        lock = lock_of(None, commit_lock)
         use = None if verify_checksums is None else ChecksumUse.parse(verify_checksums, "verify_checksums")
         snapshot = Snapshot.open(fspath(uri), version if isinstance(version, int) else None, storage_options, use)
         if isinstance(version, str | tuple):
@@ -89,7 +90,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
             if metadata_cache_size_bytes < 0:
                 raise InvalidInput(f"metadata_cache_size_bytes must not be negative, not {metadata_cache_size_bytes}")
             snapshot = snapshot.with_metadata_cache(metadata_cache_size_bytes)
-        super().__init__(with_params(snapshot, base_store_params), default_scan_options)
+        super().__init__(with_params(snapshot, base_store_params).with_commit_lock(lock), default_scan_options)
 
     # -- properties ---------------------------------------------------------------------------------------------
 
@@ -287,7 +288,9 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
 
     def migrate_manifest_paths_v2(self) -> None:
         """Rename manifests of the V1 naming scheme to V2 names. No other work on the dataset may run meanwhile."""
-        if not isinstance(self._snapshot.committer, PutIfAbsentCommitter):  # the manifest store records the old names
+        committer = self._snapshot.committer
+        committer = committer.unlocked if isinstance(committer, LockedCommitter) else committer
+        if not isinstance(committer, PutIfAbsentCommitter):  # the manifest store records the old names
             raise UnsupportedFeature("renaming manifests that a manifest store knows", self.uri)
         migrate_to_v2(self._snapshot.store)
         self._move(self._snapshot.latest())
@@ -347,7 +350,11 @@ def dataset(
 
     `default_scan_options` apply to every scan that does not set them. `base_store_params` are storage options for
     single base paths, by URI. `metadata_cache_size_bytes` (256 MiB by default) bounds the cache of data files'
-    metadata: where their pages and chunks are. `block_size`, the sizes of other caches and `read_params` tune the
+    metadata: where their pages and chunks are.
+
+    `commit_lock` is for a store without a conditional create: a function of the version that returns a context manager,
+    which every commit of the handle holds. It raises `lance_ops.commit.CommitConflictError` if another writer holds it.
+    Pickles of the handle do not have it. `block_size`, the sizes of other caches and `read_params` tune the
     reference and are accepted without effect; this library always checks bytes while it decodes them.
 
     `verify_checksums` says which reads compare pages with their checksums: "always" all of them, "maintenance" only

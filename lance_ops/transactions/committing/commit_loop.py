@@ -241,7 +241,7 @@ class _Commit:
         after = (*self._after, *self._vectors.written_paths)
         try:
             outcome = self._committer.commit(version, data, after=after, prepare=is_prepared)
-        except (WriteRefused, UnsafeStore):
+        except (WriteRefused, UnsafeStore, RetryableConflict):
             raise
         except Exception as error:  # whatever it is, the version may exist
             raise CommitStateUnknown(self._transaction.uuid, version, repr(error)) from error
