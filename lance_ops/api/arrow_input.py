@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, SchemaMismatch, WrongType
 
 __all__ = ["reader_of"]
 
@@ -15,29 +18,121 @@ __all__ = ["reader_of"]
 def reader_of(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     """Return the data as a stream of batches, cast to `schema` if one is given.
 
-    The data is a table, a batch, a reader, a dataset, a pandas data frame, anything with `__arrow_c_stream__`, or an
-    iterable of batches together with a schema. Raises `InvalidInput` for anything else.
+    The data is a table, a batch, a reader, a dataset or a scanner of this library, the reference or pyarrow, a data
+    frame of pandas or Polars, a dictionary of columns, a list of rows as dictionaries, anything with
+    `__arrow_c_stream__` or `__arrow_c_array__`, or an iterable of batches together with a schema.
+
+    Raises `SchemaMismatch` for values that do not fit one Arrow type or the schema, `WrongType` for anything else, and
+    `InvalidInput` for an iterable without a schema. Batches that arrive later are cast when they are read.
     """
-    if isinstance(data, pa.RecordBatch):
-        data = pa.Table.from_batches([data])
+    with _conversion(data):
+        table = _table_in_memory(data, schema)
+        if table is not None:
+            return table.to_reader()
+        stream = _stream(data)
+    if stream is not None and schema is None:
+        return stream
+    if stream is None and (not isinstance(data, Iterable) or isinstance(data, str | bytes | Mapping)):
+        raise WrongType(
+            f"a value of type {type(data).__name__} is no data: pass Arrow data, a data frame, a list of dictionaries, "
+            "or batches together with a schema"
+        )
+    if schema is None:
+        raise InvalidInput(f"the columns of a {type(data).__name__} are not known before it is read: pass schema=…")
+    return pa.RecordBatchReader.from_batches(schema, _cast_batches(data if stream is None else stream, schema))
+
+
+def _table_in_memory(data: Any, schema: pa.Schema | None) -> pa.Table | None:
+    """Return data that is in memory as a table of the schema, or None for a stream."""
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        return pa.Table.from_pandas(data, schema=schema, preserve_index=_index_to_keep(data.index, pandas))
+    if isinstance(data, dict):
+        return pa.Table.from_pydict(data, schema=schema)
+    if isinstance(data, list) and data and isinstance(data[0], Mapping):
+        return _table_of_rows(data, schema)
+    if polars is not None and isinstance(data, polars.DataFrame):
+        return _cast(data.to_arrow(), schema)
     if isinstance(data, pa.Table):
-        return data.to_reader() if schema is None else data.cast(schema).to_reader()
+        return _cast(data, schema)
+    if isinstance(data, pa.RecordBatch):
+        return _cast(pa.Table.from_batches([data]), schema)
+    if hasattr(data, "__arrow_c_array__") and not hasattr(data, "__arrow_c_stream__"):
+        return _cast(pa.Table.from_batches([pa.record_batch(data)]), schema)
+    return None
+
+
+def _stream(data: Any) -> pa.RecordBatchReader | None:
+    """Return data that states its schema as a stream, or None."""
     if isinstance(data, pa.RecordBatchReader):
-        return data if schema is None else data.cast(schema)
-    if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, schema=schema, preserve_index=False).to_reader()
+        return data
+    if isinstance(data, pads.Dataset):
+        return data.scanner().to_reader()
+    if isinstance(data, pads.Scanner):
+        return data.to_reader()
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data, schema=schema)
-    if isinstance(data, Iterable) and schema is not None:
-        return pa.RecordBatchReader.from_batches(schema, _batches(data))
-    raise InvalidInput(
-        f"cannot write a {type(data).__name__}: pass Arrow data, a pandas data frame, or batches together with a schema"
-    )
+        return pa.RecordBatchReader.from_stream(data)
+    return None
 
 
-def _batches(data: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    for item in data:
-        if isinstance(item, pa.Table):
-            yield from item.to_batches()
-        else:
-            yield item
+def _index_to_keep(index: Any, pandas: Any) -> bool | None:
+    """Return the `preserve_index` that makes columns of an index with names, and metadata of a range of row numbers.
+
+    Any other index is left out, because a filter or a sort of a data frame leaves one behind.
+    """
+    if any(name is not None for name in index.names):
+        return True
+    return None if isinstance(index, pandas.RangeIndex) else False
+
+
+def _table_of_rows(rows: list[Any], schema: pa.Schema | None) -> pa.Table:
+    """Return a table with the columns of all rows. A row without a column's key has a null there."""
+    for position, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise WrongType(f"row {position} of a list of dictionaries is a {type(row).__name__}")
+    found = dict.fromkeys(name for row in rows for name in row)
+    if schema is None:
+        return pa.Table.from_pydict({name: [row.get(name) for row in rows] for name in found})
+    unknown = next((name for name in found if name not in schema.names), None)
+    if unknown is not None:
+        raise SchemaMismatch(f"a row has the key {unknown!r}, and the schema has only {', '.join(schema.names)}")
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _cast_batches(batches: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if isinstance(batch, pa.RecordBatch):
+            batch = pa.Table.from_batches([batch])
+        if not isinstance(batch, pa.Table):
+            raise WrongType(f"an iterable of data must yield record batches or tables, not a {type(batch).__name__}")
+        yield from _cast(batch, schema).to_batches()
+
+
+def _cast(table: pa.Table, schema: pa.Schema | None) -> pa.Table:
+    """Return the table with the schema's columns, types and metadata, in its order."""
+    if schema is None or table.schema.equals(schema, check_metadata=True):
+        return table
+    if sorted(table.schema.names) != sorted(schema.names):
+        raise SchemaMismatch(
+            f"the data has the columns {', '.join(table.schema.names)}, and the schema has {', '.join(schema.names)}"
+        )
+    columns = []
+    for field in schema:
+        column = table.select([field.name])
+        try:
+            columns.append(column.cast(pa.schema([field])).column(0))
+        except (pa.ArrowException, ValueError) as error:
+            given = column.schema.field(0).type
+            raise SchemaMismatch(f"column {field.name!r} is {given} in the data, not {field.type}: {error}") from error
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@contextmanager
+def _conversion(data: Any) -> Iterator[None]:
+    """Raise `SchemaMismatch` for what pyarrow raises for values that do not fit their type."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise SchemaMismatch(f"the {type(data).__name__} does not become Arrow data: {error}") from error

@@ -72,10 +72,12 @@ def write_dataset(
 ) -> LanceDataset:
     """Write Arrow data and return the dataset at the version made.
 
-    `data_obj` is a table, a record batch, a reader, a pandas data frame, anything with `__arrow_c_stream__`, or an
-    iterable of batches (with `schema`). Mode `create` raises `DatasetAlreadyExists` if the dataset exists; `append` and
-    `overwrite` create a missing one. `max_rows_per_group` matters only to the reference's oldest format and is
-    accepted.
+    `data_obj` is a table, a record batch, a reader, a dataset or scanner (also pyarrow's and the reference's), a data
+    frame of pandas or Polars, a dictionary of columns, a list of dictionaries, anything with `__arrow_c_stream__`, or
+    an iterable of batches (with `schema`). All of it is cast to `schema` if that is given.
+
+    Mode `create` raises `DatasetAlreadyExists` if the dataset exists; `append` and `overwrite` create a missing one.
+    `max_rows_per_group` matters only to the reference's oldest format and is accepted.
 
     `enable_v2_manifest_paths`, `enable_stable_row_ids`, `auto_cleanup_options` (see `lance_ops.maintenance.cleanup`)
     and `initial_bases` apply to a creation. Stable row ids for an existing table without them, and base paths for any

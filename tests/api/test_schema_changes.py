@@ -180,7 +180,7 @@ def test_a_field_id_that_some_file_uses_is_not_reused(dataset: Dataset) -> None:
         (pa.field("z", pa.int32(), nullable=False), InvalidInput, "allows no nulls"),
         (lambda batch: pa.record_batch([[1]], names=["n"]), SchemaMismatch, "1 rows for a batch of 2"),
         (lambda batch: 7, SchemaMismatch, "returned a int"),
-        (7, InvalidInput, "cannot write a int"),
+        (7, InvalidInput, "value of type int is no data"),
     ],
 )
 def test_columns_that_cannot_be_added_leave_nothing(
