@@ -2,6 +2,7 @@
 
 from lance_ops.api.base_paths import DatasetBasePath
 from lance_ops.api.blob_values import Blob, BlobArray, BlobType, blob_array, blob_field
+from lance_ops.api.compaction import Compaction, CompactionOptions, CompactionPlan, CompactionTask, RewriteResult
 from lance_ops.api.fragments import DataFile, FragmentSession, LanceFragment, write_fragments
 from lance_ops.api.lance_dataset import (
     AlterColumn,
@@ -31,6 +32,7 @@ from lance_ops.api.transaction import Transaction
 from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import write_dataset
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
+from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.reading import ColumnOrdering
 from lance_ops.store import IOStats, bytes_read_counter, iops_counter
 from lance_ops.table import DeletionFile
@@ -51,6 +53,11 @@ __all__ = [
     "CleanupExplanation",
     "CleanupStats",
     "ColumnOrdering",
+    "Compaction",
+    "CompactionMetrics",
+    "CompactionOptions",
+    "CompactionPlan",
+    "CompactionTask",
     "DataFile",
     "DataStatistics",
     "DatasetBasePath",
@@ -73,6 +80,7 @@ __all__ = [
     "LanceStats",
     "MergeInsertBuilder",
     "NoopFragmentWriteProgress",
+    "RewriteResult",
     "ScanStatistics",
     "ScannerBuilder",
     "Tag",

@@ -18,6 +18,7 @@ from lance_ops import (
     commit,
     file,
     fragment,
+    optimize,
     progress,
     schema,
     udf,
@@ -36,6 +37,7 @@ MODULES: dict[str, tuple[Any, Any]] = {
     "lance.commit": (commit, import_module("lance.commit")),
     "lance.file": (file, import_module("lance.file")),
     "lance.fragment": (fragment, FRAGMENTS),
+    "lance.optimize": (optimize, import_module("lance.optimize")),
     "lance.progress": (progress, import_module("lance.progress")),
     "lance.udf": (udf, import_module("lance.udf")),
     "lance.schema": (schema, import_module("lance.schema")),
@@ -105,7 +107,6 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "lance.evaluate_sharding_spec",
         "lance.mem_wal",
     },
-    "upkeep in parts, which `lance_ops.maintenance` has as plans, tasks and commits": {"lance.optimize"},
     "a module of the same name as a function: what is in it is in `lance_ops.api`": {"lance.dataset"},
     "files of notes beside the data: `FragmentWriteProgress` can write them": {
         "lance.progress.FileSystemFragmentWriteProgress"
@@ -210,6 +211,9 @@ MADE_BY_THE_LIBRARY = {
     "BlobFile",
     "CleanupExplanation",
     "CleanupStats",
+    "CompactionMetrics",
+    "CompactionPlan",
+    "CompactionTask",
     "DatasetDelta",
     "DeletionFile",
     "FragmentSession",
@@ -221,6 +225,7 @@ MADE_BY_THE_LIBRARY = {
     "LanceScanner",
     "LanceStats",
     "ReaderResults",
+    "RewriteResult",
     "ScanStatistics",
 }
 """Classes that users do not construct, so their arguments may differ."""

@@ -275,7 +275,7 @@ def test_a_failed_task_leaves_no_files_of_the_other_tasks(make: Make) -> None:
     ("options", "error"),
     [
         ({"target_rows_per_fragment": 0}, InvalidInput),
-        ({"materialize_deletions_threshold": 1.5}, InvalidInput),
+        ({"materialize_deletions_threshold": -0.5}, InvalidInput),
         ({"defer_index_remap": True}, UnsupportedFeature),
         ({"compaction_mode": "force_binary_copy"}, UnsupportedFeature),
     ],

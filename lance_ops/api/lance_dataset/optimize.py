@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypedDict, TypeVar
+from typing import TypedDict
 
 from lance_ops.api.argument_checks import check_public_methods
+from lance_ops.api.compaction import compact
+from lance_ops.api.scanning import arguments_of
 from lance_ops.changing import bind_metadata, update_config
-from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.maintenance.cleanup import auto_cleanup_config as cleanup_config
-from lance_ops.maintenance.compaction import CompactionMetrics, CompactionOptions, compaction
+from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.maintenance.indexing import reindex
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig
-from lance_ops.writing import InThreads, Runner
+from lance_ops.writing import Runner
 
 __all__ = ["AutoCleanupConfig", "DatasetOptimizer"]
-
-T = TypeVar("T")
 
 
 class AutoCleanupConfig(TypedDict, total=False):
@@ -55,30 +54,13 @@ class DatasetOptimizer:
         data_storage_version: str | None = None,
         runner: Runner | None = None,
     ) -> CompactionMetrics:
-        """Merge small fragments, drop deleted rows and remap the indices.
+        """Merge small fragments, drop deleted rows and remap the indices; see `CompactionOptions` for the options.
 
-        `max_rows_per_group` and `batch_size` bound the reference's memory and have no effect here, where blocks are
-        bounded by bytes. `runner` executes the tasks; the default is `num_threads` threads. Raises
+        `runner` executes the tasks; the default is `num_threads` threads. Raises
         `TooManyConcurrentWriters` if concurrent commits won against every attempt.
         """
-        if compaction_mode not in (None, "reencode"):
-            raise UnsupportedFeature(f"compaction_mode={compaction_mode!r} (only 'reencode')", self._snapshot.uri)
-        defaults = CompactionOptions()
-        options = CompactionOptions(
-            target_rows_per_fragment=_or(target_rows_per_fragment, defaults.target_rows_per_fragment),
-            max_bytes_per_file=max_bytes_per_file,
-            materialize_deletions=_or(materialize_deletions, defaults.materialize_deletions),
-            materialize_deletions_threshold=_or(
-                materialize_deletions_threshold, defaults.materialize_deletions_threshold
-            ),
-            max_source_fragments=max_source_fragments,
-            max_source_rows=max_source_rows,
-            max_source_bytes=max_source_bytes,
-            excluded_fragment_ids=tuple(excluded_fragment_ids or ()),
-            data_storage_version=data_storage_version,
-            defer_index_remap=bool(defer_index_remap),
-        )
-        snapshot, metrics = compaction.compact_files(self._snapshot, options, runner or InThreads(num_threads))
+        options = arguments_of(locals(), apart_from=("runner",))
+        snapshot, metrics = compact(self._snapshot, options, runner)
         self._move(snapshot)
         return metrics
 
@@ -100,7 +82,3 @@ class DatasetOptimizer:
     def _move(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._moved(snapshot)
-
-
-def _or(value: T | None, default: T) -> T:
-    return default if value is None else value

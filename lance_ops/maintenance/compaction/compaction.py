@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import pyarrow as pa
 from pyroaring import BitMap
@@ -56,6 +57,16 @@ class CompactionMetrics:
     files_removed: int = 0
     files_added: int = 0
 
+    @classmethod
+    def of(cls, old: Sequence[Fragment], new: Sequence[Fragment]) -> Self:
+        """Return what replacing the old fragments by the new ones changes."""
+        return cls(
+            fragments_removed=len(old),
+            fragments_added=len(new),
+            files_removed=sum(len(fragment.files) + (fragment.deletion_file is not None) for fragment in old),
+            files_added=sum(len(fragment.files) for fragment in new),
+        )
+
 
 @dataclass(frozen=True)
 class RewriteResult:
@@ -86,14 +97,18 @@ class Compaction:
     plan = staticmethod(plan_compaction)
 
     @staticmethod
-    def commit(snapshot: Snapshot, rewrites: Sequence[RewriteResult]) -> tuple[Snapshot, CompactionMetrics]:
+    def commit(
+        snapshot: Snapshot, rewrites: Sequence[RewriteResult], *, keep_files: bool = False
+    ) -> tuple[Snapshot, CompactionMetrics]:
         """Commit rewrites that were planned on `snapshot`; see `compact_files` for the errors.
 
-        On a definite failure every file of the rewrites is deleted.
+        On a definite failure every file of the rewrites is deleted, unless `keep_files`. A caller that may commit the
+        same rewrites twice must keep them, because the version of the first commit names them.
         """
         if not rewrites:
             return snapshot, CompactionMetrics()
         pending = _pending(snapshot.store, rewrites)
+        pending = pending.kept_on_failure() if keep_files else pending
         num_new = sum(len(rewrite.new_fragments) for rewrite in rewrites)
         with pending.abandoned_on_failure():
             reserved = commit_operation(snapshot, ReserveFragments(num_new)) if num_new else snapshot.latest()
@@ -199,9 +214,4 @@ def _pending(store: Store, rewrites: Sequence[RewriteResult]) -> PendingFiles:
 def _metrics(rewrites: Sequence[RewriteResult]) -> CompactionMetrics:
     old = [fragment for rewrite in rewrites for fragment in rewrite.old_fragments]
     new = [fragment for rewrite in rewrites for fragment in rewrite.new_fragments]
-    return CompactionMetrics(
-        fragments_removed=len(old),
-        fragments_added=len(new),
-        files_removed=sum(len(fragment.files) + (fragment.deletion_file is not None) for fragment in old),
-        files_added=sum(len(fragment.files) for fragment in new),
-    )
+    return CompactionMetrics.of(old, new)
