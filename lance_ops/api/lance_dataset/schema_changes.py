@@ -30,6 +30,7 @@ from lance_ops.changing.columns import (
     drop_columns,
 )
 from lance_ops.core.errors import InvalidInput
+from lance_ops.reading import ROW_ADDRESS, ROW_ID
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig
 from lance_ops.writing import InThreads, Runner, retry_conflicts
@@ -131,14 +132,21 @@ class SchemaChanges(Reading):
         transaction_properties: Mapping[str, str] | None = None,
         runner: Runner | None = None,
     ) -> None:
-        """Add the columns of `data_obj`, joined by key and held in memory; rows without a match get nulls."""
+        """Add the columns of `data_obj`, joined by key and held in memory; rows without a match get nulls.
+
+        `left_on` is a column, `_rowid` or `_rowaddr`. A key that a concurrent compaction can give to another row, which
+        is any but a column and a stable row id, is not joined again after a conflict: that raises `RetryableConflict`.
+        """
         table = reader_of(data_obj, schema).read_all()
 
         def joined(current: Snapshot) -> Snapshot:
             added, source = bind_joined(current, table, left_on, right_on or left_on)
             return add_columns(current, added, source, runner or InThreads(), transaction_properties)
 
-        self._commit_change(joined)
+        if left_on == ROW_ADDRESS or (left_on == ROW_ID and not self.has_stable_row_ids):
+            self._committed(joined(self._snapshot))
+        else:
+            self._commit_change(joined)
 
     # -- metadata -----------------------------------------------------------------------------------------------
 

@@ -13,15 +13,15 @@ from lance_ops.changing.columns.column_file import ColumnFile, fragments_with_co
 from lance_ops.changing.columns.column_sources import ColumnSource, ComputedColumns, JoinedColumns
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import safe_to_take
-from lance_ops.core.errors import InvalidInput
-from lance_ops.core.predicate import Assignment, convert, parse_value, result_type
+from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.predicate import Assignment, parse_value, result_type
 from lance_ops.core.schema import Schema, with_new_fields
 from lance_ops.legacy import join_pending_dictionaries
-from lance_ops.reading import schema_with_row_columns
+from lance_ops.reading import ROW_ADDRESS, ROW_ID, schema_with_row_columns
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.transactions import Merge
-from lance_ops.writing import Runner, commit_operation, run_all_or_discard
+from lance_ops.writing import Runner, commit_operation, conform_to_schema, run_all_or_discard
 
 __all__ = ["add_columns", "add_null_columns", "add_streamed_columns", "bind_computed", "bind_joined"]
 
@@ -85,20 +85,27 @@ def bind_computed(snapshot: Snapshot, expressions: Mapping[str, str]) -> tuple[p
 def bind_joined(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str) -> tuple[pa.Schema, JoinedColumns]:
     """Return the schema and the source of the new columns, which are those of `table` except its key.
 
-    Raises `InvalidInput` if a key column does not exist, or if the two keys cannot be compared.
+    `left_on` is a column, or `_rowid` or `_rowaddr` for the id or address of the row. Raises `InvalidInput` if a key
+    column does not exist, or if the two keys cannot be compared.
     """
-    key = snapshot.schema.field(left_on)
+    key_type = pa.uint64() if left_on in (ROW_ID, ROW_ADDRESS) else _type_of_key(snapshot, left_on)
     if right_on not in table.schema.names:
         raise InvalidInput(f"the data has no column {right_on!r} to join on; it has {', '.join(table.schema.names)}")
-    if key.name != left_on or key not in snapshot.schema.fields:
-        raise InvalidInput(f"column {left_on!r} is inside a struct and cannot be joined on")
-    try:
-        values = convert(table.column(right_on).combine_chunks(), key.arrow_type)
-    except pa.ArrowInvalid as error:
+    try:  # a key that a cast would change must match no row
+        keys = conform_to_schema(table.select([right_on]), pa.schema([pa.field(right_on, key_type)]))
+    except SchemaMismatch as error:
         raise InvalidInput(f"columns {left_on!r} and {right_on!r} do not compare: {error}") from error
+    values = keys.column(0).combine_chunks()
     rest = safe_to_take(table.drop_columns([right_on]))
     added = pa.schema([field.with_nullable(True) for field in rest.schema])
     return added, JoinedColumns(left_on, SourceKeys([values], [right_on]), rest)
+
+
+def _type_of_key(snapshot: Snapshot, name: str) -> pa.DataType:
+    key = snapshot.schema.field(name)
+    if key.name != name or key not in snapshot.schema.fields:
+        raise InvalidInput(f"column {name!r} is inside a struct and cannot be joined on")
+    return key.arrow_type
 
 
 def _commit(
