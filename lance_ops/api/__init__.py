@@ -27,6 +27,7 @@ from lance_ops.api.lance_dataset import (
 from lance_ops.api.operations import LanceOperation
 from lance_ops.api.scanning import BlobFile, LanceScanner, ScanStatistics
 from lance_ops.api.schemas import LanceField, LanceSchema, json_to_schema, schema_to_json
+from lance_ops.api.sql import SqlQuery, SqlQueryBuilder
 from lance_ops.api.stats import DataStatistics, FieldStatistics, LanceStats
 from lance_ops.api.transaction import Transaction
 from lance_ops.api.udf import BatchUDF, batch_udf
@@ -83,6 +84,8 @@ __all__ = [
     "RewriteResult",
     "ScanStatistics",
     "ScannerBuilder",
+    "SqlQuery",
+    "SqlQueryBuilder",
     "Tag",
     "Tags",
     "Transaction",

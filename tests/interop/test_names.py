@@ -60,6 +60,8 @@ CLASSES: dict[str, tuple[Any, Any]] = {
     "LanceStats": (api.LanceStats, THEIRS.LanceStats),
     "MergeInsertBuilder": (api.MergeInsertBuilder, THEIRS.MergeInsertBuilder),
     "ScannerBuilder": (api.ScannerBuilder, THEIRS.ScannerBuilder),
+    "SqlQuery": (api.SqlQuery, THEIRS.SqlQuery),
+    "SqlQueryBuilder": (api.SqlQueryBuilder, THEIRS.SqlQueryBuilder),
     "Tags": (api.Tags, THEIRS.Tags),
     "Transaction": (api.Transaction, THEIRS.Transaction),
 }
@@ -115,8 +117,7 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "lance.CleanupCandidateFile",
         "lance.CleanupReferencedBranch",
     },
-    "SQL and Substrait: DuckDB, Polars, DataFusion and Spark read a dataset": {
-        "LanceDataset.sql",
+    "Substrait and DataFusion's native tables: DataFusion takes a dataset itself, and `sql` uses it": {
         "ScannerBuilder.substrait_aggregate",
         "lance.FFILanceTableProvider",
     },
@@ -227,6 +228,8 @@ MADE_BY_THE_LIBRARY = {
     "ReaderResults",
     "RewriteResult",
     "ScanStatistics",
+    "SqlQuery",
+    "SqlQueryBuilder",
 }
 """Classes that users do not construct, so their arguments may differ."""
 

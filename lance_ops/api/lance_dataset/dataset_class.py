@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.api.argument_checks import check_arguments
+from lance_ops.api.arrow_dataset import ArrowDataset
 from lance_ops.api.base_paths import BaseStoreParams, with_params
 from lance_ops.api.fragments import LanceFragment
-from lance_ops.api.lance_dataset.arrow_dataset import ArrowDataset
 from lance_ops.api.lance_dataset.clones_and_branches import Copies
 from lance_ops.api.lance_dataset.commits import Commits
 from lance_ops.api.lance_dataset.delta import DatasetDelta

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.lance_dataset.scanner_builder import ScannerBuilder
 from lance_ops.api.scanning import LAZY, Columns, Filter, LanceScanner, OrderBy, ScanOptions, arguments_of, make_scanner
+from lance_ops.api.sql import SqlQueryBuilder
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
 
@@ -174,6 +175,13 @@ class Scanning(Handle):
         The handle's `default_scan_options` do not apply.
         """
         return Scanning(self._snapshot).scanner(filter=filter, **kwargs).count_rows()
+
+    def sql(self, sql: str) -> SqlQueryBuilder:
+        """Return a builder of a query over this version, which the query calls `dataset`. Needs the extra `sql`.
+
+        `dataset.sql("SELECT id FROM dataset WHERE id > 30").build().to_batch_records()` runs it.
+        """
+        return SqlQueryBuilder(self._snapshot, sql)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scanner().__arrow_c_stream__(requested_schema)
