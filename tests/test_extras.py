@@ -112,7 +112,7 @@ main()
 )
 def test_a_missing_package_is_named_with_the_extra_that_installs_it(package: str, extra: str, use: str) -> None:
     code = f"""
-import pyarrow as pa, lance_ops
+import pyarrow as pa, lance_ops, lance_ops.sampler
 from lance_ops.committers.manifest_stores import open_manifest_store
 from lance_ops.errors import MissingPackage
 try:

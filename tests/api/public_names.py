@@ -28,6 +28,7 @@ MODULES = (
     "lance_ops.fragment",
     "lance_ops.optimize",
     "lance_ops.progress",
+    "lance_ops.sampler",
     "lance_ops.schema",
     "lance_ops.udf",
 )

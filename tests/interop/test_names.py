@@ -20,6 +20,7 @@ from lance_ops import (
     fragment,
     optimize,
     progress,
+    sampler,
     schema,
     udf,
 )
@@ -39,6 +40,7 @@ MODULES: dict[str, tuple[Any, Any]] = {
     "lance.fragment": (fragment, FRAGMENTS),
     "lance.optimize": (optimize, import_module("lance.optimize")),
     "lance.progress": (progress, import_module("lance.progress")),
+    "lance.sampler": (sampler, import_module("lance.sampler")),
     "lance.udf": (udf, import_module("lance.udf")),
     "lance.schema": (schema, import_module("lance.schema")),
 }
@@ -128,7 +130,6 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "lance.namespace",
         "lance.otel",
         "lance.pydantic",
-        "lance.sampler",
         "lance.torch",
         "lance.types",
     },
@@ -164,6 +165,8 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "lance.fragment.Bitmap",
         "lance.fragment.normalize_transform",
         "lance.lance",
+        "lance.sampler.PrioritizedItem",
+        "lance.sampler.reservoir_sampling",
         "lance.sanitize_ts",
         "lance.udf.BatchUDFCheckpoint",
         "lance.udf.normalize_transform",
