@@ -49,7 +49,7 @@ soak: environment servers java  ## what takes minutes
 
 lock: environment  ## the newest versions that fit pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header --all-extras --group dev --overrides .ci/lock-overrides.txt \
+		--no-emit-index-url --no-header --extra all --group dev --overrides .ci/lock-overrides.txt \
 		pyproject.toml --output-file requirements.lock
 
 environment: $(STAMP)

@@ -73,9 +73,11 @@ def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
         "azure",
         "dagster",
         "gcs",
+        "images",
         "java",
         "manifest-stores",
         "pandas",
         "spark",
         "sql",
+        "torch",
     }

@@ -26,6 +26,7 @@ MODULES = (
     "lance_ops.errors",
     "lance_ops.file",
     "lance_ops.fragment",
+    "lance_ops.hf",
     "lance_ops.optimize",
     "lance_ops.progress",
     "lance_ops.sampler",
