@@ -21,6 +21,7 @@ EXTRA_MODULES = ("lance_ops.dagster", "lance_ops.spark")
 
 MODULES = (
     "lance_ops",
+    "lance_ops.arrow",
     "lance_ops.blob",
     "lance_ops.commit",
     "lance_ops.errors",

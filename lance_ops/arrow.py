@@ -1,0 +1,51 @@
+"""The reference's `lance.arrow`: numbers of the type bfloat16.
+
+A process may register only one type of a name with Arrow, and importing the reference registers its own. Therefore this
+module registers none. A process without the reference calls `pyarrow.register_extension_type(BFloat16Type())` once, and
+then columns are read as numbers; otherwise they are read as bytes with the type's name in their metadata.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.frameworks import (
+    BFloat16,
+    BFloat16Array,
+    BFloat16Type,
+    bfloat16_array,
+    from_floats,
+    to_floats,
+)
+
+__all__ = ["BFloat16", "BFloat16Array", "BFloat16Type", "bfloat16_array", "cast"]
+
+_NAMES = ("bfloat16", "bf16")
+
+
+def cast(arr: pa.Array, target_type: pa.DataType | str, *args: Any, **kwargs: Any) -> pa.Array:
+    """Cast an array as `pyarrow.Array.cast` does, also between floats and `bfloat16`, alone or in fixed-size lists.
+
+    The names `bfloat16` and `bf16` mean `BFloat16Type`. The other arguments are those of pyarrow.
+    """
+    target = BFloat16Type() if target_type in _NAMES else target_type
+    if isinstance(target, str):
+        target = pa.type_for_alias(target)
+    if pt.is_fixed_size_list(arr.type) and pt.is_fixed_size_list(target) and arr.type.list_size == target.list_size:
+        size = arr.type.list_size
+        items = cast(arr.values.slice(arr.offset * size, len(arr) * size), target.value_type, *args, **kwargs)
+        return pa.FixedSizeListArray.from_arrays(items, type=target, mask=arr.is_null() if arr.null_count else None)
+    if _is_bfloat16(arr.type):
+        if _is_bfloat16(target):
+            return arr
+        return to_floats(arr).cast(target, *args, **kwargs)
+    if _is_bfloat16(target):
+        return from_floats(arr.cast(pa.float64()))
+    return arr.cast(target, *args, **kwargs)
+
+
+def _is_bfloat16(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == BFloat16Type().extension_name

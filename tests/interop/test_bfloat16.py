@@ -1,0 +1,151 @@
+"""Numbers of type bfloat16 are the reference's bits, and travel through tables."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops import arrow
+from lance_ops.errors import InvalidInput, MissingPackage
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+
+REFERENCE = import_module("lance.arrow")
+VALUES = [
+    *(
+        0.0,
+        -0.0,
+        1.0,
+        1.1,
+        -1.1,
+        1.00390625,
+        1.01171875,
+        3.00390625,
+        1e-45,
+        1e-40,
+        3.3895e38,
+        3.4e38,
+        1e300,
+        123456.789,
+    ),
+    *(math.inf, -math.inf, math.nan, -math.nan),
+    *np.random.default_rng(0).standard_normal(2000).tolist(),
+    *(np.random.default_rng(1).integers(0, 1 << 32, 2000).astype(np.uint32).view(np.float32).tolist()),
+]
+
+
+def bits(array: pa.Array) -> list[bytes | None]:
+    """Return what is stored; every NaN counts as the same."""
+    return [
+        None if each is None else b"nan" if float(str(number)) != float(str(number)) else each
+        for each, number in zip(array.storage.to_pylist(), array.to_pylist(), strict=True)
+    ]
+
+
+def test_numbers_are_rounded_to_the_reference_s_bits() -> None:
+    values = [*VALUES, None]
+    mine, other = arrow.bfloat16_array(values), REFERENCE.bfloat16_array(values)
+    assert bits(mine) == bits(other)
+    shown = [
+        [np.float32("nan" if each is None else str(each)) for each in array.to_pylist()] for array in (mine, other)
+    ]
+    np.testing.assert_array_equal(shown[0], shown[1])
+    assert mine.type.extension_name == other.type.extension_name
+    assert mine.null_count == 1
+
+
+def test_a_number_compares_and_prints_as_in_the_reference() -> None:
+    for library in (arrow, REFERENCE):
+        one = library.BFloat16(1.5)
+        assert one == library.BFloat16(1.5) != library.BFloat16(2)
+        assert one < library.BFloat16(2)
+        assert one != 1.5
+        assert one.as_float() == 1.5
+        assert library.BFloat16.from_bytes(b"\x80?") == library.BFloat16(1)
+        assert library.BFloat16(math.nan) != library.BFloat16(math.nan)
+        with pytest.raises(ValueError, match="2 bytes"):
+            library.BFloat16.from_bytes(b"1")
+        with pytest.raises(TypeError):
+            hash(one)
+
+
+@pytest.mark.parametrize("length", [0, 3, 21, 50])
+def test_an_array_prints_as_in_the_reference(length: int) -> None:
+    values = [None, *range(length - 1)] if length else []
+    mine, other = arrow.bfloat16_array(values), REFERENCE.bfloat16_array(values)
+    if length != 21:  # the reference shows 21 values whole
+        assert str(mine) == str(other)
+    assert "BFloat16Array" in repr(mine)
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+@pytest.mark.parametrize("name", ["bfloat16", "bf16", arrow.BFloat16Type()])
+def test_floats_are_cast_there_and_back(kind: pa.DataType, name: str | pa.DataType) -> None:
+    values = pa.array([1.5, None, -2.25, 0.0], kind)
+    there = arrow.cast(values, name)
+    assert there.type.extension_name == "lance.bfloat16"
+    assert arrow.cast(there, kind).equals(values)
+    assert arrow.cast(there.slice(2), kind).equals(values.slice(2))
+    assert arrow.cast(there, name).equals(there)
+
+
+def test_lists_of_one_size_are_cast_item_by_item() -> None:
+    floats = pa.array([[1.5, 2.0], None, [3.0, 4.25]], pa.list_(pa.float32(), 2))
+    there = arrow.cast(floats, pa.list_(arrow.BFloat16Type(), 2))
+    assert arrow.cast(there, pa.list_(pa.float32(), 2)).to_pylist() == floats.to_pylist()
+    assert arrow.cast(there[2:], pa.list_(pa.float64(), 2)).to_pylist() == [[3.0, 4.25]]
+    with pytest.raises(pa.ArrowTypeError):
+        arrow.cast(floats, pa.list_(pa.float16(), 3))
+
+
+def test_other_casts_are_pyarrow_s() -> None:
+    assert arrow.cast(pa.array([1, 2]), "int8").type == pa.int8()
+    with pytest.raises(pa.ArrowInvalid):
+        arrow.cast(pa.array([300]), pa.int8())
+
+
+def test_numpy_gets_numbers_by_ml_dtypes() -> None:
+    with pytest.raises(InvalidInput, match="1 nulls"):
+        arrow.bfloat16_array([1.0, None]).to_numpy()
+    with pytest.raises(InvalidInput, match="float32"):
+        arrow.BFloat16Array.from_numpy(np.zeros(1, np.float32))
+    try:
+        import_module("ml_dtypes")
+    except ImportError:
+        with pytest.raises(MissingPackage, match="ml_dtypes"):
+            arrow.bfloat16_array([1.0]).to_numpy()
+    else:
+        array = arrow.bfloat16_array([1.0, 2.5])
+        assert arrow.BFloat16Array.from_numpy(array.to_numpy()).equals(array)
+
+
+def test_tables_of_either_library_hold_the_same_numbers(tmp_path: Path) -> None:
+    values = [1.5, None, -3.0]
+    lance_ops.write_dataset(pa.table({"b": arrow.bfloat16_array(values)}), tmp_path / "ours")
+    lance.write_dataset(pa.table({"b": REFERENCE.bfloat16_array(values)}), tmp_path / "theirs")
+    for name in ("ours", "theirs"):
+        for library in (lance_ops, lance):
+            column = library.dataset(str(tmp_path / name)).to_table()["b"]
+            assert [str(each) for each in column.to_pylist()] == ["1.5", "None", "-3"]
+
+
+def test_columns_are_read_as_numbers_once_the_type_is_registered(tmp_path: Path) -> None:
+    code = f"""
+import pyarrow as pa, lance_ops, lance_ops.arrow as arrow
+pa.register_extension_type(arrow.BFloat16Type())
+ds = lance_ops.write_dataset(pa.table({{"b": arrow.bfloat16_array([1.5, None])}}), {str(tmp_path / "t")!r})
+column = lance_ops.dataset({str(tmp_path / "t")!r}).to_table()["b"]
+assert isinstance(column.chunk(0), arrow.BFloat16Array), column.type
+print(column.to_pylist())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout == "[1.5, None]\n", run.stderr
