@@ -107,6 +107,7 @@ main()
         ("botocore", "manifest-stores", "open_manifest_store('dynamodb://table', 's3://bucket/table', {})"),
         ("pandas", "pandas", "lance_ops.write_dataset(pa.table({'id': [1]}), 'memory://table').to_pandas()"),
         ("torch", "torch", "import lance_ops.torch.data"),
+        ("pydantic", "pydantic", "lance_ops.LanceDataset.from_pydantic_model(int, [1], 'memory://models')"),
         ("torch", "torch", "lance_ops.sampler.ShardedBatchSampler.from_torch()"),
         (
             "datafusion",

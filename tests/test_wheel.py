@@ -77,6 +77,7 @@ def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
         "java",
         "manifest-stores",
         "pandas",
+        "pydantic",
         "spark",
         "sql",
         "torch",

@@ -30,6 +30,7 @@ MODULES = (
     "lance_ops.hf",
     "lance_ops.optimize",
     "lance_ops.progress",
+    "lance_ops.pydantic",
     "lance_ops.sampler",
     "lance_ops.schema",
     "lance_ops.udf",

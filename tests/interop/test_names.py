@@ -22,6 +22,7 @@ from lance_ops import (
     hf,
     optimize,
     progress,
+    pydantic,
     sampler,
     schema,
     udf,
@@ -43,6 +44,7 @@ MODULES: dict[str, tuple[Any, Any]] = {
     "lance.fragment": (fragment, FRAGMENTS),
     "lance.hf": (hf, import_module("lance.hf")),
     "lance.optimize": (optimize, import_module("lance.optimize")),
+    "lance.pydantic": (pydantic, import_module("lance.pydantic")),
     "lance.progress": (progress, import_module("lance.progress")),
     "lance.sampler": (sampler, import_module("lance.sampler")),
     "lance.udf": (udf, import_module("lance.udf")),
@@ -130,13 +132,9 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "ScannerBuilder.substrait_aggregate",
         "lance.FFILanceTableProvider",
     },
-    "other frameworks and services": {
-        "LanceDataset.from_pydantic_model",
+    "namespaces, catalogues of many tables, and the credentials that they renew": {
         "LanceDataset.storage_options_accessor",
         "lance.namespace",
-        "lance.otel",
-        "lance.pydantic",
-        "lance.types",
     },
     "arrays of images and of pandas: columns of paths or bytes with Pillow, and of 32-bit floats, do the same": {
         "lance.arrow.EncodedImageArray",
@@ -152,6 +150,8 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "lance.arrow.ImageURIType",
         "lance.arrow.PandasBFloat16Array",
     },
+    "metrics for OpenTelemetry: they measure the reference's own engine": {"lance.otel"},
+    "a module with one alias for type checkers: whatever `write_dataset` accepts": {"lance.types"},
     "counters of I/O, caches and logs of the reference's own engine": {
         "LanceDataset.session",
         "lance.debug",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from importlib import import_module
+from os import PathLike
+from string import ascii_uppercase
 from typing import Any, TypedDict
 
 import pyarrow as pa
@@ -16,6 +19,7 @@ from lance_ops.api.version_handle import Handle
 from lance_ops.api.write_destination import check_mode, write_onto
 from lance_ops.changing import bind_updates, delete, truncate, update
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.frameworks import table_of_models
 from lance_ops.reading import bind_filter
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import with_commit_message
@@ -98,6 +102,26 @@ class RowChanges(Handle):
         self._committed(snapshot)
         return UpdateResult(num_rows_updated=num_updated)
 
+    @classmethod
+    def from_pydantic_model(
+        cls,
+        model_class: type[Any],
+        data: Any,
+        uri: str | PathLike[str] | None = None,
+        mode: str = "create",
+        **kwargs: Any,
+    ) -> Any:
+        """Write a list of instances of a model of pydantic as a dataset, and return it.
+
+        The schema is `lance_ops.pydantic.pydantic_to_schema` of the model. The URI is the model's name in snake case
+        unless given. The other arguments and errors are those of `write_dataset`. Raises `TypeError` for data that is
+        no list of instances of exactly this model, and `InvalidInput` for an empty one.
+        """
+        table = table_of_models(model_class, data)
+        place = _snake_case(model_class.__name__) if uri is None else uri
+        # `write_dataset` returns datasets, so its module imports this package
+        return import_module("lance_ops.api.write").write_dataset(table, place, mode=mode, **kwargs)
+
     def insert(
         self,
         data: Any,
@@ -152,3 +176,8 @@ class RowChanges(Handle):
         Without `on`, the table's declared primary key is the key. See `MergeInsertBuilder`.
         """
         return MergeInsertBuilder(self, on)
+
+
+def _snake_case(name: str) -> str:
+    """Return the name of a class as the reference names its dataset: `FlightLog` becomes `flight_log`."""
+    return "".join(f"_{each}" if at and each in ascii_uppercase else each for at, each in enumerate(name)).lower()
