@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         iops_counter,
         json_to_schema,
         schema_to_json,
+        set_logger,
         write_dataset,
     )
 
@@ -66,6 +67,7 @@ __all__ = [
     "iops_counter",
     "json_to_schema",
     "schema_to_json",
+    "set_logger",
     "write_dataset",
 ]
 

@@ -32,6 +32,7 @@ from lance_ops.api.stats import DataStatistics, FieldStatistics, LanceStats
 from lance_ops.api.transaction import Transaction
 from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import write_dataset
+from lance_ops.core.logs import set_logger
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
 from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.reading import ColumnOrdering
@@ -100,6 +101,7 @@ __all__ = [
     "iops_counter",
     "json_to_schema",
     "schema_to_json",
+    "set_logger",
     "write_dataset",
     "write_fragments",
 ]

@@ -29,6 +29,7 @@ MODULES = (
     "lance_ops.fragment",
     "lance_ops.hf",
     "lance_ops.optimize",
+    "lance_ops.log",
     "lance_ops.progress",
     "lance_ops.pydantic",
     "lance_ops.sampler",
