@@ -1,5 +1,5 @@
 """The reference's `lance.progress`: whom a write tells of its fragments."""
 
-from lance_ops.api import FragmentWriteProgress, NoopFragmentWriteProgress
+from lance_ops.api import FileSystemFragmentWriteProgress, FragmentWriteProgress, NoopFragmentWriteProgress
 
-__all__ = ["FragmentWriteProgress", "NoopFragmentWriteProgress"]
+__all__ = ["FileSystemFragmentWriteProgress", "FragmentWriteProgress", "NoopFragmentWriteProgress"]

@@ -39,7 +39,7 @@ from lance_ops.reading import ColumnOrdering
 from lance_ops.store import IOStats, bytes_read_counter, iops_counter
 from lance_ops.table import DeletionFile
 from lance_ops.table import Fragment as FragmentMetadata
-from lance_ops.writing import FragmentWriteProgress, NoopFragmentWriteProgress
+from lance_ops.writing import FileSystemFragmentWriteProgress, FragmentWriteProgress, NoopFragmentWriteProgress
 
 __all__ = [
     "AlterColumn",
@@ -69,6 +69,7 @@ __all__ = [
     "DeletionFile",
     "ExecuteResult",
     "FieldStatistics",
+    "FileSystemFragmentWriteProgress",
     "FragmentMetadata",
     "FragmentSession",
     "FragmentWriteProgress",

@@ -24,12 +24,17 @@ from lance_ops.writing.runners import InThreads, Runner, run_all_or_discard
 from lance_ops.writing.schema_conformance import conform_present_columns, conform_to_schema
 from lance_ops.writing.task_shares import fragment_ids_per_task
 from lance_ops.writing.updated_row_writer import UpdatedRowWriter
-from lance_ops.writing.write_progress import FragmentWriteProgress, NoopFragmentWriteProgress
+from lance_ops.writing.write_progress import (
+    FileSystemFragmentWriteProgress,
+    FragmentWriteProgress,
+    NoopFragmentWriteProgress,
+)
 from lance_ops.writing.write_targets import WriteTargets, choose_bases, number_bases
 
 __all__ = [
     "MAX_BYTES_PER_FILE",
     "MAX_ROWS_PER_FILE",
+    "FileSystemFragmentWriteProgress",
     "FragmentLimits",
     "FragmentWriteProgress",
     "FragmentWriter",

@@ -123,9 +123,6 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "lance.mem_wal",
     },
     "a module of the same name as a function: what is in it is in `lance_ops.api`": {"lance.dataset"},
-    "files of notes beside the data: `FragmentWriteProgress` can write them": {
-        "lance.progress.FileSystemFragmentWriteProgress"
-    },
     "what a dry run of clean-up lists: here paths and names of branches themselves": {
         "lance.CleanupCandidateFile",
         "lance.CleanupReferencedBranch",

@@ -10,16 +10,18 @@ as .arrow, a large one as .bin.
 
 from __future__ import annotations
 
+import json
 import struct
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.core.errors import CorruptFile, ReadTooLarge, UnsupportedFeature
-from lance_ops.core.file_names import deletion_file_name
+from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
+from lance_ops.core.file_names import DELETIONS_DIR, deletion_file_name
 from lance_ops.pb import table_pb2
 from lance_ops.table.fragments.ipc_batches import ipc_footer_position, read_batches
 from lance_ops.table.rows import bitmap_of, decode_bitmap, encode_bitmap, offsets_in
@@ -85,6 +87,35 @@ class DeletionFile:
     def name(self, fragment_id: int) -> str:
         """Return the file's name in `_deletions`."""
         return deletion_file_name(fragment_id, self.read_version, self.id, self.file_type.suffix)
+
+    def path(self, fragment_id: int, base_uri: str | None = None) -> str:
+        """Return the file's path beneath the dataset's root, or beneath `base_uri`."""
+        path = f"{DELETIONS_DIR}/{self.name(fragment_id)}"
+        return path if base_uri is None else f"{base_uri.rstrip('/')}/{path}"
+
+    def asdict(self) -> dict[str, Any]:
+        """Return the reference's fields, with its names of file types: `array` and `bitmap`."""
+        return {
+            "read_version": self.read_version,
+            "id": self.id,
+            "file_type": "array" if self.file_type is DeletionFileType.ARROW_ARRAY else "bitmap",
+            "num_deleted_rows": self.num_deleted_rows,
+            "base_id": self.base_id,
+        }
+
+    def json(self) -> str:
+        """Return `asdict` as the reference's JSON text."""
+        return json.dumps(self.asdict(), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, json_data: str) -> DeletionFile:
+        """Read the text of `json`, of either library; raise `InvalidInput` for any other text."""
+        kinds = {"array": DeletionFileType.ARROW_ARRAY, "bitmap": DeletionFileType.BITMAP}
+        try:
+            values = dict(json.loads(json_data))
+            return cls(kinds[values.pop("file_type")], **values)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InvalidInput(f"not a deletion file in JSON: {error!r}") from error
 
     @classmethod
     def from_pb(cls, message: table_pb2.DeletionFile, path: str) -> DeletionFile:
