@@ -35,6 +35,7 @@ from lance_ops.api.write import write_dataset
 from lance_ops.core.logs import set_logger
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
 from lance_ops.maintenance.compaction import CompactionMetrics
+from lance_ops.maintenance.verification import VerificationReport
 from lance_ops.reading import ColumnOrdering
 from lance_ops.store import IOStats, bytes_read_counter, iops_counter
 from lance_ops.table import DeletionFile
@@ -92,6 +93,7 @@ __all__ = [
     "Tags",
     "Transaction",
     "UpdateResult",
+    "VerificationReport",
     "Version",
     "VersionRef",
     "batch_udf",

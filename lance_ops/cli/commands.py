@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from lance_ops.cli import branches, tags
 from lance_ops.cli import change_commands as changing
 from lance_ops.cli import clone_command as copying
+from lance_ops.cli import integrity_commands as checking
 from lance_ops.cli import read_commands as looking
 from lance_ops.core.errors import LanceOpsError
 
@@ -44,7 +45,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     looking.inspect,
     looking.versions,
     looking.health,
-    looking.verify,
+    checking.verify,
     changing.delete,
     changing.compact,
     changing.reindex,

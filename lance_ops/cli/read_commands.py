@@ -1,4 +1,4 @@
-"""Commands that only read: `inspect`, `versions`, `health`, `verify`."""
+"""Commands that only read: `inspect`, `versions`, `health`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import typer
 
 from lance_ops.cli.arguments import Json, Reference, StorageOptions, Uri, open_dataset
 from lance_ops.cli.output import (
-    counted,
     moment,
     number,
     percent,
@@ -22,7 +21,7 @@ from lance_ops.cli.output import (
 from lance_ops.maintenance.health import HealthReport, Severity, index_coverage, timeline
 from lance_ops.maintenance.health import health as measure_health
 
-__all__ = ["FailOn", "health", "inspect", "verify", "versions"]
+__all__ = ["FailOn", "health", "inspect", "versions"]
 
 
 class FailOn(Enum):
@@ -153,16 +152,6 @@ def health(
     fails = {FailOn.NEVER: set(), FailOn.WARNING: set(Severity), FailOn.ERROR: {Severity.ERROR}}[fail_on]
     if severities & fails:
         raise typer.Exit(1)
-
-
-def verify(uri: Uri, version: Reference = None, storage_option: StorageOptions = None, as_json: Json = False) -> None:
-    """Check a version's invariants, and that its files are there and of the stated size."""
-    opened = open_dataset(uri, storage_option, version)
-    opened.validate()
-    if as_json:
-        print_json({"uri": opened.uri, "version": opened.version, "valid": True})
-    else:
-        print_line(f"version {opened.version} is whole: {counted(len(opened.get_fragments()), 'fragment')}", "green")
 
 
 def _print_health(uri: str, report: HealthReport) -> None:

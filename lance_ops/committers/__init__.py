@@ -8,11 +8,13 @@ from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.locked_committer import CommitLock, LockedCommitter, with_commit_lock
 from lance_ops.committers.opening import DatasetRoot, open_base, open_root, options_for_base, options_of_base
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
+from lance_ops.committers.version_hint import VERSION_HINT_PATH, write_hint
 from lance_ops.committers.versions_directory import list_detached, migrate_to_v2
 
 __all__ = [
     "ALLOWED_BASES_OPTION",
     "ALL_COMMITTERS",
+    "VERSION_HINT_PATH",
     "Abandoned",
     "CommitLock",
     "CommitOutcome",
@@ -33,6 +35,7 @@ __all__ = [
     "options_of_base",
     "with_allowed_bases",
     "with_commit_lock",
+    "write_hint",
 ]
 
 ALL_COMMITTERS: tuple[type[Committer], ...] = (PutIfAbsentCommitter, ExternalManifestCommitter)

@@ -18,6 +18,7 @@ from lance_ops.indices.nested_sort_keys import is_nested_sortable, nested_keys
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.indices.row_order import Direction, RowOrder
 from lance_ops.indices.sort_keys import is_sortable
+from lance_ops.indices.sort_keys import sort_keys as keys_of
 from lance_ops.store import Store
 from lance_ops.table import IndexMetadata
 
@@ -37,6 +38,7 @@ __all__ = [
     "index_type_of",
     "is_nested_sortable",
     "is_sortable",
+    "keys_of",
     "load_index",
     "nested_keys",
     "sort_rows",

@@ -11,7 +11,7 @@ fragments, for example after the column was rewritten there. A loaded index neit
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Generic, TypeAlias, TypeVar
@@ -141,6 +141,14 @@ class LoadedIndex(ABC, Generic[Q]):
         An index of addresses leaves out fragments that are not in `live_fragments`. If two segments cover a fragment,
         its rows come from the first. New rows must belong to fragments that no segment covers.
         """
+
+    def entries(self) -> Iterator[pa.RecordBatch]:
+        """Yield every entry, stale ones too, as `INDEX_VALUE` and `INDEX_ROW`, in batches of a bounded size.
+
+        Raises `CorruptFile` where the files contradict each other, and `UnsupportedFeature` for a type of index that
+        does not hold the values of single rows.
+        """
+        raise UnsupportedFeature("listing the entries of such an index", f"index {self.metadata.name!r}")
 
     @abstractmethod
     def statistics(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Maintain a dataset: ingest, compact, index, clean up and measure; each verb is a plan, tasks and one commit."""
+"""Maintain a dataset: ingest, compact, index, clean up, verify, repair and measure; each verb begins with a plan."""
 
 from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 

@@ -13,7 +13,16 @@ from lance_ops.refs.branch_locations import (
 from lance_ops.refs.branches import create_branch, delete_branch
 from lance_ops.refs.clone import commit_shallow_clone, deep_clone, shallow_clone
 from lance_ops.refs.dataset_removal import drop_dataset
-from lance_ops.refs.tags import Tag, create_tag, delete_tag, list_tags, read_tag, replace_tag_metadata, update_tag
+from lance_ops.refs.tags import (
+    Tag,
+    create_tag,
+    delete_tag,
+    list_tag_names,
+    list_tags,
+    read_tag,
+    replace_tag_metadata,
+    update_tag,
+)
 from lance_ops.refs.version_pins import PINS_DIR, pinned, pinned_version
 
 __all__ = [
@@ -34,6 +43,7 @@ __all__ = [
     "delete_tag",
     "drop_dataset",
     "list_branches",
+    "list_tag_names",
     "list_tags",
     "open_branch",
     "pinned",

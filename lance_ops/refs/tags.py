@@ -29,6 +29,7 @@ __all__ = [
     "Tag",
     "create_tag",
     "delete_tag",
+    "list_tag_names",
     "list_tags",
     "read_tag",
     "replace_tag_metadata",
@@ -79,9 +80,14 @@ class Tag:
         )
 
 
+def list_tag_names(store: Store) -> list[str]:
+    """Return the sorted names of all tags, without reading them."""
+    return list_stems(store, TAGS_DIR)
+
+
 def list_tags(store: Store) -> dict[str, Tag]:
     """Return every tag by name."""
-    return read_references(store, list_stems(store, TAGS_DIR), read_tag)
+    return read_references(store, list_tag_names(store), read_tag)
 
 
 def read_tag(store: Store, name: str) -> Tag:

@@ -97,7 +97,8 @@ def test_a_dataset_without_findings_is_healthy(dataset_uri: str) -> None:
 
 def test_verify_reports_a_complete_version(flights: str) -> None:
     assert "version 3 is whole" in text("verify", flights)
-    assert answer("verify", flights, "--version", "1")["valid"] is True
+    assert answer("verify", flights, "--version", "1")["ok"] is True
+    assert answer("verify", flights, "--version", "v1", "--quick", "--all-versions")["versions"] == [1, 2, 3]
 
 
 def test_delete_counts_first_and_deletes_when_told(flights: str) -> None:

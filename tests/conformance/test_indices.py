@@ -38,6 +38,7 @@ from lance_ops.indices import (
     RowKey,
     index_type_named,
     index_type_of,
+    keys_of,
     load_index,
 )
 from lance_ops.indices.btree import BTree
@@ -215,6 +216,23 @@ def test_a_search_finds_the_rows_that_a_scan_finds(
     built = train(small(index_type), rows, value_type)
     for predicate in data.draw(st.lists(predicates_on(value_type), min_size=1, max_size=4)):
         check(built, rows, predicate)
+
+
+@pytest.mark.parametrize(("index_type", "value_type"), TYPES_BY_INDEX)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_the_entries_are_the_trained_rows_with_their_very_values(
+    index_type: IndexType[IndexQuery], value_type: pa.DataType, data: st.DataObject
+) -> None:
+    rows = data.draw(rows_of(value_type))
+    entries: dict[int, Any] = {}
+    for batch in train(small(index_type), rows, value_type).loaded.entries():
+        keys = keys_of(batch.column(INDEX_VALUE)).to_pylist()
+        for address, key in zip(batch.column(INDEX_ROW).to_pylist(), keys, strict=True):
+            assert address not in entries
+            entries[address] = key
+    keys = keys_of(array_of((rows[address] for address in sorted(rows)), value_type)).to_pylist()
+    assert entries == dict(zip(sorted(rows), keys, strict=True))
 
 
 @INDEX_TYPES

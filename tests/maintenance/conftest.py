@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
+from tests.maintenance.verification.planted_damages import make_dataset
 
 
 def rows(start: int, stop: int) -> pa.Table:
@@ -27,3 +30,17 @@ def make(dataset_uri: str) -> Callable[..., lance_ops.LanceDataset]:
         return made
 
     return make_dataset
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of a dataset with every kind of part, for a verification or a repair. No test changes it."""
+    root = tmp_path_factory.mktemp("healthy") / "data.lance"
+    make_dataset(root)
+    return root
+
+
+@pytest.fixture
+def copied(healthy: Path, tmp_path: Path) -> Path:
+    """The root of a copy to damage."""
+    return Path(shutil.copytree(healthy, tmp_path / "data.lance"))

@@ -83,3 +83,16 @@ def test_a_raw_file_that_does_not_fit_is_named_and_changes_nothing(
         ingest(numbers, [good, bad], options=IngestOptions(max_files_per_task=1), runner=OnSpark(spark))
     assert dataset(numbers).version == 1
     assert {path.name for path in Path(numbers, "data").iterdir()} == before
+
+
+def test_a_verification_by_tasks_reports_what_one_in_threads_does(spark: SparkSession, numbers: str) -> None:
+    opened = dataset(numbers)
+    opened.create_scalar_index("x", "BTREE")
+    opened.delete("x = 9")
+    assert opened.verify(runner=OnSpark(spark)) == opened.verify()
+    assert opened.verify().ok
+    (Path(numbers) / "data" / opened.get_fragments()[3].metadata.files[0].path).unlink()
+    (Path(numbers) / opened.snapshot.manifest.indices[0].directory / "page_lookup.lance").write_bytes(b"garbage")
+    report = opened.verify(runner=OnSpark(spark))
+    assert report == opened.verify()
+    assert (report.damaged_fragments, report.damaged_indices) == ((3,), ("x_idx",))

@@ -22,6 +22,7 @@ from lance_ops.api.lance_dataset.clones_and_branches import Copies
 from lance_ops.api.lance_dataset.commits import Commits
 from lance_ops.api.lance_dataset.delta import DatasetDelta
 from lance_ops.api.lance_dataset.indexing import Indexing
+from lance_ops.api.lance_dataset.integrity import Integrity
 from lance_ops.api.lance_dataset.optimize import DatasetOptimizer
 from lance_ops.api.lance_dataset.row_changes import RowChanges
 from lance_ops.api.lance_dataset.schema_changes import SchemaChanges
@@ -56,7 +57,7 @@ class VersionRef(TypedDict):
     version: int
 
 
-class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDataset):
+class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commits, ArrowDataset):
     """A dataset at one version.
 
     The arguments are those of `lance_ops.dataset`. Except for `metadata_cache_size_bytes`, the cache sizes and

@@ -35,10 +35,11 @@ from lance_ops.indices.btree.layout import (
     value_type_of,
     write_pages,
 )
+from lance_ops.indices.btree.page_checks import checked_pages
 from lance_ops.indices.btree.page_lookup import Cut, PageLookup
 from lance_ops.indices.btree.query_spans import BTreeQuery, spans_of
 from lance_ops.indices.btree.row_ranges import RowRange, join_ranges, split_ranges
-from lance_ops.indices.contract import LoadedIndex, TrainingBatches, check_training_batch
+from lance_ops.indices.contract import INDEX_ROW, INDEX_VALUE, LoadedIndex, TrainingBatches, check_training_batch
 from lance_ops.indices.external_sort import sort_rows
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.indices.sort_keys import sort_keys
@@ -114,6 +115,13 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         with sort_rows(new_rows, self._sort_bytes) as ordered:
             merged = merge_sorted([*streams, ordered])
             return write_pages(merged, self.value_type, self._pages.page_rows, store_out)
+
+    def entries(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of page_data in order; see `checked_pages` for what is checked as they pass."""
+        data = self._page_data
+        batches = data.iter_batches(data.schema.project([VALUES, IDS]), batch_rows=_READ_ROWS)
+        for batch in checked_pages(batches, data.num_rows, self._pages, data.path):
+            yield pa.RecordBatch.from_arrays(batch.columns, names=[INDEX_VALUE, INDEX_ROW])
 
     def statistics(self) -> dict[str, object]:
         """Return the first and the last value as the reference prints them, and the number of pages."""

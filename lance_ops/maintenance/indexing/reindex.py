@@ -27,7 +27,7 @@ from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.transactions import CreateIndex
 from lance_ops.writing import commit_operation, retry_conflicts
 
-__all__ = ["create_scalar_index", "drop_index", "optimize_indices"]
+__all__ = ["create_scalar_index", "drop_index", "indexed_values", "optimize_indices"]
 
 _CONFLICT_RETRIES = 10
 
@@ -83,6 +83,15 @@ def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
         return commit_operation(current, CreateIndex((), segments))
 
     return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
+
+
+def indexed_values(column: pa.ChunkedArray, schema: Schema, field: Field) -> pa.ChunkedArray:
+    """Return a field's values out of the structs around it; a value is null if one of the structs is."""
+    node = schema.fields[0]
+    while node.id != field.id:
+        node = node.children[0]
+        column = pa.chunked_array([pc.struct_field(chunk, node.name) for chunk in column.chunks], node.arrow_type)
+    return column
 
 
 def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snapshot:
@@ -170,17 +179,8 @@ def _rows(
     request = ScanRequest(schema, with_row_id=by_id, with_row_address=not by_id, fragment_ids=fragment_ids)
     wanted = pa.schema([pa.field(INDEX_VALUE, field.arrow_type), pa.field(INDEX_ROW, pa.uint64())])
     for table in scan(snapshot.verifying(), request):
-        values = _leaf(table.column(0), schema, field)
+        values = indexed_values(table.column(0), schema, field)
         yield from pa.Table.from_arrays([values, table.columns[-1]], schema=wanted).to_batches()
-
-
-def _leaf(column: pa.ChunkedArray, schema: Schema, field: Field) -> pa.ChunkedArray:
-    """Return a field's values out of the structs around it; a value is null if one of the structs is."""
-    node = schema.fields[0]
-    while node.id != field.id:
-        node = node.children[0]
-        column = pa.chunked_array([pc.struct_field(chunk, node.name) for chunk in column.chunks], node.arrow_type)
-    return column
 
 
 def _indexed_field(snapshot: Snapshot, index: IndexMetadata) -> Field:

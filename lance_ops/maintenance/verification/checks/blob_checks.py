@@ -1,0 +1,96 @@
+"""Check where the blobs of one data file are: in the file, in its sidecars, or elsewhere.
+
+A descriptor names a sidecar by a number, so the descriptors alone say which sidecars a version needs, and how long each
+must be. Descriptors of deleted rows count too: the file keeps them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.blobs import walk_blobs
+from lance_ops.core.blob_types import BlobKind
+from lance_ops.core.file_names import blob_file_name
+from lance_ops.core.ndarrays import Uint64Array
+from lance_ops.core.schema import Field
+from lance_ops.maintenance.verification.findings import CheckedFile, DamageKind, FindingCollector
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import DataFile
+
+__all__ = ["BlobRanges"]
+
+_IN_SIDECARS = (BlobKind.PACKED, BlobKind.DEDICATED)
+
+
+class BlobRanges:
+    """The ends of a column's blobs in its data file and in each sidecar, collected from descriptors."""
+
+    def __init__(self, snapshot: Snapshot, file: DataFile, field: Field) -> None:
+        self._snapshot = snapshot
+        self._file = file
+        self._field = field
+        self._end_in_file = 0
+        self._ends: dict[int, int] = {}
+        self._elsewhere: dict[int, int] = {}
+
+    def add(self, column: pa.ChunkedArray) -> None:
+        """Collect the blobs of some rows; a column without blobs has none."""
+        for chunk in column.chunks:
+            if self._field.is_blob_v1:
+                self._add_positions(chunk)
+            elif self._field.holds_blobs_v2:
+                walk_blobs(chunk, self._field, np.zeros(len(chunk), np.uint64), self._add_described)
+
+    def check(self, found: FindingCollector) -> None:
+        """Record the blobs that end beyond their file, and sidecars that are missing or too short."""
+        with found.errors_as(DamageKind.BLOB):
+            location = self._snapshot.file_locations.data_file(self._file.base_id, self._file.path)
+            if self._end_in_file and self._end_in_file > (size := location.store.size(location.path)):
+                detail = f"a blob ends at byte {self._end_in_file} of a file of {size}"
+                found.damaged(DamageKind.BLOB, detail, location.uri, column=self._field.name)
+        for blob_id, end in sorted(self._ends.items()):
+            self._check_sidecar(blob_id, end, found)
+        for kind, count in sorted(self._elsewhere.items()):
+            known = {each.value: each.name.lower() for each in BlobKind}
+            detail = f"{count} blobs are {known.get(kind, f'of kind {kind}')}: their bytes are not part of the table"
+            found.unverified(DamageKind.BLOB, detail, column=self._field.name)
+
+    def _check_sidecar(self, blob_id: int, end: int, found: FindingCollector) -> None:
+        path = blob_file_name(self._file.path, blob_id)
+        location = self._snapshot.file_locations.data_file(self._file.base_id, path)
+        with found.errors_as(DamageKind.BLOB, location.uri, column=self._field.name):
+            size = location.store.size(location.path)
+            found.files.append(CheckedFile(location.uri, size))
+            if size < end:
+                detail = f"{size} bytes, but its blobs end at byte {end}"
+                found.damaged(DamageKind.FILE_SIZE, detail, location.uri, column=self._field.name)
+
+    def _add_positions(self, described: pa.StructArray) -> None:
+        ends = _ends_of(described, 0)
+        self._end_in_file = max(self._end_in_file, int(ends.max(initial=0)))
+
+    def _add_described(self, described: pa.StructArray, _: Field, __: Uint64Array) -> pa.Array:
+        rows = described.filter(described.is_valid())
+        kinds, blob_ids, ends = _numbers(rows.field(0)), _numbers(rows.field(3)), _ends_of(rows, 1)
+        self._end_in_file = max(self._end_in_file, int(ends[kinds == BlobKind.INLINE].max(initial=0)))
+        in_sidecar = np.isin(kinds, _IN_SIDECARS)
+        for blob_id in np.unique(blob_ids[in_sidecar]).tolist():
+            end = int(ends[in_sidecar & (blob_ids == blob_id)].max(initial=0))
+            self._ends[blob_id] = max(self._ends.get(blob_id, 0), end)
+        for kind in np.unique(kinds[~in_sidecar & (kinds != BlobKind.INLINE)]).tolist():
+            self._elsewhere[kind] = self._elsewhere.get(kind, 0) + int((kinds == kind).sum())
+        return described
+
+
+def _ends_of(described: pa.StructArray, first: int) -> Uint64Array:
+    """Return where each blob ends; its position is child `first` and its size the next. A null or an empty one: 0."""
+    rows = described.filter(described.is_valid())
+    positions, sizes = _numbers(rows.field(first)), _numbers(rows.field(first + 1))
+    ends: Uint64Array = np.where(sizes > 0, positions + sizes, np.uint64(0))
+    return ends
+
+
+def _numbers(values: pa.Array) -> Uint64Array:
+    numbers: Uint64Array = values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.uint64)
+    return numbers

@@ -1,0 +1,32 @@
+"""Compare the bytes of one file with the checksums that it carries.
+
+A file without checksums is not damaged: other writers make none, and their rewrites drop ours.
+"""
+
+from __future__ import annotations
+
+from lance_ops.file import checksum_report
+from lance_ops.maintenance.verification.findings import CheckedFile, DamageKind, FindingCollector
+from lance_ops.table.manifest import ObjectLocation
+from lance_ops.wire import ChecksumReport
+
+__all__ = ["agrees_with_checksums", "file_agrees_with_checksums"]
+
+_SHOWN = 5
+
+
+def file_agrees_with_checksums(location: ObjectLocation, found: FindingCollector) -> bool:
+    """Compare a data file or an index file with its checksums, as `agrees_with_checksums` does."""
+    size = location.store.size(location.path)
+    return agrees_with_checksums(checksum_report(location.store, location.path, size), location.uri, size, found)
+
+
+def agrees_with_checksums(report: ChecksumReport, path: str, size_bytes: int, found: FindingCollector) -> bool:
+    """Record whether a file carries checksums; return False, and record where, if its bytes do not have them."""
+    found.files.append(CheckedFile(path, size_bytes, report.has_checksums))
+    if not report.damaged:
+        return True
+    ranges = ", ".join(f"{start} to {stop}" for start, stop in report.damaged[:_SHOWN])
+    more = ", …" if len(report.damaged) > _SHOWN else ""
+    found.damaged(DamageKind.CHECKSUM, f"bytes {ranges}{more} of {size_bytes} do not have their checksum", path)
+    return False

@@ -1,0 +1,134 @@
+"""Verify a dataset: are all files of a version there, and do they say what the manifest and each other say?
+
+    plan_verification(snapshot, options) -> VerificationPlan     pure: tasks of fragments and of indices
+    execute(task) -> Checked                                     any process: reads files, records findings
+    verify(snapshot, options, runner) -> VerificationReport
+
+A damage is a finding, never an error, so that one damaged file hides no other. A task opens its version again: the
+caller's open files and cached deletion vectors may be older than the damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from lance_ops.committers import open_root
+from lance_ops.core.errors import CorruptFile, UnsupportedFeature, VersionNotFound
+from lance_ops.maintenance.verification.checks import (
+    check_fragment,
+    check_index,
+    check_index_entries,
+    check_references,
+    check_table,
+)
+from lance_ops.maintenance.verification.findings import CheckedFile, DamageKind, Finding, FindingCollector
+from lance_ops.maintenance.verification.report import VerificationReport
+from lance_ops.maintenance.verification.verification_plan import (
+    FragmentsTask,
+    IndexEntriesTask,
+    IndexTask,
+    TableTask,
+    VerificationOptions,
+    VerificationTask,
+    plan_verification,
+)
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import IndexMetadata
+from lance_ops.writing import InThreads, Runner
+
+__all__ = ["Checked", "execute", "verify", "verify_uri"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a task found, and the files that it looked at."""
+
+    findings: tuple[Finding, ...]
+    files: tuple[CheckedFile, ...]
+
+
+def verify(
+    snapshot: Snapshot, options: VerificationOptions | None = None, runner: Runner | None = None
+) -> VerificationReport:
+    """Verify a version, and with `all_versions` the other retained versions of its branch.
+
+    If clean-up removes a version meanwhile, its missing files are no damage. Raises only if the store cannot list the
+    versions, or if a runner loses its tasks.
+    """
+    plan = plan_verification(snapshot, options)
+    outcomes = (runner or InThreads()).map(execute, plan.tasks)
+    found = [*plan.findings, *(finding for outcome in outcomes for finding in outcome.findings)]
+    findings = _without_blame_for_clean_up(snapshot, found)
+    files = [file for outcome in outcomes for file in outcome.files]
+    return VerificationReport.of(plan.uri, plan.version, plan.options.level, plan.versions, findings, files)
+
+
+def _without_blame_for_clean_up(snapshot: Snapshot, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings; damages of versions that do not exist any more become unverified.
+
+    Clean-up removes a version's manifest before its files, so the manifest of a version whose files it took is gone.
+    """
+    gone = {
+        version
+        for version in {finding.version for finding in findings if finding.is_damage}
+        if not snapshot.committer.exists(version)
+    }
+    return [
+        finding.as_unverified("the version was removed meanwhile") if finding.version in gone else finding
+        for finding in findings
+    ]
+
+
+def verify_uri(
+    uri: str,
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    options: VerificationOptions | None = None,
+    runner: Runner | None = None,
+) -> VerificationReport:
+    """Verify a dataset that may not open: a manifest that cannot be read is a finding of the report.
+
+    Raises `DatasetNotFound` and `VersionNotFound`.
+    """
+    try:
+        snapshot = Snapshot.open(uri, version, storage_options)
+    except (CorruptFile, UnsupportedFeature) as error:
+        root = open_root(uri, storage_options)
+        number = (root.committer.latest() if version is None else version) or 0
+        found = FindingCollector(number)
+        found.failed(DamageKind.MANIFEST, error)
+        level = (options or VerificationOptions()).level
+        return VerificationReport.of(root.store.uri, number, level, (), found.findings, ())
+    return verify(snapshot, options, runner)
+
+
+def execute(task: VerificationTask) -> Checked:
+    """Do the checks of a task."""
+    found = FindingCollector(task.snapshot.version)
+    with found.errors_as(DamageKind.MANIFEST):
+        try:
+            _check(task, task.snapshot.open(), found)
+        except VersionNotFound as error:
+            found.unverified(DamageKind.MANIFEST, f"{error}: it was removed meanwhile")
+    return Checked(tuple(found.findings), tuple(found.files))
+
+
+def _check(task: VerificationTask, snapshot: Snapshot, found: FindingCollector) -> None:
+    match task:
+        case FragmentsTask(_, positions, decode):
+            for position in positions:
+                check_fragment(snapshot, snapshot.manifest.fragments[position], found, decode=decode)
+        case IndexTask(_, uuid, decode):
+            check_index(snapshot, _segment(snapshot, uuid), found, decode=decode)
+        case IndexEntriesTask(_, uuid, spans):
+            check_index_entries(snapshot, _segment(snapshot, uuid), spans, found)
+        case TableTask(_, references):
+            check_table(snapshot, found)
+            if references:
+                check_references(snapshot, found)
+
+
+def _segment(snapshot: Snapshot, uuid: UUID) -> IndexMetadata:
+    return next(index for index in snapshot.manifest.indices if index.uuid == uuid)

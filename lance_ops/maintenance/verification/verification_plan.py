@@ -1,0 +1,213 @@
+"""Plan a verification: cut a version into tasks that check some fragments, an index, or some entries of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from uuid import UUID
+
+from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.maintenance.verification.checks import RowSpan, has_comparable_entries
+from lance_ops.maintenance.verification.findings import DamageKind, Finding, FindingCollector
+from lance_ops.maintenance.verification.report import VerificationLevel
+from lance_ops.snapshot import Snapshot, SnapshotReference
+from lance_ops.table import Fragment, IndexMetadata
+
+__all__ = [
+    "FragmentsTask",
+    "IndexEntriesTask",
+    "IndexTask",
+    "TableTask",
+    "VerificationOptions",
+    "VerificationPlan",
+    "VerificationTask",
+    "plan_verification",
+]
+
+_MAX_FRAGMENT_ROWS = 1 << 32
+
+
+@dataclass(frozen=True)
+class VerificationOptions:
+    """How thoroughly to verify, and how much one task does.
+
+    `all_versions` includes the other retained versions of the branch. A task checks fragments of about
+    `max_bytes_per_task`, and compares at most `max_entries_per_task` rows of an index, which it holds in memory.
+    """
+
+    level: VerificationLevel = VerificationLevel.FULL
+    all_versions: bool = False
+    max_bytes_per_task: int = 256 * 1024**2
+    max_fragments_per_task: int = 256
+    max_entries_per_task: int = 1 << 21
+
+    def __post_init__(self) -> None:
+        for name in ("max_bytes_per_task", "max_fragments_per_task", "max_entries_per_task"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"{name} must be at least 1, not {getattr(self, name)}")
+
+    @property
+    def decode(self) -> bool:
+        """Whether to check and decode all bytes."""
+        return self.level is VerificationLevel.FULL
+
+
+@dataclass(frozen=True)
+class FragmentsTask:
+    """Check fragments, by their positions in the manifest: a damaged manifest may have two of one id."""
+
+    snapshot: SnapshotReference
+    positions: tuple[int, ...]
+    decode: bool
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class IndexTask:
+    """Check the files of an index segment."""
+
+    snapshot: SnapshotReference
+    uuid: UUID
+    decode: bool
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class IndexEntriesTask:
+    """Compare the entries of an index segment with rows of the fragments that it covers."""
+
+    snapshot: SnapshotReference
+    uuid: UUID
+    spans: tuple[RowSpan, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class TableTask:
+    """Check the manifest and the row ids; with `references`, also the hint, tags and branches."""
+
+    snapshot: SnapshotReference
+    references: bool
+    size_bytes: int = 0
+
+
+VerificationTask: TypeAlias = FragmentsTask | IndexTask | IndexEntriesTask | TableTask
+
+
+@dataclass(frozen=True)
+class VerificationPlan:
+    """The tasks that verify a version and perhaps others, the largest first; and manifests that cannot be read."""
+
+    uri: str
+    version: int
+    options: VerificationOptions
+    tasks: tuple[VerificationTask, ...]
+    versions: tuple[int, ...]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def num_tasks(self) -> int:
+        """The number of tasks."""
+        return len(self.tasks)
+
+
+def plan_verification(snapshot: Snapshot, options: VerificationOptions | None = None) -> VerificationPlan:
+    """Return the tasks that verify a version; with `all_versions`, also the parts that only other versions have.
+
+    No file is read except the manifests of the other versions. A manifest that cannot be decoded is a finding.
+    """
+    options = options or VerificationOptions()
+    planned = _PlannedParts()
+    tasks: list[VerificationTask] = []
+    versions: list[int] = []
+    found = FindingCollector(snapshot.version)
+    others = [version for version in snapshot.committer.versions() if version != snapshot.version]
+    for version in [snapshot.version, *(reversed(others) if options.all_versions else ())]:
+        manifest = snapshot.store.uri_of(snapshot.committer.location(version))
+        with found.of_version(version).errors_as(DamageKind.MANIFEST, manifest):
+            try:
+                opened = snapshot.at(version)
+            except VersionNotFound:  # a concurrent clean-up removed it
+                continue
+            versions.append(version)
+            tasks += _tasks_of(opened, options, planned, references=version == snapshot.version)
+    largest_first = sorted(tasks, key=lambda task: task.size_bytes, reverse=True)
+    return VerificationPlan(
+        snapshot.uri, snapshot.version, options, tuple(largest_first), tuple(versions), tuple(found.findings)
+    )
+
+
+@dataclass
+class _PlannedParts:
+    """Fragments and index segments that have a task already: versions share most of theirs."""
+
+    fragments: set[Fragment] = field(default_factory=set)
+    indices: set[IndexMetadata] = field(default_factory=set)
+
+
+def _tasks_of(
+    snapshot: Snapshot, options: VerificationOptions, planned: _PlannedParts, *, references: bool
+) -> Iterator[VerificationTask]:
+    """Yield the tasks of a version's parts that are not planned yet."""
+    reference = SnapshotReference(snapshot.uri, snapshot.version, dict(snapshot.storage_options))
+    yield TableTask(reference, references)
+    new = [(at, each) for at, each in enumerate(snapshot.manifest.fragments) if each not in planned.fragments]
+    planned.fragments.update(fragment for _, fragment in new)
+    yield from _fragment_tasks(reference, new, options)
+    for index in snapshot.manifest.indices:
+        if index not in planned.indices:
+            planned.indices.add(index)
+            yield IndexTask(reference, index.uuid, options.decode, _index_bytes(index))
+            if options.decode and has_comparable_entries(snapshot, index):
+                yield from _entry_tasks(reference, snapshot, index, options)
+
+
+def _fragment_tasks(
+    reference: SnapshotReference, fragments: Iterable[tuple[int, Fragment]], options: VerificationOptions
+) -> Iterator[FragmentsTask]:
+    positions: list[int] = []
+    size = 0
+    for at, fragment in fragments:
+        its_bytes = sum(file.file_size_bytes for file in fragment.files)
+        is_full = size + its_bytes > options.max_bytes_per_task or len(positions) == options.max_fragments_per_task
+        if positions and is_full:
+            yield FragmentsTask(reference, tuple(positions), options.decode, size)
+            positions, size = [], 0
+        positions.append(at)
+        size += its_bytes
+    if positions:
+        yield FragmentsTask(reference, tuple(positions), options.decode, size)
+
+
+def _entry_tasks(
+    reference: SnapshotReference, snapshot: Snapshot, index: IndexMetadata, options: VerificationOptions
+) -> Iterator[IndexEntriesTask]:
+    """Yield tasks of at most so many rows, and with entries of at most so many bytes."""
+    covered = index.covers(snapshot.manifest.fragments.ids)
+    fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id in covered]
+    num_rows = sum(fragment.physical_rows for fragment in fragments)
+    by_bytes = num_rows * options.max_bytes_per_task // max(_index_bytes(index), 1)
+    limit = max(1, min(options.max_entries_per_task, by_bytes or options.max_entries_per_task))
+    spans: list[RowSpan] = []
+    room = limit
+    for span in _cut(fragments, limit):
+        if span.stop - span.start > room and spans:
+            yield IndexEntriesTask(reference, index.uuid, tuple(spans), _index_bytes(index))
+            spans, room = [], limit
+        spans.append(span)
+        room -= span.stop - span.start
+    if spans:
+        yield IndexEntriesTask(reference, index.uuid, tuple(spans), _index_bytes(index))
+
+
+def _cut(fragments: Iterable[Fragment], limit: int) -> Iterator[RowSpan]:
+    for fragment in fragments:
+        if not fragment.physical_rows:  # an old writer stated none
+            yield RowSpan(fragment.id, 0, _MAX_FRAGMENT_ROWS)
+        for start in range(0, fragment.physical_rows, limit):
+            yield RowSpan(fragment.id, start, min(start + limit, fragment.physical_rows))
+
+
+def _index_bytes(index: IndexMetadata) -> int:
+    return sum(file.size_bytes for file in index.files)
