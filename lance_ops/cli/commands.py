@@ -46,6 +46,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     looking.versions,
     looking.health,
     checking.verify,
+    checking.repair,
     changing.delete,
     changing.compact,
     changing.reindex,

@@ -1,4 +1,4 @@
-"""The command `verify`, which looks for damages."""
+"""The commands `verify`, which looks for damages, and `repair`, which mends them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lance_ops.cli.arguments import (
+    DryRun,
     Json,
     Reference,
     StorageOptions,
@@ -16,6 +17,7 @@ from lance_ops.cli.arguments import (
     storage_options,
 )
 from lance_ops.cli.output import counted, print_json, print_line, print_table, size
+from lance_ops.maintenance.repair import RepairPlan, RepairResult
 from lance_ops.maintenance.verification import (
     VerificationLevel,
     VerificationOptions,
@@ -23,7 +25,7 @@ from lance_ops.maintenance.verification import (
     verify_uri,
 )
 
-__all__ = ["verify"]
+__all__ = ["repair", "verify"]
 
 _SHOWN = 100
 
@@ -48,6 +50,56 @@ def verify(
         _print_report(report)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def repair(
+    uri: Uri,
+    copy: Annotated[
+        str | None, typer.Option("--copy", metavar="URI", help="A copy of the dataset's folder, or a deep clone.")
+    ] = None,
+    restore_older_version: Annotated[
+        bool, typer.Option("--restore-older-version", help="Take back newer changes, if an older version is whole.")
+    ] = False,
+    drop_damaged_rows: Annotated[
+        bool, typer.Option("--drop-damaged-rows", help="Delete the rows of fragments that nothing else mends.")
+    ] = False,
+    delete_dangling_tags: Annotated[
+        bool, typer.Option("--delete-dangling-tags", help="Delete tags of versions that do not exist.")
+    ] = False,
+    dry_run: DryRun = False,
+    storage_option: StorageOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Verify the newest version and mend what can be mended; exit with code 1 if something stays damaged."""
+    opened = open_dataset(uri, storage_option)
+    plan = opened.plan_repair(
+        copy=copy,
+        restore_older_version=restore_older_version,
+        drop_damaged_rows=drop_damaged_rows,
+        delete_dangling_tags=delete_dangling_tags,
+    )
+    result = None if dry_run else opened.repair(plan)
+    if as_json:
+        print_json({**plan.to_dict(), "result": result and result.to_dict(), "dry_run": dry_run})
+    else:
+        _print_repair(plan, result)
+    if plan.refusals or (result is not None and result.failed):
+        raise typer.Exit(1)
+
+
+def _print_repair(plan: RepairPlan, result: RepairResult | None) -> None:
+    if not plan.actions and not plan.refusals:
+        print_line(f"version {plan.version} is whole: nothing to repair", "green")
+    would = "would " if result is None else ""
+    failed = dict(result.failed if result is not None else ())
+    for action in plan.actions:
+        error = failed.get(action.explanation)
+        outcome = "" if error is None else f"; it failed: {error}"
+        print_line(f"{would}{action.name}: {action.explanation}{outcome}", "" if error is None else "red")
+    for refusal in plan.refusals:
+        print_line(f"not mended: {refusal.damage}: {refusal.reason}", "yellow")
+    if result is not None and result.applied:
+        print_line(f"version {result.version} is the newest; run verify again")
 
 
 def _print_report(report: VerificationReport) -> None:

@@ -1,9 +1,12 @@
-"""The method of `LanceDataset` that verifies a dataset's files."""
+"""The methods of `LanceDataset` that verify a dataset's files and mend what they can."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
+from lance_ops.maintenance.repair import RepairOptions, RepairPlan, RepairResult, plan_repair, repair
 from lance_ops.maintenance.verification import VerificationLevel, VerificationOptions, VerificationReport, verify
 from lance_ops.writing import Runner
 
@@ -11,7 +14,7 @@ __all__ = ["Integrity"]
 
 
 class Integrity(Handle):
-    """Verification of the version that the handle stands on."""
+    """Verification of the version that the handle stands on, and repair of the newest version."""
 
     def verify(
         self, *, level: str = "full", all_versions: bool = False, runner: Runner | None = None
@@ -23,6 +26,35 @@ class Integrity(Handle):
         retained versions. `runner` executes the tasks; the default is this process's threads.
         """
         return verify(self._snapshot, VerificationOptions(_level(level), all_versions), runner)
+
+    def plan_repair(
+        self,
+        report: VerificationReport | None = None,
+        *,
+        copy: str | None = None,
+        copy_storage_options: Mapping[str, str] | None = None,
+        restore_older_version: bool = False,
+        drop_damaged_rows: bool = False,
+        delete_dangling_tags: bool = False,
+    ) -> RepairPlan:
+        """Return the actions that mend the damages of a report (by default, of a full verification), and what stays.
+
+        `copy` is a copy of the dataset's folder, or a deep clone of a retained version. No action loses rows or tags,
+        unless the other arguments allow it. Raises `InvalidInput` if the handle is not on the newest version.
+        """
+        options = RepairOptions(
+            copy, copy_storage_options, restore_older_version, drop_damaged_rows, delete_dangling_tags
+        )
+        return plan_repair(self._snapshot, report or self.verify(), options)
+
+    def repair(self, plan: RepairPlan) -> RepairResult:
+        """Apply a repair's plan, and move the handle to the newest version.
+
+        Raises `RetryableConflict` if another version appeared since the repair was planned.
+        """
+        newest, result = repair(self._snapshot, plan)
+        self._move(newest)
+        return result
 
 
 def _level(name: str) -> VerificationLevel:

@@ -1,0 +1,50 @@
+"""Apply a repair's plan, one action after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lance_ops.core.errors import LanceOpsError, RetryableConflict
+from lance_ops.maintenance.repair.repair_plan import RepairPlan
+from lance_ops.snapshot import Snapshot
+
+__all__ = ["RepairResult", "repair"]
+
+
+@dataclass(frozen=True)
+class RepairResult:
+    """The newest version after a repair, the actions that were applied, and those that failed, each with its error."""
+
+    version: int
+    applied: tuple[str, ...]
+    failed: tuple[tuple[str, str], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as values for JSON."""
+        failed = [{"action": explanation, "error": error} for explanation, error in self.failed]
+        return {"version": self.version, "applied": list(self.applied), "failed": failed}
+
+
+def repair(snapshot: Snapshot, plan: RepairPlan) -> tuple[Snapshot, RepairResult]:
+    """Apply the actions of a plan to the newest version; an action that fails leaves the others their turn.
+
+    Raises `RetryableConflict`, with nothing changed, if the newest version is not the one that was planned on.
+    """
+    current = snapshot.latest()
+    if (plan.uri, plan.version) != (current.uri, current.version):
+        raise RetryableConflict(
+            f"{current.uri} is at version {current.version}, and the repair was planned on version {plan.version} of "
+            f"{plan.uri}: verify and plan again"
+        )
+    applied: list[str] = []
+    failed: list[tuple[str, str]] = []
+    for action in plan.actions:
+        try:
+            current = action.apply(current)
+        except LanceOpsError as error:
+            failed.append((action.explanation, str(error)))
+        else:
+            applied.append(action.explanation)
+    newest = current.latest()
+    return newest, RepairResult(newest.version, tuple(applied), tuple(failed))

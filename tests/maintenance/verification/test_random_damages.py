@@ -1,0 +1,77 @@
+"""A byte that is changed anywhere, or a file cut or lost, is found, and a copy of the dataset mends it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lance_ops
+from lance_ops.maintenance.verification import verify_uri
+from tests.maintenance.verification.planted_damages import make_dataset
+
+DIRECTORIES = ("data", "_deletions", "_indices", "_transactions")
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of a dataset without blobs, whose sidecars carry no checksums."""
+    root = tmp_path_factory.mktemp("healthy") / "data.lance"
+    make_dataset(root, blobs=False)
+    return root
+
+
+def parts(root: Path) -> list[Path]:
+    """Return the files of the newest version, relative to the root."""
+    report = lance_ops.dataset(str(root)).verify(level="quick")
+    assert report.ok
+    listed = lance_ops.dataset(str(root)).tracked_files(min_version=3).read_all()
+    paths = {path for path in listed["path"].to_pylist() if path.startswith(DIRECTORIES)}
+    assert len(paths) == 7  # three data files, a deletion file, two files of the index, a transaction
+    return sorted(map(Path, paths))
+
+
+def harm(path: Path, how: str, at: float) -> None:
+    data = path.read_bytes()
+    place = min(int(at * len(data)), len(data) - 1)
+    match how:
+        case "lost":
+            path.unlink()
+        case "cut":
+            path.write_bytes(data[:place])
+        case "flipped":
+            path.write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])
+        case "zeroed":
+            path.write_bytes(data[:place] + bytes(len(data) - place))
+
+
+@settings(max_examples=30)
+@given(
+    number=st.integers(0, 6),
+    how=st.sampled_from(["lost", "cut", "flipped", "flipped", "zeroed"]),
+    at=st.floats(0, 1, exclude_max=True),
+)
+def test_a_damaged_file_is_found_and_mended(healthy: Path, number: int, how: str, at: float) -> None:
+    part = parts(healthy)[number]
+    before = lance_ops.dataset(str(healthy))
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(shutil.copytree(healthy, Path(folder) / "data.lance"))
+        harm(root / part, how, at)
+        is_changed = not (root / part).exists() or (root / part).read_bytes() != (healthy / part).read_bytes()
+        report = verify_uri(str(root))
+        if not report.ok:
+            assert {str(root / part), None} >= {finding.path for finding in report.damages if finding.fragment_id}
+            opened = lance_ops.dataset(str(root))
+            plan = opened.plan_repair(report, copy=str(healthy))
+            assert plan.refusals == ()
+            assert opened.repair(plan).failed == ()
+        elif is_changed and part.parts[0] != "_transactions":  # only the mark of the checksums themselves is hidden
+            assert str(root / part) in report.files_without_checksums
+        mended = lance_ops.dataset(str(root))
+        assert mended.verify().ok
+        assert mended.to_table().sort_by("x") == before.to_table().sort_by("x")
+        assert mended.count_rows("x > 1000") == before.count_rows("x > 1000")
