@@ -6,7 +6,6 @@ from lance_ops.api.compaction import Compaction, CompactionOptions, CompactionPl
 from lance_ops.api.fragments import DataFile, FragmentSession, LanceFragment, write_fragments
 from lance_ops.api.lance_dataset import (
     AlterColumn,
-    AutoCleanupConfig,
     Branch,
     Branches,
     BulkCommitResult,
@@ -33,7 +32,7 @@ from lance_ops.api.transaction import Transaction
 from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import write_dataset
 from lance_ops.core.logs import set_logger
-from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
+from lance_ops.maintenance.cleanup import AutoCleanupConfig, CleanupExplanation, CleanupStats
 from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.maintenance.verification import VerificationReport
 from lance_ops.reading import ColumnOrdering

@@ -11,6 +11,14 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, WrongType
+from lance_ops.core.frameworks import (
+    check_is_one_dataset,
+    hugging_face_schema,
+    hugging_face_tables,
+    is_hugging_face_dataset,
+    rows_of_models,
+    table_of_models,
+)
 
 __all__ = ["reader_of"]
 
@@ -19,8 +27,9 @@ def reader_of(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     """Return the data as a stream of batches, cast to `schema` if one is given.
 
     The data is a table, a batch, a reader, a dataset or a scanner of this library, the reference or pyarrow, a data
-    frame of pandas or Polars, a dictionary of columns, a list of rows as dictionaries, anything with
-    `__arrow_c_stream__` or `__arrow_c_array__`, or an iterable of batches together with a schema.
+    frame of pandas or Polars, a dataset of Hugging Face, a dictionary of columns, a list of rows as dictionaries or as
+    models of pydantic, anything with `__arrow_c_stream__` or `__arrow_c_array__`, or an iterable of batches together
+    with a schema.
 
     Raises `SchemaMismatch` for values that do not fit one Arrow type or the schema, `WrongType` for anything else, and
     `InvalidInput` for an iterable without a schema. Batches that arrive later are cast when they are read.
@@ -32,6 +41,9 @@ def reader_of(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
         stream = _stream(data)
     if stream is not None and schema is None:
         return stream
+    if stream is None and is_hugging_face_dataset(data):
+        schema = hugging_face_schema(data) if schema is None else schema
+        return pa.RecordBatchReader.from_batches(schema, _cast_batches(hugging_face_tables(data), schema))
     if stream is None and (not isinstance(data, Iterable) or isinstance(data, str | bytes | Mapping)):
         raise WrongType(
             f"a value of type {type(data).__name__} is no data: pass Arrow data, a data frame, a list of dictionaries, "
@@ -44,13 +56,17 @@ def reader_of(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
 def _table_in_memory(data: Any, schema: pa.Schema | None) -> pa.Table | None:
     """Return data that is in memory as a table of the schema, or None for a stream."""
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    pandas, polars, pydantic = (sys.modules.get(name) for name in ("pandas", "polars", "pydantic"))
     if pandas is not None and isinstance(data, pandas.DataFrame):
         return pa.Table.from_pandas(data, schema=schema, preserve_index=_index_to_keep(data.index, pandas))
     if isinstance(data, dict):
+        check_is_one_dataset(data)
         return pa.Table.from_pydict(data, schema=schema)
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
         return _table_of_rows(data, schema)
+    if pydantic is not None and isinstance(data, list) and data and isinstance(data[0], pydantic.BaseModel):
+        model = type(data[0])
+        return table_of_models(model, data) if schema is None else _table_of_rows(rows_of_models(model, data), schema)
     if polars is not None and isinstance(data, polars.DataFrame):
         return _cast(data.to_arrow(), schema)
     if isinstance(data, pa.Table):

@@ -18,6 +18,7 @@ from lance_ops.errors import InvalidInput, SchemaMismatch, WrongType
 from lance_ops.fragment import write_fragments
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed")
 pytestmark = pytest.mark.interop
 
 ROWS = pa.table({"id": [1, 2, 3], "x": [0.5, None, 2.5]})
@@ -36,6 +37,11 @@ class Array:
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> object:
         return ROWS.to_batches()[0].__arrow_c_array__(requested_schema)
+
+
+class Row(pydantic.BaseModel):  # type: ignore[misc, name-defined]  # found by importorskip
+    id: int | None
+    x: float | None
 
 
 def batches() -> Iterator[pa.RecordBatch]:
@@ -66,6 +72,8 @@ FORMS: dict[str, Form] = {
     "rows with a schema": lambda _: (ROWS.to_pylist(), ROWS.schema),
     "columns": lambda _: (ROWS.to_pydict(), None),
     "columns of arrays": lambda _: ({name: ROWS[name].combine_chunks() for name in ROWS.schema.names}, None),
+    "models of pydantic": lambda _: ([Row(**row) for row in ROWS.to_pylist()], None),
+    "models of pydantic with a schema": lambda _: ([Row(**row) for row in ROWS.to_pylist()], ROWS.schema),
     "a pandas frame": lambda _: (pd.DataFrame({"id": [1, 2, 3], "x": [0.5, None, 2.5]}), None),
     "a pandas frame with a schema": lambda _: (pd.DataFrame({"id": [1, 2, 3], "x": [0.5, None, 2.5]}), ROWS.schema),
     "a Polars frame": lambda _: (pl.from_arrow(ROWS), None),

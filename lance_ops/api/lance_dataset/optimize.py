@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypedDict
 
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.compaction import compact
 from lance_ops.api.scanning import arguments_of
 from lance_ops.changing import bind_metadata, update_config
+from lance_ops.maintenance.cleanup import AutoCleanupConfig
 from lance_ops.maintenance.cleanup import auto_cleanup_config as cleanup_config
 from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.maintenance.indexing import reindex
@@ -16,14 +16,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig
 from lance_ops.writing import Runner
 
-__all__ = ["AutoCleanupConfig", "DatasetOptimizer"]
-
-
-class AutoCleanupConfig(TypedDict, total=False):
-    """The settings of automatic clean-up: how often, in versions (20), and from which age (two weeks)."""
-
-    interval: int
-    older_than_seconds: int
+__all__ = ["DatasetOptimizer"]
 
 
 @check_public_methods

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from importlib import import_module
 from os import PathLike
 from string import ascii_uppercase
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from lance_ops.api.lance_dataset.merge_insert import MergeInsertBuilder
 from lance_ops.api.scanning import Filter
 from lance_ops.api.version_handle import Handle
 from lance_ops.api.write_destination import check_mode, write_onto
+from lance_ops.api.write_version import write_version
 from lance_ops.changing import bind_updates, delete, truncate, update
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.frameworks import table_of_models
@@ -110,7 +110,7 @@ class RowChanges(Handle):
         uri: str | PathLike[str] | None = None,
         mode: str = "create",
         **kwargs: Any,
-    ) -> Any:
+    ) -> Self:
         """Write a list of instances of a model of pydantic as a dataset, and return it.
 
         The schema is `lance_ops.pydantic.pydantic_to_schema` of the model. The URI is the model's name in snake case
@@ -119,8 +119,7 @@ class RowChanges(Handle):
         """
         table = table_of_models(model_class, data)
         place = _snake_case(model_class.__name__) if uri is None else uri
-        # `write_dataset` returns datasets, so its module imports this package
-        return import_module("lance_ops.api.write").write_dataset(table, place, mode=mode, **kwargs)
+        return cls.of(write_version(table, place, mode=mode, **kwargs))
 
     def insert(
         self,

@@ -12,7 +12,7 @@ from typing import Any, Union, get_args, get_origin
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, WrongType
 from lance_ops.core.optional_packages import import_optional
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "get_extras",
     "is_nullable",
     "pydantic_to_schema",
+    "rows_of_models",
     "table_of_models",
 ]
 
@@ -80,22 +81,27 @@ def pydantic_to_schema(model: type[Any]) -> pa.Schema:
 
 
 def table_of_models(model: type[Any], data: Any) -> pa.Table:
-    """Return instances of a model as a table.
+    """Return instances of a model as a table of the model's schema; raise as `rows_of_models` does."""
+    rows = rows_of_models(model, data)
+    return pa.Table.from_pylist(rows, pydantic_to_schema(model))
 
-    Raises `InvalidInput` for no instance, `TypeError` unless `data` is a list of instances of exactly this model.
+
+def rows_of_models(model: type[Any], data: Any) -> list[dict[str, Any]]:
+    """Return instances of a model as dictionaries.
+
+    Raises `InvalidInput` for no instance, `WrongType` unless `data` is a list of instances of exactly this model.
     """
     base = import_optional("pydantic", "a table of models", "pydantic").BaseModel
     if not (inspect.isclass(model) and issubclass(model, base)):
-        raise TypeError(f"model_class must be a subclass of pydantic.BaseModel, not {model!r}")
+        raise WrongType(f"model_class must be a subclass of pydantic.BaseModel, not {model!r}")
     if not isinstance(data, list):
-        raise TypeError(f"data must be a list of {model.__name__}, not a {type(data).__name__}")
+        raise WrongType(f"data must be a list of {model.__name__}, not a {type(data).__name__}")
     strange = next((item for item in data if type(item) is not model), None)
     if strange is not None:
-        raise TypeError(f"data must hold instances of {model.__name__} only, not of {type(strange).__name__}")
+        raise WrongType(f"data must hold instances of {model.__name__} only, not of {type(strange).__name__}")
     if not data:
         raise InvalidInput(f"data holds no instance of {model.__name__}")
-    schema = pydantic_to_schema(model)
-    return pa.Table.from_pylist([_plain(item.model_dump()) for item in data], schema)
+    return [_plain(item.model_dump()) for item in data]
 
 
 def get_extras(field: Any, key: str) -> Any:

@@ -1,6 +1,6 @@
 """Remove old versions and the files that no retained version names, on request or by the table's configuration."""
 
-from lance_ops.maintenance.cleanup.auto_cleanup import auto_cleanup_config, clean_up_if_due
+from lance_ops.maintenance.cleanup.auto_cleanup import AutoCleanupConfig, auto_cleanup_config, clean_up_if_due
 from lance_ops.maintenance.cleanup.cleanup import (
     CleanupExplanation,
     CleanupOptions,
@@ -10,6 +10,7 @@ from lance_ops.maintenance.cleanup.cleanup import (
 )
 
 __all__ = [
+    "AutoCleanupConfig",
     "CleanupExplanation",
     "CleanupOptions",
     "CleanupStats",

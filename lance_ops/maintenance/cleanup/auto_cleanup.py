@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import TypedDict
 
 from lance_ops.core.durations import format_duration, parse_duration
 from lance_ops.core.errors import InvalidInput, LanceOpsError
@@ -24,7 +25,7 @@ from lance_ops.maintenance.cleanup.cleanup import CleanupOptions, cleanup_old_ve
 from lance_ops.maintenance.cleanup.cleanup_plan import DEFAULT_AGE
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["auto_cleanup_config", "clean_up_if_due", "configured_options"]
+__all__ = ["AutoCleanupConfig", "auto_cleanup_config", "clean_up_if_due", "configured_options"]
 
 _PREFIX = "lance.auto_cleanup."
 _INTERVAL, _OLDER_THAN, _RETAIN = f"{_PREFIX}interval", f"{_PREFIX}older_than", f"{_PREFIX}retain_versions"
@@ -33,6 +34,13 @@ _DEFAULT_INTERVAL = 20
 _MIN_RETAINED = 2
 
 _log = logging.getLogger(__name__)
+
+
+class AutoCleanupConfig(TypedDict, total=False):
+    """The settings of automatic clean-up: how often, in versions (20), and from which age (two weeks)."""
+
+    interval: int
+    older_than_seconds: int
 
 
 def auto_cleanup_config(
