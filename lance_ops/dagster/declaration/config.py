@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from lance_ops.core.errors import ConfigError
 from lance_ops.dagster.declaration.environment import expand, expand_all
+from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
 
 __all__ = [
     "CleanupPolicy",
@@ -69,7 +70,7 @@ class RawFiles(_Model):
     batch: Literal["file", "folder"] = Field(default="file", description="What one batch is: a file, or a folder.")
     key: str | None = Field(
         default=None,
-        description="A regular expression searched in the batch's path below the folder; its group `key` is the key.",
+        description="A regular expression (RE2) searched in a file's path below the folder; group `key` is the key.",
     )
     settle_seconds: float = Field(
         default=60, ge=0, description="A file younger than this may still be growing; without a marker it waits."
@@ -83,15 +84,15 @@ class RawFiles(_Model):
         description="What to do with a batch that changed after it was ingested: report it, or ingest it as a new one.",
     )
 
+    @field_validator("glob")
+    @classmethod
+    def _is_glob(cls, pattern: str) -> str:
+        return PathGlob(pattern).pattern
+
     @field_validator("key")
     @classmethod
     def _has_key(cls, pattern: str | None) -> str | None:
-        try:
-            if pattern is not None and "key" not in re.compile(pattern).groupindex:
-                raise ValueError("needs a group named key: (?P<key>...)")
-        except re.error as error:
-            raise ValueError(f"not a regular expression: {error}") from error
-        return pattern
+        return None if pattern is None else KeyPattern(pattern).pattern
 
     def location(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Expand the variables."""

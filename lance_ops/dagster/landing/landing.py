@@ -7,19 +7,17 @@ holds the marker.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
 from fsspec.core import url_to_fs
-from fsspec.utils import glob_translate
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.declaration import RawFiles, StoreLocation, safe_key
+from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreLocation, safe_key
 from lance_ops.maintenance.ingest import IngestBatch, RawFile
 
 __all__ = ["LandedBatch", "LandedFile", "Landing", "group_files", "list_files", "list_landing"]
@@ -128,15 +126,14 @@ def list_files(location: StoreLocation) -> Iterator[LandedFile]:
 
 def group_files(raw: RawFiles, files: Iterable[LandedFile], now: datetime) -> Landing:
     """Group listed files into batches by the configured key."""
-    wanted = re.compile(glob_translate(raw.glob))
+    wanted = PathGlob(raw.glob)
     listed = list(files)
     marked = {_folder(file.path) for file in listed if PurePosixPath(file.path).name == raw.marker}
     grouped: defaultdict[str, list[LandedFile]] = defaultdict(list)
     unmatched = []
-    for file in sorted(listed, key=lambda file: file.path):
-        if not _counts(file.path) or not wanted.match(file.path):
-            continue
-        key = _key(raw, file.path)
+    counting = [file for file in listed if _counts(file.path) and wanted.matches(file.path)]
+    counting.sort(key=lambda file: file.path)
+    for file, key in zip(counting, _keys(raw, [file.path for file in counting]), strict=True):
         if key is None:
             unmatched.append(file.path)
         else:
@@ -161,12 +158,15 @@ def _folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _key(raw: RawFiles, path: str) -> str | None:
+def _keys(raw: RawFiles, paths: Sequence[str]) -> Sequence[str | None]:
     if raw.key is not None:
-        match = re.search(raw.key, path)
-        return match["key"] or None if match else None
+        return KeyPattern(raw.key).search(paths)
     if raw.batch == "folder":
-        return _folder(path) or "all"
+        return [_folder(path) or "all" for path in paths]
+    return [_without_endings(path) for path in paths]
+
+
+def _without_endings(path: str) -> str:
     name = PurePosixPath(path).name
     return path.removesuffix(name) + name.partition(".")[0]
 
