@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
-__all__ = ["flipped_bits", "without_checksums"]
+from lance_ops.file.checksums import find_table
+
+__all__ = ["blob_bytes", "flipped_bits", "without_checksums"]
 
 _MAGICS = (b"\xf1LOblk3\x01", b"\xf1LOxxh3\x01")
 
@@ -17,6 +20,13 @@ def without_checksums(data: bytes) -> bytes:
         if at >= 0:
             data = data[:at] + b"--------" + data[at + len(magic) :]
     return data
+
+
+def blob_bytes(sidecar: Path) -> int:
+    """Return how many bytes of a sidecar are blobs and not checksums."""
+    data = sidecar.read_bytes()
+    table = find_table(data, len(data), str(sidecar), lambda start, stop: data[start:stop])
+    return len(data) if table is None else table.section_ends[0]
 
 
 def flipped_bits(data: bytes, count: int, seed: int) -> Iterator[tuple[int, bytes]]:

@@ -22,7 +22,7 @@ from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.file_names import blob_file_name
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.schema import Field, Schema
-from lance_ops.file import FileSource, Ranges
+from lance_ops.file import FileSource, Ranges, verified_sidecar
 from lance_ops.reading import ROW_ADDRESS, ScannedRows, ScanRequest, offset_array, scan_rows, take_addresses
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import is_local, is_well_known
@@ -134,7 +134,7 @@ class BlobReader:
         if kind == BlobKind.INLINE:
             source = self._in_file(file)
         elif kind in (BlobKind.PACKED, BlobKind.DEDICATED):
-            source = self._open(locations.data_file(file.base_id, blob_file_name(file.path, row["blob_id"])))
+            source = self._in_sidecar(locations.data_file(file.base_id, blob_file_name(file.path, row["blob_id"])))
         else:
             named = "managed blobs, " if kind == BlobKind.MANAGED else "blobs "
             raise UnsupportedFeature(f"{named}of kind {kind},", f"{self._snapshot.uri}: {file.path}")
@@ -161,6 +161,12 @@ class BlobReader:
         if self._snapshot.verifies_reads and location.uri not in self._sources:
             self._sources[location.uri] = self._snapshot.open_data_file(file).source
         return self._open(location, file.file_size_bytes)
+
+    def _in_sidecar(self, location: ObjectLocation) -> FileSource:
+        """Return a sidecar as a source of its blobs, which verifies them if the snapshot's reads verify."""
+        if self._snapshot.verifies_reads and location.uri not in self._sources:
+            self._sources[location.uri] = verified_sidecar(location.store, location.path)
+        return self._open(location)
 
     def _open(self, location: ObjectLocation, size_bytes: int | None = None) -> FileSource:
         name = location.uri

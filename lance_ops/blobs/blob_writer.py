@@ -1,7 +1,7 @@
 """Write the blobs of a data file, inline or into sidecars, and make a descriptor for each blob.
 
     {stem}.lance         the data file, with inline blobs between its pages
-    {stem}/{id}.blob     a sidecar: many small blobs end to end, or one large blob; ids count from 1
+    {stem}/{id}.blob     a sidecar: many small blobs end to end, or one large blob, then checksums; ids count from 1
 
 One packed sidecar is open at a time, for all columns of the data file.
 """
@@ -21,8 +21,8 @@ from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.file_names import blob_file_name
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Field, Schema
-from lance_ops.file import FileWriter
-from lance_ops.store import Store, StoreWriter
+from lance_ops.file import FileWriter, SidecarWriter
+from lance_ops.store import Store
 from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import PendingFiles
 
@@ -69,7 +69,7 @@ class BlobWriter:
         self._external = external
         self._pack_file_bytes = pack_file_bytes
         self._num_sidecars = 0
-        self._pack: StoreWriter | None = None
+        self._pack: SidecarWriter | None = None
         self._thresholds: dict[int, BlobThresholds] = {}
 
     def describe(self, table: pa.Table, schema: Schema) -> pa.Table:
@@ -132,7 +132,7 @@ class BlobWriter:
         payload = self._fetched(uri, position, size, field) if uri else data.as_buffer()
         if payload.size > thresholds.dedicated_size:
             blob_id = self._new_id()
-            with self._store.open_writer(self._path(blob_id)) as sink:
+            with self._sidecar(blob_id) as sink:
                 sink.write(payload)
             return BlobKind.DEDICATED, 0, payload.size, blob_id, ""
         if payload.size > thresholds.inline_size:
@@ -156,10 +156,13 @@ class BlobWriter:
             self.finish()
         if self._pack is None:
             self._pack_id = self._new_id()
-            self._pack = self._store.open_writer(self._path(self._pack_id))
+            self._pack = self._sidecar(self._pack_id)
         position = self._pack.tell()
         self._pack.write(payload)
         return BlobKind.PACKED, position, payload.size, self._pack_id, ""
+
+    def _sidecar(self, blob_id: int) -> SidecarWriter:
+        return SidecarWriter(self._store.open_writer(self._path(blob_id)))
 
     def _new_id(self) -> int:
         self._num_sidecars += 1

@@ -37,6 +37,7 @@ __all__ = [
     "check_reference_name",
     "data_file_name",
     "deletion_file_name",
+    "is_blob_sidecar",
     "is_detached",
     "is_staged_manifest",
     "manifest_name",
@@ -65,6 +66,7 @@ MAIN_BRANCH = "main"
 
 _SYSTEM_INDEX = "__lance"
 _SUFFIX = ".manifest"
+_SIDECAR_SUFFIX = ".blob"
 _U64_MAX = (1 << 64) - 1
 _FIRST_DETACHED_VERSION = 1 << 63
 _DETACHED_PREFIX = "d"
@@ -139,7 +141,12 @@ def data_file_name() -> str:
 
 def blob_file_name(data_file: str, blob_id: int) -> str:
     """Return the name, in `data`, of a data file's blob sidecar: the binary digits of its id, lowest first."""
-    return f"{data_file.removesuffix('.lance')}/{f'{blob_id:032b}'[::-1]}.blob"
+    return f"{data_file.removesuffix('.lance')}/{f'{blob_id:032b}'[::-1]}{_SIDECAR_SUFFIX}"
+
+
+def is_blob_sidecar(path: str) -> bool:
+    """Return whether a file is a data file's blob sidecar, by its name."""
+    return path.endswith(_SIDECAR_SUFFIX)
 
 
 def new_deletion_file_id() -> int:

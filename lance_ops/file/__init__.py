@@ -5,6 +5,7 @@ which datasets use directly: these work on a store and know fields by their ids.
 """
 
 from lance_ops.file.arrow_values import copy_array, reorder
+from lance_ops.file.blob_sidecar import SidecarWriter, verified_sidecar
 from lance_ops.file.checksums import checksum_report, read_verified
 from lance_ops.file.page_reading import FileSource, Ranges, RowSelection, RowSet, RowSlice, row_bytes
 from lance_ops.file.reader import FileReader
@@ -41,6 +42,7 @@ __all__ = [
     "RowSelection",
     "RowSet",
     "RowSlice",
+    "SidecarWriter",
     "WrittenFile",
     "can_read_together",
     "checksum_report",
@@ -51,4 +53,5 @@ __all__ = [
     "reorder",
     "row_bytes",
     "stable_version",
+    "verified_sidecar",
 ]

@@ -13,6 +13,7 @@ import pytest
 import lance_ops
 from lance_ops.errors import CorruptFile, InvalidInput, ObjectNotFound, SchemaMismatch, UnsupportedFeature
 from lance_ops.fragment import write_fragments
+from tests.checksums import blob_bytes
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -48,7 +49,8 @@ def contents(dataset: Any, column: str, num_rows: int) -> list[bytes | None]:
 
 
 def sidecars(uri: str) -> list[int]:
-    return sorted(path.stat().st_size for path in Path(uri, "data").glob("*/*.blob"))
+    """Return how many bytes of blobs each sidecar has."""
+    return sorted(blob_bytes(path) for path in Path(uri, "data").glob("*/*.blob"))
 
 
 def assert_same(uri: str, column: str, wanted: list[bytes | None]) -> None:

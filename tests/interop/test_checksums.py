@@ -140,3 +140,38 @@ def test_files_without_checksums_beside_files_with_them_are_read_and_verified(tm
         file.unlink()
         file.write_bytes(intact)
     same_rows(uri)
+
+
+def test_the_reference_reads_and_changes_tables_whose_sidecars_have_checksums(tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    sizes = [10, 70_000, 100_000, None, 4_300_000, 90_000]
+    values = [None if size is None else np.random.default_rng(size).bytes(size) for size in sizes]
+    schema = pa.schema([pa.field("id", pa.int64()), lance_ops.blob_field("blob")])
+
+    def table(first: int) -> pa.Table:
+        return pa.table([pa.array(range(first, first + 6)), lance_ops.blob_array(values)], schema=schema)
+
+    def checked(wanted: list[bytes | None]) -> list[bool]:
+        """Compare the blobs that both libraries read; return for each sidecar whether it has checksums."""
+        rows = list(range(len(wanted)))
+        for library, options in ((lance, {}), (lance_ops, {"verify_checksums": "always"})):
+            found = library.dataset(uri, **options).take_blobs("blob", indices=rows)
+            assert [None if blob is None else blob.read() for blob in found] == wanted
+        lance.dataset(uri).validate()
+        report = lance_ops.dataset(uri).verify()
+        assert report.ok and not report.findings, str(report)
+        paths = [*report.files_with_checksums, *report.files_without_checksums]
+        assert all(Path(path).exists() for path in paths)
+        return [path in report.files_with_checksums for path in paths if path.endswith(".blob")]
+
+    lance_ops.write_dataset(table(0), uri, data_storage_version="2.2")
+    assert checked(values) == [True, True]
+    theirs = pa.table({"id": range(6, 12), "blob": lance.blob_array(values)}, schema=lance.dataset(uri).schema)
+    lance.write_dataset(theirs, uri, mode="append")
+    assert checked(values * 2) == [True, True, False, False]
+    lance.dataset(uri).delete("id = 0")
+    lance.dataset(uri).optimize.compact_files()
+    assert lance.dataset(uri).get_fragments()[0].count_rows() == 11
+    assert checked([*values[1:], *values]) == [False] * 3
+    lance_ops.dataset(uri).update({"id": "id + 100"})
+    assert checked([*values[1:], *values]) == [True] * 3

@@ -16,6 +16,7 @@ from lance_ops.errors import InvalidInput
 from lance_ops.file import LanceFileReader
 from lance_ops.fragment import write_fragments
 from lance_ops.progress import FragmentWriteProgress, NoopFragmentWriteProgress
+from tests.checksums import blob_bytes
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -100,7 +101,7 @@ def test_packed_blob_files_have_the_requested_size(tmp_path: Path, threshold: in
     for library in (lance_ops, lance):
         place = tmp_path / library.__name__
         library.write_dataset(blobs, str(place), data_storage_version="2.2", blob_pack_file_size_threshold=threshold)
-        sizes.append(sorted(path.stat().st_size for path in place.rglob("*.blob")))
+        sizes.append(sorted(blob_bytes(path) for path in place.rglob("*.blob")))
         assert lance_ops.dataset(place).read_blobs("b", indices=[5])[0][1] == b"x" * 100_000
     assert sizes[0] == sizes[1]
 

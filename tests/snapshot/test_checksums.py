@@ -186,6 +186,41 @@ def test_a_blob_is_verified_with_its_file(tmp_path: Path, version: str, use: str
     assert blob(0) == blobs[0]
 
 
+SIDECAR_VERBS: dict[str, Callable[[LanceDataset], object]] = {
+    "compaction": lambda table: table.optimize.compact_files(),
+    "update of a column beside it": lambda table: table.update({"id": "id + 100"}, "id < 5"),
+    "deep clone": lambda table: table.deep_clone(f"{table.uri}-copy", table.version),
+    "read": lambda table: [
+        blob and blob.read()
+        for blob in lance_ops.dataset(table.uri, verify_checksums="always").take_blobs("blob", indices=[0, 1, 2])
+    ],
+}
+
+
+@pytest.mark.parametrize("size", [70_000, 4_300_000])
+@pytest.mark.parametrize("verb", SIDECAR_VERBS)
+def test_a_changed_sidecar_is_refused_wherever_its_blobs_are_written_again(
+    tmp_path: Path, verb: str, size: int
+) -> None:
+    values = [np.random.default_rng(i).bytes(size) for i in range(3)]
+    schema = pa.schema([pa.field("id", pa.int64()), lance_ops.blob_field("blob")])
+    table = pa.table([pa.array(range(3)), lance_ops.blob_array(values)], schema=schema)
+    uri = str(tmp_path / "blobs")
+    for _ in range(2):  # small fragments, which a compaction merges
+        made = lance_ops.write_dataset(table, uri, mode="append")
+    SIDECAR_VERBS["read"](lance_ops.dataset(uri))
+    (file,) = made.snapshot.fragments[0].files
+    folder = Path(uri, "data", file.path).with_suffix("")
+    path = next(path for path in folder.glob("*.blob") if values[1] in path.read_bytes())
+    data = bytearray(path.read_bytes())
+    data[data.find(values[1]) + 66_000] ^= 4
+    path.write_bytes(data)
+    damaged = lance_ops.dataset(uri)
+    with pytest.raises(ChecksumMismatch, match=path.name):
+        SIDECAR_VERBS[verb](damaged)
+    assert lance_ops.dataset(uri).version == made.version
+
+
 def index_survey(uri: str, count: int) -> Counter[str]:
     """Return how often a lookup in an index with a flipped bit gave the right rows, other rows, or an error."""
     outcomes: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Checksums of a data file's blocks: written with the file, and verified by its readers."""
+"""Checksums of the blocks of a file or blob sidecar: written with the file, and verified by its readers."""
 
 from lance_ops.file.checksums.block_checks import BlockChecks
 from lance_ops.file.checksums.block_table import BLOCK_BYTES, Blocks, BlockTable, find_table

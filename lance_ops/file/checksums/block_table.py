@@ -1,4 +1,4 @@
-"""Where a data file keeps the checksums of its blocks.
+"""Where a data file, an index file or a blob sidecar keeps the checksums of its blocks.
 
     page buffers, other global buffers, blobs          the first section, from byte 0; all of a 0.1 file but its footer
     u64 for each block of the first section            the second section, zeros up to a multiple of 64
@@ -16,6 +16,10 @@ The trailer stands at a fixed distance from the file's end. So one flipped bit c
 magic: then the other bytes are intact, and the file is merely unverified. The magic names the algorithm and the size of
 blocks; a file with another magic is unverified too. Other readers find everything by the positions in the footer, and
 ignore bytes that no position refers to.
+
+A blob sidecar has its blobs in the first section, no metadata and no footer. Descriptors say where its blobs are, and
+other readers ignore the bytes after them. A sidecar without checksums ends with bytes of a user, which may be a copy of
+a sidecar with checksums. A trailer whose digest is right at a position where it was not written is such a copy.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lance_ops.core.errors import ChecksumMismatch
+from lance_ops.core.file_names import is_blob_sidecar
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.store import merge_touching
 from lance_ops.wire import digest_of
@@ -51,6 +56,9 @@ _TRAILER_BYTES = _DIGEST.size + _ENDS.size
 
 _FOOTERS_BYTES = (40, 16)
 """The sizes of the footers of 2.x files and of 0.1 files."""
+
+_NO_FOOTER = (0,)
+"""The same for blob sidecars."""
 
 _ENTRY = np.dtype("<u8")
 
@@ -137,26 +145,33 @@ def find_table(tail: bytes, size_bytes: int, path: str, read: Callable[[int, int
     `read` reads bytes before the tail, which only a file with very much metadata needs. Raises `ChecksumMismatch` if
     the trailer or what its digest covers has changed.
     """
-    for footer_bytes in _FOOTERS_BYTES:
+    for footer_bytes in _NO_FOOTER if is_blob_sidecar(path) else _FOOTERS_BYTES:
         at = len(tail) - footer_bytes - _TRAILER_BYTES
         if at >= 0 and tail.startswith(_MAGIC, at + _TRAILER_BYTES - len(_MAGIC)):
             return _decode_trailer(tail, at, size_bytes, path, read)
     return None
 
 
-def _decode_trailer(tail: bytes, at: int, size_bytes: int, path: str, read: Callable[[int, int], bytes]) -> BlockTable:
-    """Return the table whose trailer begins at `tail[at]`."""
+def _decode_trailer(
+    tail: bytes, at: int, size_bytes: int, path: str, read: Callable[[int, int], bytes]
+) -> BlockTable | None:
+    """Return the table whose trailer begins at `tail[at]`; None if that is the end of a blob."""
     start = size_bytes - len(tail) + at
     (stated,) = _DIGEST.unpack_from(tail, at)
     pages, table, metadata, _ = _ENDS.unpack_from(tail, at + _DIGEST.size)
     if not pages <= table <= metadata <= start:
         raise ChecksumMismatch(path, start, size_bytes)
     table_bytes = _ENTRY.itemsize * (_num_blocks(table - pages) + _num_blocks(metadata - table))
-    if start - metadata != table_bytes or table - pages < _ENTRY.itemsize * _num_blocks(pages):
+    first = start - table_bytes
+    if first < metadata or table - pages < _ENTRY.itemsize * _num_blocks(pages):
         raise ChecksumMismatch(path, start, size_bytes)
-    checksums = tail[at - table_bytes : at] if at >= table_bytes else read(metadata, start)
+    checksums = tail[at - table_bytes : at] if at >= table_bytes else read(first, start)
     if stated != digest_of(checksums, tail[at + _DIGEST.size :]):
-        raise ChecksumMismatch(path, metadata, size_bytes)
+        raise ChecksumMismatch(path, first, size_bytes)
+    if first != metadata:
+        if is_blob_sidecar(path):
+            return None
+        raise ChecksumMismatch(path, start, size_bytes)
     return BlockTable((pages, table, metadata), decode_checksums(checksums))
 
 

@@ -1,4 +1,4 @@
-"""Compare a whole data file with its checksums, in bounded memory: to report damage, or while it is copied."""
+"""Compare a whole file with its checksums, in bounded memory: to report damage, or while it is copied."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _PART_BYTES = 1024 * BLOCK_BYTES
 
 
 def checksum_report(store: Store, path: str, size_bytes: int | None = None) -> ChecksumReport:
-    """Return which bytes of a data file or index file do not have their checksum; `size_bytes` is its size if known.
+    """Return which bytes of a data file, index file or sidecar do not have their checksum.
 
-    If the end of the file is damaged, nothing else can be compared, and the report names only the end. Raises
-    `ObjectNotFound` and `StoreError` as the store does, and `CorruptFile` for a file that is shorter than `size_bytes`.
+    `size_bytes` is the file's size if it is known. If the end of the file is damaged, nothing else can be compared, and
+    the report names only the end. Raises `ObjectNotFound` and `StoreError` as the store does, and `CorruptFile` for a
+    file that is shorter than `size_bytes`.
     """
     size = size_bytes or store.size(path)
     file = _File(store, path)

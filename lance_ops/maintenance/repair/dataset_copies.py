@@ -53,15 +53,18 @@ class DatasetCopy:
             return None
         return FileCopy(located, f"{DATA_DIR}/{file.path}")
 
-    def sidecars(self, file: DataFile, source: FileCopy) -> tuple[FileCopy, ...]:
-        """Return the blob sidecars of a copied data file, with the paths that the damaged file's sidecars have."""
+    def sidecars(self, file: DataFile, source: FileCopy) -> tuple[FileCopy, ...] | None:
+        """Return the blob sidecars of a copied data file, with the paths that the damaged file's sidecars have.
+
+        Returns None if one of them does not have the checksums that it carries.
+        """
         folder = source.source.path.removesuffix(".lance")
         target = f"{DATA_DIR}/{file.path.removesuffix('.lance')}"
         store = source.source.store
-        return tuple(
-            FileCopy(ObjectLocation(store, info.path), f"{target}/{info.path.rpartition('/')[2]}")
-            for info in store.list(f"{folder}/")
-        )
+        paths = [info.path for info in store.list(f"{folder}/")]
+        if any(checksum_report(store, path).damaged for path in paths):
+            return None
+        return tuple(FileCopy(ObjectLocation(store, path), f"{target}/{path.rpartition('/')[2]}") for path in paths)
 
     def deletion_file(self, fragment: Fragment) -> FileCopy | None:
         """Return the copy of a fragment's deletion file, if there is one and its vector fits the fragment."""

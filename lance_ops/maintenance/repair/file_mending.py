@@ -64,6 +64,8 @@ def _mended_data_file(
     if source is None:
         return None
     sidecars = copy.sidecars(file, source)
+    if sidecars is None:
+        return None
     if _are_missing(damages) and file.base_id is None:
         missing = _missing(snapshot, damages, (source, *sidecars))
         return PutFilesBack(missing) if len(missing) == len({damage.path for damage in damages}) else None

@@ -23,6 +23,7 @@ from lance_ops.store import LocalStore
 from lance_ops.table import Fragment, IndexMetadata, Manifest, encode_deletion_vector, encode_manifest
 from lance_ops.table import decode_with_transaction as decode
 from lance_ops.table.rows import RowIds, RowVersions, encode_row_ids, encode_versions
+from tests.checksums import blob_bytes
 
 __all__ = [
     "ALL_DAMAGES",
@@ -135,8 +136,8 @@ def flip_bit(path: Path, at: int) -> None:
     overwrite(path, at, bytes([path.read_bytes()[at] ^ 1]))
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
+def cut(path: Path, size_bytes: int = -1) -> None:
+    path.write_bytes(path.read_bytes()[:size_bytes])
 
 
 def record_size(root: Path, fragment_id: int) -> None:
@@ -353,7 +354,21 @@ ALL_DAMAGES: tuple[Damage, ...] = (
     Damage("rows of a later version", lambda r: set_versions(r, 1, 99), DamageKind.ROW_VERSIONS, (1,)),
     Damage("too few row versions", lambda r: set_versions(r, 1, 1, 5), DamageKind.ROW_VERSIONS, (1,)),
     Damage("blob sidecar missing", lambda r: sidecars(r)[0].unlink(), DamageKind.MISSING_FILE, (0,), mended_by="copy"),
-    Damage("blob sidecar cut short", lambda r: cut(sidecars(r)[0]), DamageKind.FILE_SIZE, (0,), mended_by="copy"),
+    Damage(
+        "blob sidecar cut short",
+        lambda r: cut(sidecars(r)[0], blob_bytes(sidecars(r)[0]) - 1),
+        DamageKind.FILE_SIZE,
+        (0,),
+        mended_by="copy",
+    ),
+    Damage(
+        "blob sidecar with one flipped bit",
+        lambda r: flip_bit(sidecars(r)[0], 100_000),
+        DamageKind.CHECKSUM,
+        (0,),
+        quick=False,
+        mended_by="copy",
+    ),
     Damage(
         "index file missing",
         lambda r: (r / index_of(r).directory / "page_lookup.lance").unlink(),

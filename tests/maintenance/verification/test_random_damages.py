@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import lance_ops
 from lance_ops.maintenance.verification import verify_uri
+from tests.checksums import blob_bytes
 from tests.maintenance.verification.planted_damages import make_dataset
 
 DIRECTORIES = ("data", "_deletions", "_indices", "_transactions")
@@ -19,9 +20,9 @@ DIRECTORIES = ("data", "_deletions", "_indices", "_transactions")
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root of a dataset without blobs, whose sidecars carry no checksums."""
+    """The root of a dataset with every kind of file."""
     root = tmp_path_factory.mktemp("healthy") / "data.lance"
-    make_dataset(root, blobs=False)
+    make_dataset(root)
     return root
 
 
@@ -32,7 +33,14 @@ def parts(root: Path) -> list[Path]:
     listed = lance_ops.dataset(str(root)).tracked_files(min_version=3).read_all()
     paths = {path for path in listed["path"].to_pylist() if path.startswith(DIRECTORIES)}
     assert len(paths) == 7  # three data files, a deletion file, two files of the index, a transaction
-    return sorted(map(Path, paths))
+    sidecars = [path.relative_to(root) for path in root.glob("data/*/*.blob")]
+    assert len(sidecars) == 3
+    return sorted([*map(Path, paths), *sidecars])
+
+
+def blobs(opened: lance_ops.LanceDataset) -> list[bytes | None]:
+    """Return the blobs of rows that a sidecar of each fragment holds."""
+    return [None if blob is None else blob.read() for blob in opened.take_blobs("blob", indices=[0, 150, 900, 1500])]
 
 
 def harm(path: Path, how: str, at: float) -> None:
@@ -49,9 +57,9 @@ def harm(path: Path, how: str, at: float) -> None:
             path.write_bytes(data[:place] + bytes(len(data) - place))
 
 
-@settings(max_examples=30)
+@settings(max_examples=40)
 @given(
-    number=st.integers(0, 6),
+    number=st.integers(0, 9),
     how=st.sampled_from(["lost", "cut", "flipped", "flipped", "zeroed"]),
     at=st.floats(0, 1, exclude_max=True),
 )
@@ -71,7 +79,9 @@ def test_a_damaged_file_is_found_and_mended(healthy: Path, number: int, how: str
             assert opened.repair(plan).failed == ()
         elif is_changed and part.parts[0] != "_transactions":  # only the mark of the checksums themselves is hidden
             assert str(root / part) in report.files_without_checksums
+            assert part.suffix != ".blob" or report.findings or (root / part).stat().st_size == blob_bytes(root / part)
         mended = lance_ops.dataset(str(root))
         assert mended.verify().ok
         assert mended.to_table().sort_by("x") == before.to_table().sort_by("x")
         assert mended.count_rows("x > 1000") == before.count_rows("x > 1000")
+        assert how == "zeroed" or blobs(mended) == blobs(before)

@@ -16,7 +16,7 @@ _SHOWN = 5
 
 
 def file_agrees_with_checksums(location: ObjectLocation, found: FindingCollector) -> bool:
-    """Compare a data file or an index file with its checksums, as `agrees_with_checksums` does."""
+    """Compare a data file, index file or sidecar with its checksums, as `agrees_with_checksums` does."""
     size = location.store.size(location.path)
     return agrees_with_checksums(checksum_report(location.store, location.path, size), location.uri, size, found)
 

@@ -11,7 +11,7 @@ from lance_ops.core.errors import ReadTooLarge
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, row_bytes
-from lance_ops.maintenance.verification.checks.blob_checks import BlobRanges
+from lance_ops.maintenance.verification.checks.blob_checks import BlobRanges, SidecarRanges
 from lance_ops.maintenance.verification.checks.checksum_checks import file_agrees_with_checksums
 from lance_ops.maintenance.verification.findings import DamageKind, FindingCollector
 from lance_ops.snapshot import FragmentReader, Snapshot
@@ -46,7 +46,7 @@ def open_data_file(
 def check_data_file(
     snapshot: Snapshot, fragment: Fragment, file: DataFile, reader: FileReader, found: FindingCollector, *, decode: bool
 ) -> None:
-    """Compare an open file with its manifest entry and locate its blobs; with `decode`, read every page.
+    """Compare an open file with its manifest entry and locate its blobs; with `decode`, read every page and sidecar.
 
     Columns that no version shows any more, because they were dropped or replaced, are not decoded.
     """
@@ -63,10 +63,13 @@ def check_data_file(
     location = snapshot.file_locations.data_file(file.base_id, file.path)
     part = snapshot.reader(replace(fragment, files=(file,)))
     live = set(file.live_fields)
+    sidecars = SidecarRanges(snapshot, file)
     for field in snapshot.schema.fields:
         has_blobs = field.is_blob_v1 or field.holds_blobs_v2
         if (decode or has_blobs) and not live.isdisjoint(node.id for node in field.walk()):
-            _read_column(part, field, location, snapshot, found)
+            _read_column(part, field, location, BlobRanges(snapshot, file, field, sidecars), found)
+    shown = {node.id for field in snapshot.schema.fields for node in field.walk()}
+    sidecars.check(found, compare=decode, is_complete=shown.issuperset(file.fields))
 
 
 def column_windows(reader: FragmentReader, schema: Schema, start: int, stop: int) -> Iterator[tuple[int, pa.Table]]:
@@ -119,10 +122,9 @@ def _kind_of(field: Field) -> str:
 
 
 def _read_column(
-    part: FragmentReader, field: Field, location: ObjectLocation, snapshot: Snapshot, found: FindingCollector
+    part: FragmentReader, field: Field, location: ObjectLocation, blobs: BlobRanges, found: FindingCollector
 ) -> None:
     """Decode a column window by window, and check where its blobs are."""
-    blobs = BlobRanges(snapshot, part.fragment.files[0], field)
     with found.errors_as(DamageKind.FILE_CONTENT, location.uri, column=field.name):
         for _, table in column_windows(part, Schema((field.described(),)), 0, part.fragment.physical_rows):
             blobs.add(table.column(0))
