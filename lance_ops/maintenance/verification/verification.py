@@ -17,11 +17,14 @@ from uuid import UUID
 from lance_ops.committers import open_root
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance.verification.checks import (
+    SharedRowId,
     check_fragment,
     check_index,
     check_index_entries,
     check_references,
     check_table,
+    find_shared_row_ids,
+    record_shared_row_ids,
 )
 from lance_ops.maintenance.verification.findings import CheckedFile, DamageKind, Finding, FindingCollector
 from lance_ops.maintenance.verification.report import VerificationReport
@@ -29,6 +32,7 @@ from lance_ops.maintenance.verification.verification_plan import (
     FragmentsTask,
     IndexEntriesTask,
     IndexTask,
+    RowIdsTask,
     TableTask,
     VerificationOptions,
     VerificationTask,
@@ -43,10 +47,14 @@ __all__ = ["Checked", "execute", "verify", "verify_uri"]
 
 @dataclass(frozen=True)
 class Checked:
-    """What a task found, and the files that it looked at."""
+    """What a task found, and the files that it looked at.
+
+    Several tasks may find ids that the same two fragments share, so these become findings when all tasks are done.
+    """
 
     findings: tuple[Finding, ...]
     files: tuple[CheckedFile, ...]
+    shared_row_ids: tuple[SharedRowId, ...] = ()
 
 
 def verify(
@@ -59,8 +67,10 @@ def verify(
     """
     plan = plan_verification(snapshot, options)
     outcomes = (runner or InThreads()).map(execute, plan.tasks)
-    found = [*plan.findings, *(finding for outcome in outcomes for finding in outcome.findings)]
-    findings = _without_blame_for_clean_up(snapshot, found)
+    merged = FindingCollector(plan.version, findings=[*plan.findings])
+    merged.findings += [finding for outcome in outcomes for finding in outcome.findings]
+    record_shared_row_ids((shared for outcome in outcomes for shared in outcome.shared_row_ids), merged)
+    findings = _without_blame_for_clean_up(snapshot, merged.findings)
     files = [file for outcome in outcomes for file in outcome.files]
     return VerificationReport.of(plan.uri, plan.version, plan.options.level, plan.versions, findings, files)
 
@@ -107,15 +117,16 @@ def verify_uri(
 def execute(task: VerificationTask) -> Checked:
     """Do the checks of a task."""
     found = FindingCollector(task.snapshot.version)
+    shared: list[SharedRowId] = []
     with found.errors_as(DamageKind.MANIFEST):
         try:
-            _check(task, task.snapshot.open(), found)
+            shared = _check(task, task.snapshot.open(), found)
         except VersionNotFound as error:
             found.unverified(DamageKind.MANIFEST, f"{error}: it was removed meanwhile")
-    return Checked(tuple(found.findings), tuple(found.files))
+    return Checked(tuple(found.findings), tuple(found.files), tuple(shared))
 
 
-def _check(task: VerificationTask, snapshot: Snapshot, found: FindingCollector) -> None:
+def _check(task: VerificationTask, snapshot: Snapshot, found: FindingCollector) -> list[SharedRowId]:
     match task:
         case FragmentsTask(_, positions, decode):
             for position in positions:
@@ -124,10 +135,13 @@ def _check(task: VerificationTask, snapshot: Snapshot, found: FindingCollector) 
             check_index(snapshot, _segment(snapshot, uuid), found, decode=decode)
         case IndexEntriesTask(_, uuid, spans):
             check_index_entries(snapshot, _segment(snapshot, uuid), spans, found)
+        case RowIdsTask(_, start, stop, max_runs):
+            return find_shared_row_ids(snapshot, start, stop, max_runs)
         case TableTask(_, references):
             check_table(snapshot, found)
             if references:
                 check_references(snapshot, found)
+    return []
 
 
 def _segment(snapshot: Snapshot, uuid: UUID) -> IndexMetadata:

@@ -12,12 +12,13 @@ from lance_ops.maintenance.verification.checks import RowSpan, has_comparable_en
 from lance_ops.maintenance.verification.findings import DamageKind, Finding, FindingCollector
 from lance_ops.maintenance.verification.report import VerificationLevel
 from lance_ops.snapshot import Snapshot, SnapshotReference
-from lance_ops.table import Fragment, IndexMetadata
+from lance_ops.table import ExternalFile, Fragment, IndexMetadata, RowSequence
 
 __all__ = [
     "FragmentsTask",
     "IndexEntriesTask",
     "IndexTask",
+    "RowIdsTask",
     "TableTask",
     "VerificationOptions",
     "VerificationPlan",
@@ -33,7 +34,8 @@ class VerificationOptions:
     """How thoroughly to verify, and how much one task does.
 
     `all_versions` includes the other retained versions of the branch. A task checks fragments of about
-    `max_bytes_per_task`, and compares at most `max_entries_per_task` rows of an index, which it holds in memory.
+    `max_bytes_per_task`, and compares at most `max_entries_per_task` rows of an index, which it holds in memory. To
+    compare row ids it holds about `max_row_id_runs_per_task` runs of them.
     """
 
     level: VerificationLevel = VerificationLevel.FULL
@@ -41,9 +43,15 @@ class VerificationOptions:
     max_bytes_per_task: int = 256 * 1024**2
     max_fragments_per_task: int = 256
     max_entries_per_task: int = 1 << 21
+    max_row_id_runs_per_task: int = 1 << 21
 
     def __post_init__(self) -> None:
-        for name in ("max_bytes_per_task", "max_fragments_per_task", "max_entries_per_task"):
+        for name in (
+            "max_bytes_per_task",
+            "max_fragments_per_task",
+            "max_entries_per_task",
+            "max_row_id_runs_per_task",
+        ):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} must be at least 1, not {getattr(self, name)}")
 
@@ -84,15 +92,26 @@ class IndexEntriesTask:
 
 
 @dataclass(frozen=True)
+class RowIdsTask:
+    """Find live rows that share a stable row id in `[start, stop)`."""
+
+    snapshot: SnapshotReference
+    start: int
+    stop: int
+    max_runs: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
 class TableTask:
-    """Check the manifest and the row ids; with `references`, also the hint, tags and branches."""
+    """Check the manifest; with `references`, also the hint, tags and branches."""
 
     snapshot: SnapshotReference
     references: bool
     size_bytes: int = 0
 
 
-VerificationTask: TypeAlias = FragmentsTask | IndexTask | IndexEntriesTask | TableTask
+VerificationTask: TypeAlias = FragmentsTask | IndexTask | IndexEntriesTask | RowIdsTask | TableTask
 
 
 @dataclass(frozen=True)
@@ -152,6 +171,8 @@ def _tasks_of(
     """Yield the tasks of a version's parts that are not planned yet."""
     reference = SnapshotReference(snapshot.uri, snapshot.version, dict(snapshot.storage_options))
     yield TableTask(reference, references)
+    if snapshot.manifest.uses_stable_row_ids:
+        yield from _row_id_tasks(reference, snapshot, options)
     new = [(at, each) for at, each in enumerate(snapshot.manifest.fragments) if each not in planned.fragments]
     planned.fragments.update(fragment for _, fragment in new)
     yield from _fragment_tasks(reference, new, options)
@@ -199,6 +220,34 @@ def _entry_tasks(
         room -= span.stop - span.start
     if spans:
         yield IndexEntriesTask(reference, index.uuid, tuple(spans), _index_bytes(index))
+
+
+def _row_id_tasks(
+    reference: SnapshotReference, snapshot: Snapshot, options: VerificationOptions
+) -> Iterator[RowIdsTask]:
+    """Yield tasks of equal ranges of ids, so many that the runs of each fit in memory if runs are spread evenly.
+
+    A run takes at least a byte of a stored sequence, and each deleted row cuts one run in two.
+    """
+    fragments = snapshot.manifest.fragments
+    size = sum(_sequence_bytes(fragment.row_ids) for fragment in fragments)
+    num_runs = size + sum(fragment.num_deletions for fragment in fragments)
+    num_ids = max(snapshot.manifest.next_row_id, 1)
+    num_tasks = min(-(-num_runs // options.max_row_id_runs_per_task) or 1, num_ids)
+    width = -(-num_ids // num_tasks)
+    for start in range(0, num_ids, width):
+        stop = min(start + width, num_ids)
+        yield RowIdsTask(reference, start, stop, options.max_row_id_runs_per_task, size // num_tasks)
+
+
+def _sequence_bytes(sequence: RowSequence) -> int:
+    match sequence:
+        case ExternalFile(size=size):
+            return size
+        case bytes():
+            return len(sequence)
+        case _:
+            return 0
 
 
 def _cut(fragments: Iterable[Fragment], limit: int) -> Iterator[RowSpan]:

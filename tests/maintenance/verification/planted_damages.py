@@ -34,6 +34,7 @@ __all__ = [
     "edit_manifest",
     "make_dataset",
     "newest_manifest",
+    "set_row_ids",
 ]
 
 ROWS_PER_FRAGMENT = 600
