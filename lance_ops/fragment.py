@@ -9,6 +9,9 @@ from lance_ops.api import (
     FragmentWriteProgress,
     LanceFragment,
     NoopFragmentWriteProgress,
+    RowDatasetVersionMeta,
+    RowIdMeta,
+    RowIdSequence,
     write_fragments,
 )
 
@@ -21,5 +24,8 @@ __all__ = [
     "FragmentWriteProgress",
     "LanceFragment",
     "NoopFragmentWriteProgress",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
+    "RowIdSequence",
     "write_fragments",
 ]

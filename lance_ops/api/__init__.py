@@ -3,7 +3,7 @@
 from lance_ops.api.base_paths import DatasetBasePath
 from lance_ops.api.blob_values import Blob, BlobArray, BlobType, blob_array, blob_field
 from lance_ops.api.compaction import Compaction, CompactionOptions, CompactionPlan, CompactionTask, RewriteResult
-from lance_ops.api.fragments import DataFile, FragmentSession, LanceFragment, write_fragments
+from lance_ops.api.fragments import DataFile, FragmentSession, LanceFragment, RowIdSequence, write_fragments
 from lance_ops.api.lance_dataset import (
     AlterColumn,
     Branch,
@@ -37,7 +37,7 @@ from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.maintenance.verification import VerificationReport
 from lance_ops.reading import ColumnOrdering
 from lance_ops.store import IOStats, bytes_read_counter, iops_counter
-from lance_ops.table import DeletionFile
+from lance_ops.table import DeletionFile, RowDatasetVersionMeta, RowIdMeta
 from lance_ops.table import Fragment as FragmentMetadata
 from lance_ops.writing import FileSystemFragmentWriteProgress, FragmentWriteProgress, NoopFragmentWriteProgress
 
@@ -84,6 +84,9 @@ __all__ = [
     "MergeInsertBuilder",
     "NoopFragmentWriteProgress",
     "RewriteResult",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
+    "RowIdSequence",
     "ScanStatistics",
     "ScannerBuilder",
     "SqlQuery",

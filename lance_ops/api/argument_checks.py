@@ -82,6 +82,8 @@ def row_numbers(given: Any, name: str, kind: type[N]) -> np.ndarray[tuple[int], 
     Raises `WrongType` for what is no list of integers, and `InvalidInput` for a number that `kind` does not hold.
     """
     found = np.asarray(given)
+    if found.dtype.kind == "f":  # numpy makes floats of signed integers beside unsigned ones of 64 bits
+        found = np.asarray(given, object)
     if found.ndim != 1 or (len(found) and found.dtype.kind not in "iuO"):
         raise WrongType(f"{name} must be a list of integers, not {_shown(given)}")
     if found.dtype == kind or not len(found):

@@ -136,8 +136,7 @@ def _self_contained(source: Snapshot) -> Manifest:
     def with_inline_sequences(fragment: Fragment) -> Fragment:
         if not any(fragment.sequence_paths()):
             return fragment
-        return replace(
-            fragment,
+        return fragment.with_sequences(
             row_ids=inline(fragment.row_ids),
             last_updated_at_versions=inline(fragment.last_updated_at_versions),
             created_at_versions=inline(fragment.created_at_versions),

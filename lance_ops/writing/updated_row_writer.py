@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -52,7 +51,7 @@ class UpdatedRowWriter:
         row_ids, at, with_ids = np.concatenate(self._row_ids), 0, []
         for fragment in fragments:
             part = row_ids[at : at + fragment.physical_rows]
-            with_ids.append(replace(fragment, row_ids=encode_row_ids(RowIds.of(part))) if len(part) else fragment)
+            with_ids.append(fragment.with_sequences(row_ids=encode_row_ids(RowIds.of(part))) if len(part) else fragment)
             at += fragment.physical_rows
         return tuple(with_ids)
 

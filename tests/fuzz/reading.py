@@ -100,7 +100,7 @@ def read_deletions(data: bytes) -> str:
 
     def read(kind: DeletionFileType) -> Callable[[], None]:
         def decode() -> None:
-            vector = decode_deletion_vector(DeletionFile(kind, 1, 1), data, 0, _NAME)
+            vector = decode_deletion_vector(DeletionFile(1, 1, kind, 0), data, 0, _NAME)
             assert len(vector) == vector.get_statistics()["cardinality"]
 
         return decode

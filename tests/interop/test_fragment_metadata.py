@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from importlib import import_module
@@ -14,8 +15,8 @@ import pytest
 
 import lance_ops
 from lance_ops import FragmentMetadata, LanceFragment, LanceOperation
-from lance_ops.errors import InvalidInput, UnsafePath, UnsupportedFeature
-from lance_ops.fragment import DataFile
+from lance_ops.errors import CorruptFile, InvalidInput, UnsafePath, UnsupportedFeature, WrongType
+from lance_ops.fragment import DataFile, DeletionFile, RowDatasetVersionMeta, RowIdMeta, RowIdSequence
 from lance_ops.table import ExternalFile
 from tests.interop.two_libraries import rows
 
@@ -59,9 +60,114 @@ def test_a_fragment_written_by_the_reference_is_committed_here(tmp_path: Path) -
 
 
 def test_a_row_id_sequence_in_an_external_file_survives_json() -> None:
-    fragment = FragmentMetadata(3, (), 5, row_ids=ExternalFile("data/x.ids", 4, 16))
+    fragment = FragmentMetadata(3, (), 5, None, RowIdMeta(ExternalFile("data/x.ids", 4, 16)))
     assert fragment.to_json()["row_id_meta"] == {"External": {"path": "data/x.ids", "offset": 4, "size": 16}}
     assert FragmentMetadata.from_json(json.dumps(fragment.to_json())) == fragment
+
+
+def changed_rows(uri: str) -> None:
+    """Write a table of two fragments: one with deleted rows, one with rows that were updated."""
+    lance.write_dataset(rows(0, 12), uri, enable_stable_row_ids=True)
+    dataset = lance.dataset(uri)
+    dataset.delete("id = 3")
+    dataset.update({"s": "'new'"}, "id = 5 OR id = 7")
+
+
+def test_metadata_has_the_reference_s_members(tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    changed_rows(uri)
+    pairs = list(zip(lance_ops.dataset(uri).get_fragments(), lance.dataset(uri).get_fragments(), strict=True))
+    assert len(pairs) == 2
+    for ours, other in pairs:
+        mine, said = ours.metadata, other.metadata
+        names = ("row_id_meta", "created_at_version_meta", "last_updated_at_version_meta")
+        for name in names:
+            meta, reference = getattr(mine, name), getattr(said, name)
+            assert type(meta).__name__ == type(reference).__name__
+            assert meta.json() == reference.json()
+            assert type(meta).from_json(reference.json()) == meta
+            assert type(reference).from_json(meta.json()) == reference
+        assert mine.row_id_meta is not None and said.row_id_meta is not None
+        assert mine.row_id_meta.asdict() == said.row_id_meta.asdict()
+        assert RowIdMeta.from_dict(said.row_id_meta.asdict()) == mine.row_id_meta
+        assert set(dataclasses.asdict(said)) <= set(dataclasses.asdict(mine))
+        assert dataclasses.asdict(mine)["files"][0]["fields"] == tuple(dataclasses.asdict(said)["files"][0]["fields"])
+
+
+def test_metadata_is_made_of_the_reference_s_arguments_in_its_order(tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    changed_rows(uri)
+    for ours, other in zip(lance_ops.dataset(uri).get_fragments(), lance.dataset(uri).get_fragments(), strict=True):
+        said = other.metadata
+        files = [
+            DataFile(f.path, f.fields, f.column_indices, f.file_major_version, f.file_minor_version, f.file_size_bytes)
+            for f in said.files
+        ]
+        deleted = said.deletion_file
+        deletions = deleted and DeletionFile(*deleted.asdict().values())
+        made = FragmentMetadata(
+            said.id,
+            files,  # type: ignore[arg-type]  # a list, as in the reference
+            said.physical_rows,
+            deletions,
+            RowIdMeta.from_json(said.row_id_meta.json()),
+            RowDatasetVersionMeta.from_json(said.created_at_version_meta.json()),
+            RowDatasetVersionMeta.from_json(said.last_updated_at_version_meta.json()),
+        )
+        assert made == ours.metadata and made.to_json() == said.to_json()
+
+
+def test_a_deletion_file_has_the_reference_s_members() -> None:
+    for kind in ("array", "bitmap"):
+        mine, other = DeletionFile(1, 2, kind, 3, None), theirs.DeletionFile(1, 2, kind, 3, None)  # type: ignore[arg-type]
+        assert mine.file_type == other.file_type == kind
+        assert (mine.json(), mine.asdict()) == (other.json(), other.asdict())
+        assert mine.path(4) == other.path(4)
+    with pytest.raises(InvalidInput, match="zip"):
+        DeletionFile(1, 2, "zip", 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ids", [[], [4], list(range(100)), [9, 3, 7], [0, 2**64 - 2], list(range(0, 90, 2))])
+def test_row_ids_of_one_library_are_read_by_the_other(ids: list[int]) -> None:
+    mine, other = RowIdSequence(ids), theirs.RowIdSequence(ids)
+    assert list(mine) == list(other) == ids and len(mine) == len(other)
+    assert mine.to_pyarrow().equals(other.to_pyarrow())
+    said = other.to_inline_metadata().asdict()
+    assert RowIdSequence.from_inline_metadata(RowIdMeta.from_dict(said)) == mine
+    told = theirs.RowIdMeta.from_dict(mine.to_inline_metadata().asdict())
+    assert list(theirs.RowIdSequence.from_inline_metadata(told)) == ids
+    assert RowIdSequence(pa.array(ids, pa.uint64())) == mine
+
+
+def test_row_ids_that_are_none_are_refused() -> None:
+    for ids, error in (([5, 1, 5], InvalidInput), ([-1], InvalidInput), ([1 << 64], InvalidInput), ([None], WrongType)):
+        for library in (RowIdSequence, theirs.RowIdSequence):
+            with pytest.raises(error if library is RowIdSequence else (ValueError, TypeError, OverflowError)):
+                library(ids)
+    with pytest.raises(UnsupportedFeature, match="external"):
+        RowIdSequence.from_inline_metadata(RowIdMeta(ExternalFile("data/x.ids", 4, 16)))
+    with pytest.raises(CorruptFile):
+        RowIdSequence.from_inline_metadata(RowIdMeta(b"\xff"))
+
+
+@pytest.mark.parametrize("said", ["", "[]", "{}", '"Column"', '{"Inline": [300]}', '{"other": [1]}', "[" * 100_000])
+def test_json_that_is_no_row_metadata_is_refused(said: str) -> None:
+    for kind in (RowIdMeta, RowDatasetVersionMeta):
+        with pytest.raises(InvalidInput, match=kind.__name__):
+            kind.from_json(said)
+
+
+def test_row_ids_carried_over_by_hand_survive_a_commit(tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    dataset = lance_ops.write_dataset(rows(0, 4), uri, enable_stable_row_ids=True)
+    (old,) = dataset.get_fragments()
+    made = LanceFragment.create(uri, dataset.to_table().take([2, 0, 3, 1]))
+    made = dataclasses.replace(made, row_id_meta=RowIdSequence([2, 0, 3, 1]).to_inline_metadata())
+    operation = LanceOperation.Update(removed_fragment_ids=[old.fragment_id], new_fragments=[made])
+    lance_ops.LanceDataset.commit(uri, operation, read_version=1)
+    for library in (lance_ops, lance):
+        found = library.dataset(uri).to_table(columns=["id"], with_row_id=True)
+        assert found["_rowid"].to_pylist() == found["id"].to_pylist() == [2, 0, 3, 1]
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ TESTED_APART = {"lance.torch": "tests/interop/test_torch.py"}
 CLASSES: dict[str, tuple[Any, Any]] = {
     "Branches": (api.Branches, THEIRS.Branches),
     "DataFile": (api.DataFile, FRAGMENTS.DataFile),
+    "DeletionFile": (api.DeletionFile, FRAGMENTS.DeletionFile),
     "DatasetDelta": (api.DatasetDelta, THEIRS.DatasetDelta),
     "DatasetOptimizer": (api.DatasetOptimizer, THEIRS.DatasetOptimizer),
     "FragmentMetadata": (api.FragmentMetadata, FRAGMENTS.FragmentMetadata),
@@ -73,6 +74,9 @@ CLASSES: dict[str, tuple[Any, Any]] = {
     "LanceStats": (api.LanceStats, THEIRS.LanceStats),
     "MergeInsertBuilder": (api.MergeInsertBuilder, THEIRS.MergeInsertBuilder),
     "ScannerBuilder": (api.ScannerBuilder, THEIRS.ScannerBuilder),
+    "RowDatasetVersionMeta": (fragment.RowDatasetVersionMeta, FRAGMENTS.RowDatasetVersionMeta),
+    "RowIdMeta": (fragment.RowIdMeta, FRAGMENTS.RowIdMeta),
+    "RowIdSequence": (fragment.RowIdSequence, FRAGMENTS.RowIdSequence),
     "SqlQuery": (api.SqlQuery, THEIRS.SqlQuery),
     "SqlQueryBuilder": (api.SqlQueryBuilder, THEIRS.SqlQueryBuilder),
     "Tags": (api.Tags, THEIRS.Tags),
@@ -187,14 +191,6 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "lance.udf.BatchUDFCheckpoint",
         "lance.udf.normalize_transform",
     },
-    "values of the wire, held here under the wire's own names (`row_ids`, `created_at_versions`, …)": {
-        "FragmentMetadata.created_at_version_meta",
-        "FragmentMetadata.last_updated_at_version_meta",
-        "FragmentMetadata.row_id_meta",
-        "lance.fragment.RowDatasetVersionMeta",
-        "lance.fragment.RowIdMeta",
-        "lance.fragment.RowIdSequence",
-    },
     "files of a table without their table: descriptors of blobs, and writers of them": {
         "LanceDataset.new_file_session",
         "lance.BlobColumn",
@@ -224,7 +220,6 @@ ARGUMENTS_OUT_OF_SCOPE: dict[str, set[str]] = {
         "index_uuid",
         "progress_callback",
     },
-    "the wire's names: see above": {"created_at_version_meta", "last_updated_at_version_meta", "row_id_meta"},
 }
 
 MADE_BY_THE_LIBRARY = {
@@ -235,7 +230,6 @@ MADE_BY_THE_LIBRARY = {
     "CompactionPlan",
     "CompactionTask",
     "DatasetDelta",
-    "DeletionFile",
     "FragmentSession",
     "LanceBufferDescriptor",
     "LanceColumnMetadata",
@@ -245,6 +239,8 @@ MADE_BY_THE_LIBRARY = {
     "LanceScanner",
     "LanceStats",
     "ReaderResults",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
     "RewriteResult",
     "ScanStatistics",
     "SqlQuery",

@@ -211,7 +211,7 @@ def test_invalid_clean_up_options_are_refused(make: Make, options: dict[str, Any
 def test_clean_up_keeps_files_of_row_id_sequences(make: Make) -> None:
     manifest = make().snapshot.manifest
     first, *others = manifest.fragments
-    outside = replace(first, row_ids=ExternalFile("data/sequences", 0, 4))
+    outside = first.with_sequences(row_ids=ExternalFile("data/sequences", 0, 4))
     named = NamedFiles("memory://here")
     named.add(replace(manifest, fragments=FragmentList([outside, *others])))
     assert "data/sequences" in named

@@ -179,7 +179,7 @@ def test_a_clone_holds_external_row_sequences_inline(dataset_uri: str, tmp_path:
     (fragment,) = snapshot.manifest.fragments
     assert isinstance(fragment.row_ids, bytes)
     snapshot.store.put("data/sequences", b"...." + fragment.row_ids)
-    outside = replace(fragment, row_ids=ExternalFile("data/sequences", 4, len(fragment.row_ids)))
+    outside = fragment.with_sequences(row_ids=ExternalFile("data/sequences", 4, len(fragment.row_ids)))
     forged = replace(snapshot, manifest=replace(snapshot.manifest, fragments=FragmentList([outside])))
     clone = shallow_clone(forged, str(tmp_path / "clone"))
     assert clone.manifest.fragments[0].row_ids == fragment.row_ids

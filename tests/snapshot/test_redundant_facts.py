@@ -113,24 +113,26 @@ CONTRADICTIONS: dict[str, tuple[Change, str, set[Callable[[Snapshot], int]]]] = 
         {scan},
     ),
     "fewer row ids than rows": (
-        of_fragment(lambda f: replace(f, row_ids=encode_row_id_range(0, ROWS - 1))),
+        of_fragment(lambda f: f.with_sequences(row_ids=encode_row_id_range(0, ROWS - 1))),
         "row id sequence",
         {scan},
     ),
     "more row ids than rows": (
-        of_fragment(lambda f: replace(f, row_ids=encode_row_id_range(0, ROWS + 1))),
+        of_fragment(lambda f: f.with_sequences(row_ids=encode_row_id_range(0, ROWS + 1))),
         "row id sequence",
         {scan},
     ),
-    "no row ids": (of_fragment(lambda f: replace(f, row_ids=None)), "row id sequence", {scan}),
+    "no row ids": (of_fragment(lambda f: replace(f, row_id_meta=None)), "row id sequence", {scan}),
     "a row id that was never given out": (lambda m: replace(m, next_row_id=ROWS), "next row id is 12000", {scan}),
     "fewer versions of rows than rows": (
-        of_fragment(lambda f: replace(f, created_at_versions=encode_versions(RowVersions.uniform(1, ROWS - 1)))),
+        of_fragment(lambda f: f.with_sequences(created_at_versions=encode_versions(RowVersions.uniform(1, ROWS - 1)))),
         "row version sequence",
         {versions},
     ),
     "more versions of updates than rows": (
-        of_fragment(lambda f: replace(f, last_updated_at_versions=encode_versions(RowVersions.uniform(1, ROWS + 1)))),
+        of_fragment(
+            lambda f: f.with_sequences(last_updated_at_versions=encode_versions(RowVersions.uniform(1, ROWS + 1)))
+        ),
         "row version sequence",
         {versions},
     ),
@@ -215,7 +217,9 @@ LEFT_OUT: dict[str, Change] = {
     "the highest fragment id": lambda m: replace(m, max_fragment_id=None),
     "an index's files": of_index(files=()),
     "an index's fragments": of_index(fragment_bitmap=None),
-    "versions of rows": of_fragment(lambda f: replace(f, created_at_versions=None, last_updated_at_versions=None)),
+    "versions of rows": of_fragment(
+        lambda f: replace(f, created_at_version_meta=None, last_updated_at_version_meta=None)
+    ),
 }
 
 

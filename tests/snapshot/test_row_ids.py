@@ -55,7 +55,7 @@ def test_row_sequences_in_external_files_are_read(dataset: lance_ops.LanceDatase
             data += sequence
         Path(dataset.uri, path).write_bytes(data)
         ids, created, updated = parts
-        return replace(fragment, row_ids=ids, created_at_versions=created, last_updated_at_versions=updated)
+        return fragment.with_sequences(row_ids=ids, created_at_versions=created, last_updated_at_versions=updated)
 
     columns = ["a", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
     external = changed(dataset, outside)
@@ -84,13 +84,13 @@ def test_row_ids_of_a_fragment_are_decoded_once_for_all_blocks(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda f: replace(f, row_ids=encode_row_id_range(0, f.physical_rows)), "two live rows have the id 0"),
-        (lambda f: replace(f, row_ids=encode_row_id_range(f.id * 40, 1)), "1 values for 40 rows"),
-        (lambda f: replace(f, row_ids=encode_row_id_range(f.id * 90, f.physical_rows)), "next row id is 100"),
-        (lambda f: replace(f, row_ids=None), "fragment 0 has none"),
-        (lambda f: replace(f, created_at_versions=encode_uniform_versions(1, 3)), "3 values for 40 rows"),
+        (lambda f: f.with_sequences(row_ids=encode_row_id_range(0, f.physical_rows)), "two live rows have the id 0"),
+        (lambda f: f.with_sequences(row_ids=encode_row_id_range(f.id * 40, 1)), "1 values for 40 rows"),
+        (lambda f: f.with_sequences(row_ids=encode_row_id_range(f.id * 90, f.physical_rows)), "next row id is 100"),
+        (lambda f: replace(f, row_id_meta=None), "fragment 0 has none"),
+        (lambda f: f.with_sequences(created_at_versions=encode_uniform_versions(1, 3)), "3 values for 40 rows"),
         (
-            lambda f: replace(f, last_updated_at_versions=encode_uniform_versions(9, f.physical_rows)),
+            lambda f: f.with_sequences(last_updated_at_versions=encode_uniform_versions(9, f.physical_rows)),
             "have version 9, which is newer",
         ),
     ],
@@ -104,7 +104,7 @@ def test_validation_finds_wrong_row_ids_and_versions(
 
 
 def test_rows_without_recorded_versions_have_the_first_version(dataset: lance_ops.LanceDataset) -> None:
-    silent = changed(dataset, lambda f: replace(f, created_at_versions=None))
+    silent = changed(dataset, lambda f: replace(f, created_at_version_meta=None))
     table = silent.to_table(["_row_created_at_version"])
     assert set(table.column(0).to_pylist()) == {1}
 

@@ -25,6 +25,8 @@ from lance_ops.table import (
     IndexFile,
     IndexMetadata,
     Manifest,
+    RowDatasetVersionMeta,
+    RowIdMeta,
 )
 
 SCHEMA = Schema.from_arrow(
@@ -60,7 +62,7 @@ def data_file(name: str, fields: tuple[int, ...] = (0, 2, 3)) -> DataFile:
 
 def fragment(fragment_id: int, rows: int = 10, deleted: int = 0) -> Fragment:
     """Return a fragment with one file, and a deletion file if rows are deleted."""
-    deletions = DeletionFile(DeletionFileType.ARROW_ARRAY, 1, fragment_id + 7, deleted) if deleted else None
+    deletions = DeletionFile(1, fragment_id + 7, DeletionFileType.ARROW_ARRAY, deleted) if deleted else None
     return Fragment(fragment_id, (data_file(f"f{fragment_id}"),), rows, deletions)
 
 
@@ -104,7 +106,7 @@ _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 _NAME = st.from_regex(r"[A-Za-z0-9_]{1,12}", fullmatch=True)
 _MAP = st.dictionaries(_TEXT, _TEXT, max_size=3)
 _BASE = st.none() | st.integers(0, 3)
-_SEQUENCE = st.none() | st.binary(max_size=20) | st.builds(ExternalFile, path=_NAME, offset=_U64, size=_U64)
+_SEQUENCE = st.binary(max_size=20) | st.builds(ExternalFile, path=_NAME, offset=_U64, size=_U64)
 
 _DATA_FILES = st.builds(
     DataFile,
@@ -130,9 +132,9 @@ FRAGMENTS = st.builds(
     files=st.lists(_DATA_FILES, max_size=3).map(tuple),
     deletion_file=st.none() | _DELETION_FILES,
     physical_rows=_U32,
-    row_ids=_SEQUENCE,
-    last_updated_at_versions=_SEQUENCE,
-    created_at_versions=_SEQUENCE,
+    row_id_meta=st.none() | st.builds(RowIdMeta, _SEQUENCE),
+    last_updated_at_version_meta=st.none() | st.builds(RowDatasetVersionMeta, _SEQUENCE),
+    created_at_version_meta=st.none() | st.builds(RowDatasetVersionMeta, _SEQUENCE),
 )
 INDICES = st.builds(
     IndexMetadata,

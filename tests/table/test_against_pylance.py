@@ -138,7 +138,7 @@ def test_the_reference_reads_our_row_ids(lance: Any, uri: str) -> None:
         (fragment,) = manifest.fragments
         if len(ids) != ROWS:
             ids = np.concatenate((ids, np.arange(10**6, 10**6 + ROWS - len(ids), dtype=np.uint64)))
-        changed = replace(fragment, row_ids=encode_row_ids(RowIds.of(ids)))
+        changed = fragment.with_sequences(row_ids=encode_row_ids(RowIds.of(ids)))
         made = replace(
             manifest, version=version, fragments=FragmentList([changed]), transaction_file="", next_row_id=10**7
         )

@@ -71,7 +71,7 @@ def test_another_number_of_rows_than_the_manifest_says_is_corrupt(rows: int) -> 
 def test_a_deletion_file_without_a_stated_count_is_read() -> None:
     _, data = encode_deletion_vector(BitMap([1, 5]), 1, 1)
 
-    assert decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), data, 0, "d") == BitMap([1, 5])
+    assert decode_deletion_vector(DeletionFile(1, 1, DeletionFileType.ARROW_ARRAY, 0), data, 0, "d") == BitMap([1, 5])
 
 
 @pytest.mark.parametrize("rows", [20, 6000])
@@ -101,7 +101,7 @@ def test_an_arrow_file_of_anything_but_offsets_is_corrupt(column: pa.Array) -> N
         writer.write_batch(batch)
 
     with pytest.raises(CorruptFile):
-        decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), sink.getvalue(), 0, "d")
+        decode_deletion_vector(DeletionFile(1, 1, DeletionFileType.ARROW_ARRAY, 0), sink.getvalue(), 0, "d")
 
 
 def test_an_arrow_file_of_far_more_rows_than_bytes_is_not_decompressed() -> None:
@@ -111,7 +111,7 @@ def test_an_arrow_file_of_far_more_rows_than_bytes_is_not_decompressed() -> None
         writer.write_batch(batch)
 
     with pytest.raises(CorruptFile, match="71303168 bytes at once"):
-        decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), sink.getvalue(), 0, "d")
+        decode_deletion_vector(DeletionFile(1, 1, DeletionFileType.ARROW_ARRAY, 0), sink.getvalue(), 0, "d")
 
 
 def test_a_message_of_another_kind_is_not_taken_for_the_schema() -> None:

@@ -41,7 +41,7 @@ TRANSACTION = b"\x08\x01"
 
 def deletions(vector: BitMap) -> tuple[bytes, Callable[[bytes], object], Callable[[bytes], ChecksumReport]]:
     described, data = encode_deletion_vector(vector, 3, 4)
-    unstated = DeletionFile(described.file_type, 3, 4)  # an old writer does not state how many rows are deleted
+    unstated = DeletionFile(3, 4, described.file_type, 0)  # an old writer does not state how many rows are deleted
     return (
         data,
         lambda changed: decode_deletion_vector(unstated, pa.py_buffer(changed), 0, PATH),

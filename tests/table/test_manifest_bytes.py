@@ -106,7 +106,7 @@ def test_the_transaction_position_of_older_writers_is_read() -> None:
 
 def test_unknown_fields_survive_a_rewrite_at_every_level() -> None:
     parts = FULL.fragments[1]
-    elsewhere = replace(parts, row_ids=ExternalFile("a", 1, 2), created_at_versions=ExternalFile("b", 3, 4))
+    elsewhere = parts.with_sequences(row_ids=ExternalFile("a", 1, 2), created_at_versions=ExternalFile("b", 3, 4))
     content = replace(
         FULL, fragments=FragmentList((FULL.fragments[0], elsewhere)), base_paths=(BasePath(1, "/elsewhere"),)
     )

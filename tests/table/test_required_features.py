@@ -52,7 +52,7 @@ def test_flags_follow_from_the_content() -> None:
     plain = manifest(fragment(0))
     assert flags_for(plain) == (0, 0)
     assert flags_for(manifest(fragment(0, deleted=1))) == (1, 1)
-    assert flags_for(replace(plain, fragments=FragmentList([replace(fragment(0), row_ids=b"")]))) == (2, 2)
+    assert flags_for(replace(plain, fragments=FragmentList([fragment(0).with_sequences(row_ids=b"")]))) == (2, 2)
     assert flags_for(replace(plain, config={"a": "b"})) == (0, 8)
     assert flags_for(replace(plain, base_paths=(BasePath(0, "/x"),))) == (16, 16)
     assert flags_for(replace(plain, indices=(replace(index(1), covering_fields=(2,)),))) == (128, 128)

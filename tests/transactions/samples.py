@@ -49,7 +49,7 @@ def new_fragment(name: str, rows: int = 10) -> Fragment:
 
 def with_deletions(fragment_id: int, deleted: int = 1, file_id: int = 99) -> Fragment:
     """Return a fragment with a deletion file, as a deletion lists it."""
-    deletions = DeletionFile(DeletionFileType.ARROW_ARRAY, 1, file_id, deleted)
+    deletions = DeletionFile(1, file_id, DeletionFileType.ARROW_ARRAY, deleted)
     return replace(fragment(fragment_id), deletion_file=deletions)
 
 
@@ -101,7 +101,7 @@ _KEYS = transaction_pb2.Transaction.KeyExistenceFilter(field_ids=[0])
 _KEYS.exact.key_hashes.extend([1, 2])
 
 ONE_OF_EACH: dict[type[Operation], Operation] = {
-    Append: Append((new_fragment("a"), replace(new_fragment("b"), row_ids=encode_row_id_range(5, 10)))),
+    Append: Append((new_fragment("a"), new_fragment("b").with_sequences(row_ids=encode_row_id_range(5, 10)))),
     AppendFragmentReuseTransitions: AppendFragmentReuseTransitions(),
     Clone: Clone(True, 3, "/elsewhere", "tag", "branch"),
     CreateIndex: CreateIndex((index(2),), (index(1),)),

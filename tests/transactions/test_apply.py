@@ -232,10 +232,10 @@ class TestRewrite:
     def test_a_segment_of_stable_row_ids_covers_the_rewritten_fragments(
         self, details: str, index_version: int, expected: list[int]
     ) -> None:
-        kept = [replace(fragment(number), row_ids=encode_row_id_range(10 * number, 10)) for number in range(3)]
+        kept = [fragment(number).with_sequences(row_ids=encode_row_id_range(10 * number, 10)) for number in range(3)]
         segment = replace(index(1, covers=(0, 1)), details=IndexDetails(f"/x.{details}"), index_version=index_version)
         table = replace(stable(*kept, next_row_id=30), indices=(segment,))
-        new = replace(new_fragment("n", 20), row_ids=encode_row_id_range(0, 20))
+        new = new_fragment("n", 20).with_sequences(row_ids=encode_row_id_range(0, 20))
 
         made = after(Rewrite((RewriteGroup(tuple(kept[:2]), (new,)),)), table)
 
@@ -300,7 +300,7 @@ class TestUpdate:
 
     def test_updated_rows_keep_their_row_ids_and_creation_versions(self) -> None:
         first = after(Append((new_fragment("a", 4),)), stable(next_row_id=100))
-        moved = replace(new_fragment("m", 3), row_ids=encode_row_ids(RowIds.of(np.array([102, 100], np.uint64))))
+        moved = new_fragment("m", 3).with_sequences(row_ids=encode_row_ids(RowIds.of(np.array([102, 100], np.uint64))))
         operation = Update(
             updated_fragments=(replace(first.fragments[0], deletion_file=with_deletions(0).deletion_file),)
         )
@@ -331,7 +331,7 @@ class TestUpdate:
         first = after(Append((new_fragment("a", 4),)), stable(next_row_id=0))
         bitmap_index = replace(index(1), details=IndexDetails("/x.BitmapIndexDetails"))
         first = replace(first, indices=(bitmap_index,))
-        moved = replace(new_fragment("m", 1), row_ids=encode_row_ids(RowIds.counting_from(2, 1)))
+        moved = new_fragment("m", 1).with_sequences(row_ids=encode_row_ids(RowIds.counting_from(2, 1)))
         operation = Update(
             updated_fragments=(replace(first.fragments[0], deletion_file=with_deletions(0).deletion_file),),
             new_fragments=(moved,),

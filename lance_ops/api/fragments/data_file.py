@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from lance_ops import table
 from lance_ops.api.version_handle import Handle
 from lance_ops.writing import describe_data_file
@@ -13,6 +15,14 @@ class DataFile(table.DataFile):
     """A data file of a fragment, as operations take it."""
 
     __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether it is the same file; a manifest's files are of the class above, and Python asks this one."""
+        return isinstance(other, table.DataFile) and all(
+            getattr(self, each.name) == getattr(other, each.name) for each in fields(self)
+        )
+
+    __hash__ = table.DataFile.__hash__
 
     @classmethod
     def create(cls, dataset: Handle, path: str, *, base_id: int | None = None) -> table.DataFile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot import Snapshot
@@ -37,8 +36,7 @@ def copy_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Frag
         strict=True,
     )
     return tuple(
-        replace(
-            fragment,
+        fragment.with_sequences(
             row_ids=encode_row_ids(fragment_ids),
             created_at_versions=encode_versions(created_at),
             last_updated_at_versions=encode_versions(updated_at),

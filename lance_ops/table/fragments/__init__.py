@@ -8,8 +8,9 @@ from lance_ops.table.fragments.deletion_file import (
     deletion_checksum_report,
     encode_deletion_vector,
 )
-from lance_ops.table.fragments.fragment import TOMBSTONED_FIELD, DataFile, ExternalFile, Fragment, RowSequence
+from lance_ops.table.fragments.fragment import TOMBSTONED_FIELD, DataFile, Fragment
 from lance_ops.table.fragments.fragment_list import FragmentList
+from lance_ops.table.fragments.row_metadata import ExternalFile, RowDatasetVersionMeta, RowIdMeta, RowSequence
 
 __all__ = [
     "TOMBSTONED_FIELD",
@@ -19,6 +20,8 @@ __all__ = [
     "ExternalFile",
     "Fragment",
     "FragmentList",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
     "RowSequence",
     "check_deletion_file",
     "decode_deletion_vector",

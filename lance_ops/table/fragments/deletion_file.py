@@ -10,10 +10,10 @@ as .arrow, a large one as .bin.
 
 from __future__ import annotations
 
-import json
 import struct
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import KW_ONLY, dataclass
+from enum import StrEnum
+from json import dumps, loads
 from typing import Any
 
 import numpy as np
@@ -55,11 +55,11 @@ _COMPRESSED_FROM = 900
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
-class DeletionFileType(Enum):
-    """The two kinds of deletion file; the value is the number on the wire."""
+class DeletionFileType(StrEnum):
+    """The two kinds of deletion file, by the reference's names."""
 
-    ARROW_ARRAY = 0
-    BITMAP = 1
+    ARROW_ARRAY = "array"
+    BITMAP = "bitmap"
 
     @property
     def suffix(self) -> str:
@@ -71,18 +71,31 @@ _WIRE_TYPES = {
     DeletionFileType.ARROW_ARRAY: table_pb2.DeletionFile.ARROW_ARRAY,
     DeletionFileType.BITMAP: table_pb2.DeletionFile.BITMAP,
 }
+_BY_WIRE_TYPE = {int(number): kind for kind, number in _WIRE_TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionFile:
-    """The metadata of a deletion file. `num_deleted_rows` is 0 if an old writer did not state it."""
+    """The metadata of a deletion file. `num_deleted_rows` is 0 if an old writer did not state it.
 
-    file_type: DeletionFileType
+    The order of the fields is the reference's. `file_type` may be given by its name, `array` or `bitmap`; another name
+    raises `InvalidInput`.
+    """
+
     read_version: int
     id: int
-    num_deleted_rows: int = 0
+    file_type: DeletionFileType
+    num_deleted_rows: int
     base_id: int | None = None
+    _: KW_ONLY
     unknown: bytes = b""
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "file_type", DeletionFileType(self.file_type))
+        except ValueError:
+            known = ", ".join(DeletionFileType)
+            raise InvalidInput(f"file_type of a deletion file is one of {known}, not {self.file_type!r}") from None
 
     def name(self, fragment_id: int) -> str:
         """Return the file's name in `_deletions`."""
@@ -94,36 +107,33 @@ class DeletionFile:
         return path if base_uri is None else f"{base_uri.rstrip('/')}/{path}"
 
     def asdict(self) -> dict[str, Any]:
-        """Return the reference's fields, with its names of file types: `array` and `bitmap`."""
+        """Return the reference's fields, with its names of file types."""
         return {
             "read_version": self.read_version,
             "id": self.id,
-            "file_type": "array" if self.file_type is DeletionFileType.ARROW_ARRAY else "bitmap",
+            "file_type": self.file_type.value,
             "num_deleted_rows": self.num_deleted_rows,
             "base_id": self.base_id,
         }
 
     def json(self) -> str:
         """Return `asdict` as the reference's JSON text."""
-        return json.dumps(self.asdict(), separators=(",", ":"))
+        return dumps(self.asdict(), separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, json_data: str) -> DeletionFile:
+    def from_json(cls, json: str) -> DeletionFile:
         """Read the text of `json`, of either library; raise `InvalidInput` for any other text."""
-        kinds = {"array": DeletionFileType.ARROW_ARRAY, "bitmap": DeletionFileType.BITMAP}
         try:
-            values = dict(json.loads(json_data))
-            return cls(kinds[values.pop("file_type")], **values)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            return cls(**loads(json))
+        except (ValueError, TypeError, RecursionError) as error:
             raise InvalidInput(f"not a deletion file in JSON: {error!r}") from error
 
     @classmethod
     def from_pb(cls, message: table_pb2.DeletionFile, path: str) -> DeletionFile:
         """Build from the message; raise `UnsupportedFeature` for an unknown file type."""
-        try:
-            file_type = DeletionFileType(message.file_type)
-        except ValueError:
-            raise UnsupportedFeature(f"deletion file type {message.file_type}", path) from None
+        file_type = _BY_WIRE_TYPE.get(message.file_type)
+        if file_type is None:
+            raise UnsupportedFeature(f"deletion file type {message.file_type}", path)
         return cls(
             file_type=file_type,
             read_version=message.read_version,
@@ -152,7 +162,7 @@ def encode_deletion_vector(vector: BitMap, read_version: int, deletion_id: int) 
     if count > MAX_ARROW_ROWS:
         data = encode_bitmap(vector)
         data += digest_block(data)
-        return DeletionFile(DeletionFileType.BITMAP, read_version, deletion_id, count), data
+        return DeletionFile(read_version, deletion_id, DeletionFileType.BITMAP, count), data
     offsets = pa.array(offsets_in(vector))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, _SCHEMA, options=_PLAIN if count < _COMPRESSED_FROM else _COMPRESSED) as writer:
@@ -160,7 +170,7 @@ def encode_deletion_vector(vector: BitMap, read_version: int, deletion_id: int) 
     data = sink.getvalue().to_pybytes()
     footer_at = ipc_footer_position(memoryview(data))
     data = b"".join((data[:footer_at], digest_block(data), data[footer_at:]))
-    return DeletionFile(DeletionFileType.ARROW_ARRAY, read_version, deletion_id, count), data
+    return DeletionFile(read_version, deletion_id, DeletionFileType.ARROW_ARRAY, count), data
 
 
 def decode_deletion_vector(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeAlias
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, TypeVar
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
@@ -12,14 +12,17 @@ from lance_ops.pb import table_pb2
 from lance_ops.store import check_path
 from lance_ops.table.fragments.deletion_file import DeletionFile
 from lance_ops.table.fragments.fragment_json import fragment_from_json, fragment_to_json
+from lance_ops.table.fragments.row_metadata import ExternalFile, RowDatasetVersionMeta, RowIdMeta, RowSequence
 from lance_ops.wire import restore_unknown, unknown_fields
 
-__all__ = ["TOMBSTONED_FIELD", "DataFile", "ExternalFile", "Fragment", "RowSequence"]
+__all__ = ["TOMBSTONED_FIELD", "DataFile", "Fragment"]
 
 TOMBSTONED_FIELD = -2
 """The id in `DataFile.fields` that replaces a field whose values are now in another file."""
 
 _MAX_ROWS = 1 << 32
+
+M = TypeVar("M", RowIdMeta, RowDatasetVersionMeta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,10 @@ class DataFile:
 
     def __post_init__(self) -> None:
         check_path(self.path)
+        # A caller may pass lists, and None for an unknown size, as to the reference.
+        object.__setattr__(self, "fields", tuple(self.fields))
+        object.__setattr__(self, "column_indices", tuple(self.column_indices or ()))
+        object.__setattr__(self, "file_size_bytes", self.file_size_bytes or 0)
 
     @property
     def live_fields(self) -> tuple[int, ...]:
@@ -84,50 +91,60 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalFile:
-    """A range of bytes of a file beneath the table's root; raises `UnsafePath` for a path that leaves it."""
-
-    path: str
-    offset: int
-    size: int
-    unknown: bytes = b""
-
-    def __post_init__(self) -> None:
-        check_path(self.path)
-
-    @classmethod
-    def from_pb(cls, message: table_pb2.ExternalFile) -> ExternalFile:
-        """Read the message."""
-        return cls(message.path, message.offset, message.size, unknown_fields(message))
-
-    def to_pb(self) -> table_pb2.ExternalFile:
-        """Return the message."""
-        message = table_pb2.ExternalFile(path=self.path, offset=self.offset, size=self.size)
-        restore_unknown(message, self.unknown)
-        return message
-
-
-RowSequence: TypeAlias = bytes | ExternalFile | None
-"""A sequence with one value for each physical row (see `row_sequences`): inline, in a file, or absent."""
-
-
-@dataclass(frozen=True, slots=True)
 class Fragment:
     """Rows that are stored together. `physical_rows` includes deleted rows; it is 0 if an old writer did not state it.
 
-    A fragment has id 0 until a commit numbers it.
+    A fragment has id 0 until a commit numbers it. The order of the fields is the reference's.
     """
 
     id: int
     files: tuple[DataFile, ...]
     physical_rows: int = 0
     deletion_file: DeletionFile | None = None
-    _: KW_ONLY
-    row_ids: RowSequence = None
-    created_at_versions: RowSequence = None
-    last_updated_at_versions: RowSequence = None
+    row_id_meta: RowIdMeta | None = None
+    created_at_version_meta: RowDatasetVersionMeta | None = None
+    last_updated_at_version_meta: RowDatasetVersionMeta | None = None
     overlays: tuple[bytes, ...] = ()
+    _: KW_ONLY
     unknown: bytes = b""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "files", tuple(self.files))  # a caller may pass a list, as to the reference
+
+    @property
+    def row_ids(self) -> RowSequence:
+        """The sequence of the rows' stable ids, as it is stored."""
+        return None if self.row_id_meta is None else self.row_id_meta.stored
+
+    @property
+    def created_at_versions(self) -> RowSequence:
+        """The sequence of the versions that created the rows, as it is stored."""
+        return None if self.created_at_version_meta is None else self.created_at_version_meta.stored
+
+    @property
+    def last_updated_at_versions(self) -> RowSequence:
+        """The sequence of the versions that last updated the rows, as it is stored."""
+        return None if self.last_updated_at_version_meta is None else self.last_updated_at_version_meta.stored
+
+    def with_sequences(
+        self,
+        *,
+        row_ids: RowSequence = None,
+        created_at_versions: RowSequence = None,
+        last_updated_at_versions: RowSequence = None,
+    ) -> Fragment:
+        """Return the fragment with other row ids or row versions; None keeps what it has."""
+        kept = self.row_id_meta, self.created_at_version_meta, self.last_updated_at_version_meta
+        return replace(
+            self,
+            row_id_meta=kept[0] if row_ids is None else RowIdMeta(row_ids),
+            created_at_version_meta=(
+                kept[1] if created_at_versions is None else RowDatasetVersionMeta(created_at_versions)
+            ),
+            last_updated_at_version_meta=(
+                kept[2] if last_updated_at_versions is None else RowDatasetVersionMeta(last_updated_at_versions)
+            ),
+        )
 
     @property
     def num_deletions(self) -> int:
@@ -177,9 +194,9 @@ class Fragment:
             files=tuple(DataFile.from_pb(file) for file in message.files),
             deletion_file=DeletionFile.from_pb(message.deletion_file, path) if has_deletions else None,
             physical_rows=message.physical_rows,
-            row_ids=_sequence(message, "row_id_sequence"),
-            last_updated_at_versions=_sequence(message, "last_updated_at_version_sequence"),
-            created_at_versions=_sequence(message, "created_at_version_sequence"),
+            row_id_meta=_stored(RowIdMeta, message, "row_id_sequence"),
+            last_updated_at_version_meta=_stored(RowDatasetVersionMeta, message, "last_updated_at_version_sequence"),
+            created_at_version_meta=_stored(RowDatasetVersionMeta, message, "created_at_version_sequence"),
             overlays=tuple(overlay.SerializeToString() for overlay in message.overlays),
             unknown=unknown_fields(message),
         )
@@ -200,12 +217,12 @@ class Fragment:
         return message
 
 
-def _sequence(message: table_pb2.DataFragment, oneof: str) -> RowSequence:
+def _stored(kind: type[M], message: table_pb2.DataFragment, oneof: str) -> M | None:
     which = message.WhichOneof(oneof)
     if which is None:
         return None
     value = getattr(message, which)
-    return value if isinstance(value, bytes) else ExternalFile.from_pb(value)
+    return kind(value if isinstance(value, bytes) else ExternalFile.from_pb(value))
 
 
 def _set_sequence(message: table_pb2.DataFragment, name: str, value: RowSequence) -> None:

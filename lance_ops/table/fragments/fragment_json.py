@@ -19,18 +19,19 @@ from google.protobuf.message import Message
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.pb import table_pb2
+from lance_ops.table.fragments.row_metadata import ExternalFile, RowDatasetVersionMeta, RowIdMeta
 from lance_ops.wire import unknown_fields
 
 __all__ = ["fragment_from_json", "fragment_to_json"]
 
 _FILE_TYPES = {table_pb2.DeletionFile.ARROW_ARRAY: "array", table_pb2.DeletionFile.BITMAP: "bitmap"}
 
-_SEQUENCES = {
-    "row_id_meta": ("row_ids", "Inline", "External"),
-    "created_at_version_meta": ("created_at_versions", "inline", "external"),
-    "last_updated_at_version_meta": ("last_updated_at_versions", "inline", "external"),
+_SEQUENCES: dict[str, tuple[str, type[RowIdMeta | RowDatasetVersionMeta]]] = {
+    "row_id_meta": ("row_ids", RowIdMeta),
+    "created_at_version_meta": ("created_at_versions", RowDatasetVersionMeta),
+    "last_updated_at_version_meta": ("last_updated_at_versions", RowDatasetVersionMeta),
 }
-"""For each sequence in JSON: its name in the message, and the JSON names of its two kinds."""
+"""For each sequence in JSON: its name in the message, and its kind."""
 
 
 def fragment_to_json(message: table_pb2.DataFragment) -> dict[str, Any]:
@@ -82,17 +83,13 @@ def _fragment(values: Mapping[str, Any]) -> table_pb2.DataFragment:
         message.deletion_file.CopyFrom(
             table_pb2.DeletionFile(**{**deletion, "file_type": kinds[deletion["file_type"]]})
         )
-    for name, (field, inline, external) in _SEQUENCES.items():
-        sequence = values.get(name)
-        if sequence is None:
-            continue
-        ((kind, value),) = sequence.items()
-        if kind == inline:
-            setattr(message, f"inline_{field}", bytes([*value]))
-        elif kind == external:
-            getattr(message, f"external_{field}").CopyFrom(table_pb2.ExternalFile(**value))
-        else:
-            raise ValueError(f"{name} is neither {inline} nor {external}")
+    for name, (field, kind) in _SEQUENCES.items():
+        if values.get(name) is not None:
+            stored = kind.from_values(values[name]).stored
+            if isinstance(stored, bytes):
+                setattr(message, f"inline_{field}", stored)
+            else:
+                getattr(message, f"external_{field}").CopyFrom(stored.to_pb())
     return message
 
 
@@ -108,10 +105,11 @@ def _file_to_json(file: table_pb2.DataFile) -> dict[str, Any]:
     }
 
 
-def _sequence_to_json(message: table_pb2.DataFragment, field: str, inline: str, external: str) -> dict[str, Any] | None:
+def _sequence_to_json(
+    message: table_pb2.DataFragment, field: str, kind: type[RowIdMeta | RowDatasetVersionMeta]
+) -> dict[str, Any] | None:
     if message.HasField(f"inline_{field}"):
-        return {inline: list(getattr(message, f"inline_{field}"))}
+        return kind(getattr(message, f"inline_{field}")).asdict()
     if message.HasField(f"external_{field}"):
-        file = getattr(message, f"external_{field}")
-        return {external: {"path": file.path, "offset": file.offset, "size": file.size}}
+        return kind(ExternalFile.from_pb(getattr(message, f"external_{field}"))).asdict()
     return None

@@ -53,7 +53,7 @@ def assign_ids(fragments: Iterable[Fragment], manifest: Manifest) -> tuple[tuple
     stamped = []
     for fragment in numbered:
         versions = encode_uniform_versions(manifest.version + 1, fragment.physical_rows)
-        stamped.append(replace(fragment, last_updated_at_versions=versions, created_at_versions=versions))
+        stamped.append(fragment.with_sequences(last_updated_at_versions=versions, created_at_versions=versions))
     return tuple(stamped), max_fragment_id, next_row_id
 
 
@@ -66,7 +66,7 @@ def assign_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[tup
     for fragment in fragments:
         rows = fragment.physical_rows
         if fragment.row_ids is None:
-            fragment = replace(fragment, row_ids=encode_row_id_range(next_row_id, rows))
+            fragment = fragment.with_sequences(row_ids=encode_row_id_range(next_row_id, rows))
             next_row_id += rows
         elif not isinstance(fragment.row_ids, bytes):
             raise UnsupportedFeature("row ids in an external file", f"fragment {fragment.id}")
@@ -78,7 +78,7 @@ def assign_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[tup
             if known < rows:
                 kept = decode_row_ids(fragment.row_ids, known, where)
                 new = RowIds.counting_from(next_row_id, rows - known)
-                fragment = replace(fragment, row_ids=encode_row_ids(RowIds.joined((kept, new))))
+                fragment = fragment.with_sequences(row_ids=encode_row_ids(RowIds.joined((kept, new))))
                 next_row_id += rows - known
         done.append(fragment)
     return tuple(done), next_row_id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from pyroaring import BitMap
@@ -33,8 +32,7 @@ def stamp_moved_rows(origins: Iterable[Fragment], fragments: Sequence[Fragment],
         moved, offsets = _row_ids(origin).find(ids)
         created[moved] = _versions(origin.created_at_versions, origin).at(offsets)
     return tuple(
-        replace(
-            fragment,
+        fragment.with_sequences(
             created_at_versions=encode_versions(RowVersions.of(created[np.searchsorted(ids, its_ids)])),
             last_updated_at_versions=encode_uniform_versions(version, fragment.physical_rows),
         )
@@ -48,12 +46,12 @@ def stamp_rewritten_offsets(fragment: Fragment, offsets: BitMap | None, version:
         return fragment
     versions = _versions(fragment.last_updated_at_versions, fragment).expand()
     versions[offsets_in(offsets)] = version
-    return replace(fragment, last_updated_at_versions=encode_versions(RowVersions.of(versions)))
+    return fragment.with_sequences(last_updated_at_versions=encode_versions(RowVersions.of(versions)))
 
 
 def stamp_all_rows(fragment: Fragment, version: int) -> Fragment:
     """Set `version` as the last update of every row."""
-    return replace(fragment, last_updated_at_versions=encode_uniform_versions(version, fragment.physical_rows))
+    return fragment.with_sequences(last_updated_at_versions=encode_uniform_versions(version, fragment.physical_rows))
 
 
 def _row_ids(fragment: Fragment) -> RowIds:

@@ -206,12 +206,12 @@ def set_deletions(root: Path, offsets: list[int], num_deleted_rows: int | None =
 
 def set_row_ids(root: Path, fragment_id: int, row_ids: list[int]) -> None:
     encoded = encode_row_ids(RowIds.of(np.array(row_ids, np.uint64)))
-    edit_fragment(root, fragment_id, lambda fragment: replace(fragment, row_ids=encoded))
+    edit_fragment(root, fragment_id, lambda fragment: fragment.with_sequences(row_ids=encoded))
 
 
 def set_versions(root: Path, fragment_id: int, version: int, num_rows: int = ROWS_PER_FRAGMENT) -> None:
     encoded = encode_versions(RowVersions.uniform(version, num_rows))
-    edit_fragment(root, fragment_id, lambda fragment: replace(fragment, created_at_versions=encoded))
+    edit_fragment(root, fragment_id, lambda fragment: fragment.with_sequences(created_at_versions=encoded))
 
 
 def set_columns(root: Path, fragment_id: int, columns: tuple[int, ...]) -> None:
