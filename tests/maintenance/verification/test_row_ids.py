@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +38,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 def with_ids(snapshot: Snapshot, ids: Sequence[Sequence[int]]) -> Snapshot:
     """Return the version with other row ids in its fragments."""
     fragments = {
-        fragment.id: replace(fragment, row_ids=encode_row_ids(RowIds.of(np.array(its, np.uint64))))
+        fragment.id: fragment.with_sequences(row_ids=encode_row_ids(RowIds.of(np.array(its, np.uint64))))
         for fragment, its in zip(snapshot.fragments, ids, strict=True)
     }
     manifest = replace(
@@ -71,7 +72,7 @@ def test_any_partition_finds_what_one_sweep_finds(
     at_once = find_shared_row_ids(snapshot, 0, NEXT_ID, 1000)
     parts = [
         shared
-        for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
+        for start, stop in itertools.pairwise(bounds)
         for shared in find_shared_row_ids(snapshot, start, stop, limit)
     ]
     assert row_id_checks._first_pairs(parts) == at_once
