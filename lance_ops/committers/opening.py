@@ -54,7 +54,7 @@ def open_root(
     if match is not None:
         tables = parse_qs(match["query"] or "").get(_TABLE_PARAMETER)
         if not tables:
-            raise InvalidInput(f"{uri} names no table: end it with ?{_TABLE_PARAMETER}=table")
+            raise InvalidInput(f"{uri.partition('?')[0]} names no table: end it with ?{_TABLE_PARAMETER}=table")
         uri = f"{match['scheme']}://{match['rest']}"
         options[MANIFEST_STORE_OPTION] = f"dynamodb://{tables[0]}"
     store = open_base(uri, options)

@@ -7,6 +7,8 @@ keeps working.
 
 from __future__ import annotations
 
+from lance_ops.core.redaction import redact
+
 __all__ = [
     "ChecksumMismatch",
     "CommitConflict",
@@ -39,7 +41,13 @@ __all__ = [
 
 
 class LanceOpsError(Exception):
-    """Root of all errors raised by this library."""
+    """Root of all errors raised by this library.
+
+    A message shows no password, signature or token of a URL or a connection string, whoever wrote it.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redact(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class InvalidInput(LanceOpsError, ValueError):
@@ -84,6 +92,9 @@ class UnsupportedFeature(LanceOpsError, NotImplementedError):
         self.feature = feature
         self.where = where
         super().__init__(f"{where}: {feature} is not supported" if where else f"{feature} is not supported")
+
+    def __reduce__(self) -> tuple[type[UnsupportedFeature], tuple[str, str | None]]:
+        return type(self), (self.feature, self.where)
 
 
 class ReadTooLarge(UnsupportedFeature):

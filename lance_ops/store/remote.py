@@ -22,13 +22,14 @@ from lance_ops.core.errors import (
     UnsupportedFeature,
     WriteRefused,
 )
+from lance_ops.core.redaction import environment_secrets, public_uri, raise_alone, redact, secret_values
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
 from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.paths import check_directory, check_path, is_temporary
 from lance_ops.store.process_resources import PROCESS_RESOURCES
 from lance_ops.store.ranges import MergedRange, check_ranges, merge_ranges, slice_ranges
 from lance_ops.store.services import Service, service_of
-from lance_ops.store.storage_options import redact, secret_values
+from lance_ops.store.storage_options import shown_key
 
 __all__ = ["FsspecStore"]
 
@@ -56,13 +57,17 @@ class FsspecStore(Store):
     ) -> None:
         object.__setattr__(self, "counters", counters or IoCounters())
         scheme, authority, path = _parse(root)
+        if public_uri(root) != root:  # a store shows its root, and manifests name it
+            raise InvalidInput(
+                f"a {scheme}:// URI with a password, token or signature in it: pass credentials in storage_options"
+            )
         trimmed = check_directory(path) if path else ""
         object.__setattr__(self, "root", f"{scheme}://{authority}/{trimmed}".removesuffix("/"))
         options = dict(storage_options or {})
         for name, value in options.items():
             if not isinstance(value, str | int | float):
                 raise InvalidInput(
-                    f"storage_options: {name} is text, a number or a switch, not a {type(value).__name__}"
+                    f"storage_options: {shown_key(name)} is text, a number or a switch, not a {type(value).__name__}"
                 )
         object.__setattr__(self, "storage_options", tuple(sorted(options.items())))
         self._service.arguments(authority, self._options)  # reports wrong options at once
@@ -204,7 +209,8 @@ class FsspecStore(Store):
 
     def _fs(self) -> Any:
         scheme, authority, _ = _parse(self.root)
-        key = (scheme, self._service.account(authority), self.storage_options)
+        # The options alone do not say whose credentials the client uses: the environment and files may hold them.
+        key = (scheme, self._service.account(authority), self.storage_options, self._service.identity(self._options))
         return PROCESS_RESOURCES.client(key, lambda: self._connect(scheme, authority))
 
     def _connect(self, scheme: str, authority: str) -> Any:
@@ -251,25 +257,15 @@ class FsspecStore(Store):
         except LanceOpsError:
             raise
         except Exception as error:  # noqa: BLE001 - every package and every HTTP client has its own errors
-            raise self._translated(verb, path, error) from self._shown(error)
+            secrets = secret_values(self._options) | environment_secrets(self._service.credential_variables)
+            raise_alone(self._translated(verb, path, error, secrets), error, secrets)
 
-    def _translated(self, verb: str, path: str, error: Exception) -> StoreError:
+    def _translated(self, verb: str, path: str, error: Exception, secrets: frozenset[str]) -> StoreError:
         name = self.uri_of(path) if path else self.root
         if verb == "read" and isinstance(error, FileNotFoundError):
             return ObjectNotFound(name)
-        secrets = secret_values(self._options)
-        text = redact(f"cannot {verb} {name}: {type(error).__name__}: {error}", secrets)
+        text = f"cannot {verb} {name}: " + redact(f"{type(error).__name__}: {error}", secrets)
         return WriteRefused(text) if verb == "write" and self._service.is_refusal(error) else StoreError(text)
-
-    def _shown(self, error: Exception) -> Exception | None:
-        """Return the error for use as a cause, or None if it or one of its causes shows a secret."""
-        secrets = secret_values(self._options)
-        link: BaseException | None = error
-        while link is not None:
-            if redact(str(link), secrets) != str(link):
-                return None
-            link = link.__cause__ or link.__context__
-        return error
 
 
 class _RemoteWriter(StoreWriter):
@@ -341,8 +337,6 @@ def _parse(uri: str) -> tuple[str, str, str]:
     if match is None:
         raise InvalidInput(f"{uri!r} is not a URI such as s3://bucket/path")
     scheme, authority, path = match.groups()
-    if ":" in authority.partition("@")[0] and "@" in authority:
-        raise InvalidInput(f"{scheme}:// URI with a password in it: pass secrets as storage_options")
     return scheme.lower(), authority, path
 
 

@@ -7,9 +7,10 @@ import traceback
 import pytest
 
 from lance_ops.core.errors import InvalidInput, StoreError, UnsupportedFeature
+from lance_ops.core.redaction import redact, secret_values
 from lance_ops.store import FsspecStore, open_store
 from lance_ops.store.services import service_of
-from lance_ops.store.storage_options import read_bool, read_count, read_options, read_seconds, redact, secret_values
+from lance_ops.store.storage_options import read_bool, read_count, read_options, read_seconds
 
 SECRET = "wJalrXUtnFEMI/K7MDENG"
 ALIASES = {"region": ("aws_region", "region"), "secret": ("aws_secret_access_key", "secret_access_key")}

@@ -29,11 +29,14 @@ def open_manifest_store(url: str, dataset_uri: str, storage_options: Mapping[str
 
     Raises `InvalidInput`, without showing the URL, if it names no store, and `MissingPackage` if its client is missing.
     """
+    if not isinstance(url, str):
+        raise InvalidInput(f"manifest_store: a URL is wanted, not a {type(url).__name__}")
     scheme = url.partition("://")[0].partition("+")[0].lower()
     place = next((place for place, schemes in ALL_MANIFEST_STORES.items() if scheme in schemes), None)
     if place is None:
         known = sorted(scheme for schemes in ALL_MANIFEST_STORES.values() for scheme in schemes)
-        raise InvalidInput(f"manifest_store: a URL of one of {', '.join(known)} is wanted, not one of {scheme!r}")
+        # Without a scheme the text may be a connection string, so none of it is shown.
+        raise InvalidInput(f"manifest_store: a URL is wanted that begins with one of {', '.join(known)}, then ://")
     module, _, name = place.partition(".")
     try:
         kind: type[ManifestStore] = getattr(import_module(f"{__name__}.{module}"), name)

@@ -38,7 +38,8 @@ class ManifestStore(ABC):
     def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
         """Return the store for one dataset, without connecting to it yet.
 
-        Raises `InvalidInput` for a URL that does not name a store, and if a package for it is missing.
+        Raises `InvalidInput` for a URL that does not name a store, without showing any part of it behind the scheme,
+        and `MissingPackage` if a package for it is missing.
         """
 
     @abstractmethod

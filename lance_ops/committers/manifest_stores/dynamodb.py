@@ -11,6 +11,7 @@ The table must exist. `dynamodb://table`, or `s3+ddb://bucket/path?ddbTableName=
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,11 +24,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.core.errors import InvalidInput, StoreError, WriteRefused
+from lance_ops.core.redaction import environment_secrets, raise_alone, redact, secret_values
 from lance_ops.store import PROCESS_RESOURCES
 from lance_ops.store.services import S3
 
 __all__ = ["DynamoDbManifestStore"]
 
+_URL = re.compile(r"dynamodb://(?P<table>[A-Za-z0-9_.-]+)/*", re.IGNORECASE)
 ENDPOINT_OPTION = "dynamodb_endpoint"
 _COMMITTER = "lance_ops"
 _SHARED_CONFIG = frozenset({"connect_timeout", "read_timeout", "retries", "proxies", "max_pool_connections"})
@@ -49,10 +52,10 @@ class DynamoDbManifestStore(ManifestStore):
     @classmethod
     def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
         """See `ManifestStore.open`."""
-        table = urlsplit(url).netloc
-        if not table:
-            raise InvalidInput(f"manifest_store: {url!r} names no table; write dynamodb://table")
-        return cls(table, urlsplit(dataset_uri).path.strip("/"), tuple(sorted(storage_options.items())))
+        match = _URL.fullmatch(url)
+        if match is None:
+            raise InvalidInput("manifest_store: the URL names no table; write dynamodb://table, and nothing else")
+        return cls(match["table"], urlsplit(dataset_uri).path.strip("/"), tuple(sorted(storage_options.items())))
 
     def newest(self) -> ManifestRow | None:
         """See `ManifestStore.newest`."""
@@ -109,14 +112,14 @@ class DynamoDbManifestStore(ManifestStore):
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
+        key = ("dynamodb", self.options, S3().identity(dict(self.options)))
         try:
-            yield PROCESS_RESOURCES.client(("dynamodb", self.options), self._connect)
-        except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "")
+            yield PROCESS_RESOURCES.client(key, self._connect)
+        except (ClientError, BotoCoreError) as error:
+            code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""
             kind = _ConditionFailed if code == _EXISTS else WriteRefused if code in _REFUSALS else StoreError
-            raise kind(f"DynamoDB table {self.table!r}: {error}") from None
-        except BotoCoreError as error:
-            raise StoreError(f"DynamoDB table {self.table!r}: {error}") from None
+            secrets = secret_values(dict(self.options)) | environment_secrets(S3.credential_variables)
+            raise_alone(kind(redact(f"DynamoDB table {self.table!r}: {error}", secrets)))
 
     def _connect(self) -> Any:
         options = dict(self.options)

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import urllib3
 
@@ -21,6 +21,7 @@ from lance_ops.store import PROCESS_RESOURCES
 
 __all__ = ["EtcdManifestStore"]
 
+_URL = re.compile(r"etcd(?P<tls>s)?://(?P<place>(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?)/*", re.IGNORECASE)
 _TIMEOUT_SECONDS = 10.0
 _OK = 200
 _REFUSALS = frozenset({400, 401, 403, 404})
@@ -36,11 +37,11 @@ class EtcdManifestStore(ManifestStore):
     @classmethod
     def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
         """See `ManifestStore.open`."""
-        parts = urlsplit(url)
-        if not parts.hostname or parts.username or parts.path.strip("/"):
-            raise InvalidInput(f"manifest_store: write {parts.scheme}://host:port, without a user or a path")
-        scheme = "https" if parts.scheme == "etcds" else "http"
-        return cls(f"{scheme}://{parts.netloc}", dataset_uri)
+        match = _URL.fullmatch(url)
+        if match is None:
+            raise InvalidInput("manifest_store: write etcd://host:port or etcds://host:port, without a user or a path")
+        scheme = "https" if match["tls"] else "http"
+        return cls(f"{scheme}://{match['place']}", dataset_uri)
 
     def newest(self) -> ManifestRow | None:
         """See `ManifestStore.newest`."""

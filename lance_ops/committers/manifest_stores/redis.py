@@ -16,6 +16,7 @@ import redis
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore, padded
 from lance_ops.core.errors import InvalidInput, StoreError, UnsafeStore
+from lance_ops.core.redaction import raise_alone, redact, secret_values
 from lance_ops.store import PROCESS_RESOURCES
 
 __all__ = ["RedisManifestStore"]
@@ -46,8 +47,13 @@ class RedisManifestStore(ManifestStore):
         """See `ManifestStore.open`."""
         try:
             _parse_url(url)
-        except ValueError as error:
-            raise InvalidInput(f"manifest_store: redis-py cannot use the URL: {error}".replace(url, "***")) from None
+        except Exception:  # noqa: BLE001 - it raises whatever a part of the URL fails with, and quotes the part
+            raise_alone(
+                InvalidInput(
+                    "manifest_store: redis-py cannot read the URL; write redis://user:password@host:port/database, "
+                    "and in a password %40 for @, %3A for : and %2F for /"
+                )
+            )
         return cls(url, dataset_uri)
 
     def newest(self) -> ManifestRow | None:
@@ -90,7 +96,8 @@ class RedisManifestStore(ManifestStore):
         try:
             yield PROCESS_RESOURCES.client(("redis", self.url), self._connect)
         except redis.RedisError as error:
-            raise StoreError(f"Redis as manifest store of {self.dataset_uri}: {error}") from None
+            secrets = secret_values({"manifest_store": self.url})
+            raise_alone(StoreError(redact(f"Redis as manifest store of {self.dataset_uri}: {error}", secrets)))
 
     def _connect(self) -> Any:
         client: Any = redis.Redis.from_url(

@@ -12,16 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
-from lance_ops.core.errors import InvalidInput, StoreError
+from lance_ops.core.errors import InvalidInput, MissingPackage, StoreError
+from lance_ops.core.redaction import environment_secrets, raise_alone, redact, secret_values
 from lance_ops.store import PROCESS_RESOURCES
+from lance_ops.store.services import digest_of_sources, environment_path
 
 __all__ = ["SqlManifestStore"]
 
 
 _SQLITE_WAITS_SECONDS = 30.0
+_CREDENTIAL_VARIABLES = ("pg", "mysql_")  # of the databases' own clients
 _METADATA = sa.MetaData()
 _ROWS = sa.Table(
     "lance_manifests",
@@ -44,10 +47,7 @@ class SqlManifestStore(ManifestStore):
     @classmethod
     def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
         """See `ManifestStore.open`."""
-        try:
-            sa.make_url(url).get_dialect()
-        except (ArgumentError, NoSuchModuleError, ImportError) as error:
-            raise InvalidInput(f"manifest_store: SQLAlchemy cannot use the URL: {_without_url(error, url)}") from None
+        _check_driver(url)
         return cls(url, dataset_uri)
 
     def newest(self) -> ManifestRow | None:
@@ -95,14 +95,18 @@ class SqlManifestStore(ManifestStore):
     @contextmanager
     def _connection(self) -> Iterator[sa.Connection]:
         """Yield a connection in a transaction that is committed at the end; every failure becomes a `StoreError`."""
+        files = environment_path("PGPASSFILE", "~/.pgpass")
+        key = ("sql", self.url, digest_of_sources(_CREDENTIAL_VARIABLES, files))
         try:
-            engine = PROCESS_RESOURCES.client(("sql", self.url), lambda: _connect(self.url), sa.Engine.dispose)
+            engine = PROCESS_RESOURCES.client(key, lambda: _connect(self.url), sa.Engine.dispose)
             with engine.begin() as connection:
                 yield connection
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
-            raise StoreError(f"manifest store of {self.dataset_uri}: {_without_url(error, self.url)}") from None
+            secrets = secret_values({"manifest_store": self.url}) | environment_secrets(_CREDENTIAL_VARIABLES)
+            text = redact(str(error.__cause__ or error), secrets)
+            raise_alone(StoreError(f"manifest store of {self.dataset_uri}: {text}"))
 
 
 def _of(dataset_uri: str) -> sa.Select[Any]:
@@ -111,6 +115,7 @@ def _of(dataset_uri: str) -> sa.Select[Any]:
 
 def _connect(url: str) -> sa.Engine:
     """Return an engine whose database has the table."""
+    _check_driver(url)  # a process that got the store as a pickle may lack the driver
     sqlite = sa.make_url(url).get_backend_name() == "sqlite"
     if sqlite:
         engine = sa.create_engine(url, connect_args={"timeout": _SQLITE_WAITS_SECONDS})
@@ -130,7 +135,24 @@ def _make_durable(connection: Any, _: object) -> None:
     connection.execute("PRAGMA synchronous=FULL")
 
 
-def _without_url(error: Exception, url: str) -> str:
-    password = sa.make_url(url).password if "://" in url else None
-    text = str(error.__cause__ or error).replace(url, "its URL")
-    return text.replace(str(password), "***") if password else text
+def _check_driver(url: str) -> None:
+    """Raise `InvalidInput` for a URL that names no database, and `MissingPackage` if the database's driver is missing.
+
+    SQLAlchemy's own errors quote parts of the URL, which may be parts of a password.
+    """
+    try:
+        parsed = sa.make_url(url)
+    except Exception:  # noqa: BLE001 - it raises whatever a part of the URL fails with
+        raise_alone(
+            InvalidInput(
+                "manifest_store: SQLAlchemy cannot read the URL; write dialect://user:password@host:port/database, "
+                "and in a password %40 for @, %3A for : and %2F for /"
+            )
+        )
+    try:
+        parsed.get_dialect().import_dbapi()
+    except NoSuchModuleError:
+        raise_alone(InvalidInput("manifest_store: SQLAlchemy knows no dialect and driver of the name before the ://"))
+    except ImportError as error:
+        package = error.name or "the database's driver"
+        raise MissingPackage(f"manifest_store: {parsed.drivername}://", package, None, str(error)) from error

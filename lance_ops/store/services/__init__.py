@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lance_ops.store.services.azure import Azure
 from lance_ops.store.services.contract import ListedObject, Service
+from lance_ops.store.services.credential_sources import digest_of_sources, environment_path
 from lance_ops.store.services.gcs import Gcs
 from lance_ops.store.services.hdfs import Hdfs
 from lance_ops.store.services.other import Other
@@ -14,6 +15,8 @@ __all__ = [
     "S3",
     "ListedObject",
     "Service",
+    "digest_of_sources",
+    "environment_path",
     "service_of",
 ]
 

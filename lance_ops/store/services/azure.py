@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
@@ -11,6 +12,7 @@ from typing import Any
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.store.services.contract import GENERAL_ALIASES, ListedObject, Service, proxies_of
+from lance_ops.store.services.credential_sources import environment_path
 from lance_ops.store.storage_options import Aliases, read_bool, read_count, read_options, read_seconds
 
 __all__ = ["Azure"]
@@ -73,6 +75,7 @@ class Azure(Service):
     schemes = ("az", "abfs", "abfss")
     package = "adlfs"
     extra = "azure"
+    credential_variables = ("azure_", "identity_", "imds_", "msi_")
 
     def protocol(self, scheme: str) -> str:
         return "abfs"
@@ -82,6 +85,15 @@ class Azure(Service):
 
     def bucket(self, authority: str) -> str:
         return authority.partition("@")[0]
+
+    def credential_files(self, options: Mapping[str, object]) -> Iterable[str]:
+        found = _read("", options)
+        folder = os.environ.get("AZURE_CONFIG_DIR") or os.path.expanduser("~/.azure")
+        return (
+            *((found["token_file"],) if "token_file" in found else ()),
+            *environment_path("AZURE_CLIENT_CERTIFICATE_PATH"),
+            os.path.join(folder, "azureProfile.json"),  # who is logged in with Azure's command line
+        )
 
     def arguments(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
         found = _read(authority, options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from typing import Any
 
 from lance_ops.core.errors import StoreError, UnsupportedFeature
 from lance_ops.store.paths import TEMPORARY_PREFIX
+from lance_ops.store.services.credential_sources import digest_of_sources
 
 __all__ = ["GENERAL_ALIASES", "ListedObject", "Service", "modified_of", "proxies_of"]
 
@@ -54,6 +55,8 @@ class Service(ABC):
     replaces_at_once = True
     well_known = True
     """Whether a manifest of another writer may name it."""
+    credential_variables: tuple[str, ...] = ()
+    """How the lower-case names of the environment variables begin from which credentials may come."""
 
     @abstractmethod
     def protocol(self, scheme: str) -> str:
@@ -77,6 +80,16 @@ class Service(ABC):
     def account(self, authority: str) -> str:
         """Return the part of a URI's authority that selects the client: buckets with the same part share a client."""
         return authority
+
+    def credential_files(self, options: Mapping[str, object]) -> Iterable[str]:
+        """Return the paths of the files from which credentials may come."""
+        return ()
+
+    def identity(self, options: Mapping[str, object]) -> bytes:
+        """Return a digest of all that credentials may come from besides `options`: stores with another one need
+        another client.
+        """
+        return digest_of_sources(self.credential_variables, self.credential_files(options))
 
     def bucket(self, authority: str) -> str:
         """Return the first component of every key."""

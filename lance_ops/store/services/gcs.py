@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -43,12 +44,19 @@ class Gcs(Service):
     schemes = ("gs", "gcs")
     package = "gcsfs"
     extra = "gcs"
+    credential_variables = ("google_", "cloudsdk_", "gce_metadata_", "storage_emulator_host")
 
     def protocol(self, scheme: str) -> str:
         return "gcs"
 
     def account(self, authority: str) -> str:
         return ""
+
+    def credential_files(self, options: Mapping[str, object]) -> Iterable[str]:
+        found = _read(options)
+        folder = os.environ.get("CLOUDSDK_CONFIG") or os.path.expanduser("~/.config/gcloud")
+        named = (found[name] for name in ("account_file", "token") if name in found)
+        return (*named, os.path.join(folder, "application_default_credentials.json"))
 
     def arguments(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
         found = _read(options)

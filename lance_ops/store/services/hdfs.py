@@ -30,6 +30,7 @@ class Hdfs(Service):
     package = "pyarrow with Hadoop's libhdfs"
     replaces_at_once = False
     well_known = False  # its URIs name the host to connect to
+    credential_variables = ("hadoop_", "krb5")
 
     def protocol(self, scheme: str) -> str:
         return "hdfs"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.store.services.contract import GENERAL_ALIASES, ListedObject, Service, proxies_of
+from lance_ops.store.services.credential_sources import environment_path
 from lance_ops.store.storage_options import Aliases, read_bool, read_count, read_options, read_seconds
 
 __all__ = ["S3"]
@@ -41,12 +42,21 @@ class S3(Service):
 
     schemes = ("s3", "s3a")
     package = "s3fs"
+    credential_variables = ("aws_", "boto_config")
 
     def protocol(self, scheme: str) -> str:
         return "s3"
 
     def account(self, authority: str) -> str:
         return ""
+
+    def credential_files(self, options: Mapping[str, object]) -> Iterable[str]:
+        return (
+            *environment_path("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
+            *environment_path("AWS_CONFIG_FILE", "~/.aws/config"),
+            *environment_path("BOTO_CONFIG", "~/.boto"),
+            *environment_path("AWS_WEB_IDENTITY_TOKEN_FILE"),
+        )
 
     def arguments(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
         found = _read(options)
