@@ -6,13 +6,14 @@ import ctypes
 import errno
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
 
 from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafePath, UnsafeStore, WriteRefused
 from lance_ops.store import LocalStore, PutOutcome
+from lance_ops.store.local import local_store
 from tests.store.on_disk import fail, files_in
 
 pytestmark = pytest.mark.usefixtures("one_sync_after_the_other")
@@ -293,11 +294,42 @@ def test_the_time_is_known_where_nothing_can_be_written(
     assert store.now() > before
 
 
-def test_now_is_never_before_an_earlier_moment(tmp_path: Path) -> None:
+class PausedClock(datetime):
+    """A clock that the test sets, and that jumps by `pause` while a file is made."""
+
+    moment = datetime(2026, 7, 1, tzinfo=UTC)
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]  # a plain datetime, as callers want
+        return cls.moment.astimezone(tz)
+
+
+@pytest.mark.parametrize("pause", [timedelta(0), timedelta(milliseconds=30), timedelta(minutes=1)], ids=str)
+@pytest.mark.parametrize("tick", [timedelta(0), timedelta(milliseconds=10)], ids=["fine", "coarse"])
+def test_now_is_never_before_an_earlier_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: timedelta, tick: timedelta
+) -> None:
+    stamps: list[datetime] = []
+
+    def stamped(descriptor: int) -> os.stat_result:
+        stamps.append(PausedClock.moment - tick)
+        seconds = stamps[-1].timestamp()
+        PausedClock.moment += pause  # another process runs before this one looks at the clock again
+        return os.stat_result((*os.stat(tmp_path)[:7], seconds, seconds, seconds))
+
+    monkeypatch.setattr(PausedClock, "moment", PausedClock.moment)
+    monkeypatch.setattr(local_store, "datetime", PausedClock)
+    monkeypatch.setattr(os, "fstat", stamped)
+    done = PausedClock.moment
+    assert LocalStore(str(tmp_path)).now() == done + pause
+    assert stamps == [done - tick]
+
+
+def test_now_is_the_time_of_the_stamps_of_this_machine(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
-    for _ in range(100):
-        done = datetime.now(UTC)
-        assert done <= store.now()
+    before = datetime.now(UTC)
+    moments = [store.now() for _ in range(20)]
+    assert before <= moments[0] and moments == sorted(moments) and moments[-1] <= datetime.now(UTC)
 
 
 def test_the_time_of_a_network_mount_is_the_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,20 +243,22 @@ class LocalStore(Store):
     def now(self) -> datetime:
         """Return the file system's time, which on a network mount is another machine's; our time where we cannot write.
 
-        The system stamps a file with the last tick of a clock. If that is our clock, our time is the same and finer.
+        The system stamps a file with the last tick of a clock. A stamp between our time before and after the file was
+        made is from our clock, however long the system paused this thread. Then our time is the same and finer.
         """
+        before = datetime.now(UTC)
         if not os.path.isdir(self.root):
-            return datetime.now(UTC)
+            return before
         try:
             staged, descriptor = create_temporary(self.root)
         except OSError:
             return datetime.now(UTC)
         try:
-            stamp, ours = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC), datetime.now(UTC)
+            stamp, after = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC), datetime.now(UTC)
         finally:
             os.close(descriptor)
             discard(staged)
-        return ours if timedelta(0) <= ours - stamp < _LONGEST_TICK else stamp
+        return after if before - _LONGEST_TICK < stamp <= after else stamp
 
     def _file(self, path: str) -> str:
         return self._examine(check_path(path))[0]
