@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -29,11 +30,17 @@ from tests.file.streaming import StreamedStore
 __all__ = ["MAX_BYTES", "MAX_SECONDS", "Misread", "bounded", "read_deletions", "read_file", "read_manifest"]
 
 MAX_SECONDS = 2.0
-"""The limit of processor time for one file."""
+"""The limit of processor time for one file, in the fastest of `_ATTEMPTS` reads.
+
+A busy machine slows some reads down. A file that is costly by itself is costly in every read.
+"""
 MAX_BYTES = 512 << 20
 """The limit of memory for one file, beyond what the process had before."""
 
+T = TypeVar("T")
+
 _NAME = "file.lance"
+_ATTEMPTS = 4
 _BATCHES = 12
 _NUMBER_OUT_OF_RANGE = (
     "Decimal value",
@@ -117,22 +124,28 @@ def _open(store: MemoryStore) -> FileReader:
         raise UnsupportedFeature("a file without schema", _NAME) from error
 
 
-@contextmanager
-def bounded(seconds: float = MAX_SECONDS, size_bytes: int = MAX_BYTES) -> Iterator[None]:
-    """Raise `Misread` if the body takes more processor time, or more memory at its peak, than this."""
-    Path("/proc/self/clear_refs").write_text("5")  # resets the recorded peak
-    before, started = _resident("VmRSS"), time.process_time()
-    yield
-    took, grown = time.process_time() - started, _resident("VmHWM") - before
-    if took > seconds:
-        raise Misread(f"{took:.1f} s")
-    if grown > size_bytes:
-        raise Misread(f"{grown >> 20} MiB")
+def bounded(read: Callable[[], T], seconds: float = MAX_SECONDS, size_bytes: int = MAX_BYTES) -> T:
+    """Call `read` and return its result. Raise `Misread` if it takes more processor time, or more memory at its peak.
+
+    It is called again while it takes more time than allowed, up to `_ATTEMPTS` times.
+    """
+    taken = []
+    for _ in range(_ATTEMPTS):
+        Path("/proc/self/clear_refs").write_text("5")  # resets the recorded peak
+        before, started = _resident("VmRSS"), time.process_time()
+        result = read()
+        taken.append(time.process_time() - started)
+        grown = _resident("VmHWM") - before
+        if grown > size_bytes:
+            raise Misread(f"{grown >> 20} MiB")
+        if taken[-1] <= seconds:
+            return result
+    raise Misread(", ".join(f"{each:.1f} s" for each in taken))
 
 
 def _survey(ways: list[Callable[[], None]]) -> str:
-    outcomes = set()
-    with bounded():
+    def read() -> set[str]:
+        outcomes = set()
         for way in ways:
             try:
                 way()
@@ -140,7 +153,9 @@ def _survey(ways: list[Callable[[], None]]) -> str:
             except (CorruptFile, UnsupportedFeature, UnsafePath) as error:
                 _check_error(error)
                 outcomes.add(type(error).__name__)
-    return "+".join(sorted(outcomes))
+        return outcomes
+
+    return "+".join(sorted(bounded(read)))
 
 
 def _validate(rows: pa.Table | pa.RecordBatch) -> None:

@@ -160,7 +160,7 @@ def test_delete_rate_limit_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_delete_concurrency_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    running, most, lock = 0, 0, threading.Lock()
+    running, most, lock, together = 0, 0, threading.Lock(), threading.Event()
     delete = LocalStore.delete
 
     def count(store: LocalStore, path: str) -> None:
@@ -168,7 +168,11 @@ def test_delete_concurrency_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch,
         with lock:
             running += 1
             most = max(most, running)
-        time.sleep(0.002)
+            if running == at_once:
+                together.set()
+        if path.startswith("data/"):  # of which there are enough
+            assert together.wait(60)
+            time.sleep(0.002)  # a thread too many would come in now
         delete(store, path)
         with lock:
             running -= 1
