@@ -29,7 +29,9 @@ def retry_conflicts(
     """
     if retries < 0:
         raise InvalidInput(f"the number of conflict retries must not be negative, not {retries}")
-    deadline = time.monotonic() + timeout.total_seconds() if timeout else None
+    if timeout is not None and timeout < timedelta(0):
+        raise InvalidInput(f"the timeout of conflict retries must not be negative, not {timeout}")
+    deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
     current = snapshot
     for retry in range(retries + 1):
         try:

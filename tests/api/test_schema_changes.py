@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,6 @@ def test_a_field_id_that_some_file_uses_is_not_reused(dataset: Dataset) -> None:
 @pytest.mark.parametrize(
     ("transforms", "error", "message"),
     [
-        ({}, InvalidInput, "needs a column"),
         ({"v": "1"}, InvalidInput, "'v' exists already"),
         ({"a.b": "1"}, InvalidInput, "has a dot"),
         ({"w": "nope"}, InvalidFilter, "'nope'"),
@@ -257,7 +257,6 @@ def test_nulls_are_forbidden_only_where_no_live_row_has_one(dataset: Dataset) ->
 @pytest.mark.parametrize(
     ("alterations", "message"),
     [
-        ([], "needs an alteration"),
         ([{"path": "v"}], "name, nullable or data_type"),
         ([{"path": "v", "kind": 1}], "kind"),
         ([{"path": "nope", "name": "x"}], "'nope'"),
@@ -285,11 +284,13 @@ def test_a_value_that_does_not_fit_stops_a_cast_and_leaves_nothing(dataset: Data
 
 
 @pytest.mark.parametrize("version", ["0.1", "2.0"])
-def test_files_are_added_to_tables_of_old_versions_but_not_inside_of_structs(dataset_uri: str, version: str) -> None:
+def test_files_are_added_to_tables_of_old_versions_but_in_2_0_not_inside_of_structs(
+    dataset_uri: str, version: str
+) -> None:
     table = pa.table({"a": [1], "p": [{"x": 1, "y": 2}]})
     dataset = lance_ops.write_dataset(table, dataset_uri, data_storage_version=version)
     dataset.add_columns({"b": "a"})
-    with pytest.raises(UnsupportedFeature, match=f"'p': .* file version {version}"):
+    with pytest.raises(UnsupportedFeature, match="'p': .* file version 2.0") if version == "2.0" else nullcontext():
         dataset.alter_columns({"path": "p.x", "data_type": pa.int8()})
     dataset.add_columns(pa.field("z", pa.int8()))
     dataset.drop_columns(["a"])

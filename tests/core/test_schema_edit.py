@@ -6,7 +6,14 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema import Schema, renumbered, with_field, with_new_fields, without_fields
+from lance_ops.core.schema import (
+    Schema,
+    check_sibling_names,
+    renumbered,
+    with_field,
+    with_new_fields,
+    without_fields,
+)
 
 ARROW = pa.schema([pa.field("a", pa.int32()), pa.field("p", pa.struct({"x": pa.int8(), "l": pa.list_(pa.int8())}))])
 SCHEMA = Schema.from_arrow(ARROW)
@@ -44,7 +51,8 @@ def test_dropping_the_last_child_drops_the_struct_and_dropping_a_list_item_is_re
 def test_replacing_a_field_keeps_its_position_and_renumbering_counts_in_pre_order() -> None:
     renamed = with_field(SCHEMA, 2, lambda field: replace(field, name="z"))
     assert ids(renamed)[2] == ("z", 2, 1)
+    check_sibling_names(renamed)
     with pytest.raises(InvalidInput, match="called 'l'"):
-        with_field(SCHEMA, 2, lambda field: replace(field, name="l"))
+        check_sibling_names(with_field(SCHEMA, 2, lambda field: replace(field, name="l")))
     fresh = renumbered(SCHEMA.fields[1], 20)
     assert ids(Schema((fresh,))) == [("p", 20, -1), ("x", 21, 20), ("l", 22, 20), ("item", 23, 22)]

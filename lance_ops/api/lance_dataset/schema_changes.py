@@ -79,6 +79,8 @@ class SchemaChanges(Reading):
             transforms = pa.schema(transforms)
         if isinstance(transforms, pa.Schema):
             self._commit_change(lambda current: add_null_columns(current, transforms, properties))
+        elif isinstance(transforms, Mapping) and not transforms:
+            self._commit_change(lambda current: add_null_columns(current, pa.schema([]), properties))
         elif isinstance(transforms, Mapping):
 
             def computed(current: Snapshot) -> Snapshot:
@@ -99,7 +101,7 @@ class SchemaChanges(Reading):
                 udf.cache.remove()
         else:
             reader = reader_of(transforms, reader_schema)
-            self._committed(add_streamed_columns(self._snapshot, reader.schema, reader, properties))
+            self._committed(add_streamed_columns(self._snapshot, reader.schema, reader, properties, batch_size))
 
     def drop_columns(self, columns: Sequence[str], *, transaction_properties: Mapping[str, str] | None = None) -> None:
         """Drop columns or fields of structs. Only the schema changes; compaction later drops the values."""

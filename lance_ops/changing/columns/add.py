@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.changing.columns.backfill import plan_backfill, write_columns, write_streamed_columns
+from lance_ops.changing.columns.backfill import check_batch_size, plan_backfill, write_columns, write_streamed_columns
 from lance_ops.changing.columns.column_file import ColumnFile, fragments_with_column_files, pending_columns
 from lance_ops.changing.columns.column_sources import ColumnSource, ComputedColumns, JoinedColumns
 from lance_ops.changing.source_keys import SourceKeys
@@ -48,9 +48,17 @@ def add_columns(
 
 
 def add_streamed_columns(
-    snapshot: Snapshot, added: pa.Schema, batches: Iterable[pa.RecordBatch], properties: Properties = None
+    snapshot: Snapshot,
+    added: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    properties: Properties = None,
+    batch_size: int | None = None,
 ) -> Snapshot:
-    """Add columns from a stream with one row for each live row, in order; the errors are those of `add_columns`."""
+    """Add columns from a stream with one row for each live row, in order; the errors are those of `add_columns`.
+
+    Batches are written as they come; `batch_size` is only checked.
+    """
+    check_batch_size(batch_size)
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
     return _commit(snapshot, schema, columns, write_streamed_columns(snapshot, columns, batches), properties)
 
@@ -67,11 +75,8 @@ def add_null_columns(snapshot: Snapshot, added: pa.Schema, properties: Propertie
 def bind_computed(snapshot: Snapshot, expressions: Mapping[str, str]) -> tuple[pa.Schema, ComputedColumns]:
     """Parse the SQL expression of each new column; return their schema and the source that computes them.
 
-    A column has the type that it has in the reference. Raises `InvalidInput` if there is no
-    column, and what `parse_value` raises.
+    A column has the type that it has in the reference. Raises what `parse_value` raises.
     """
-    if not expressions:
-        raise InvalidInput("add_columns needs a column and its value")
     schema = schema_with_row_columns(snapshot)
     assignments = []
     for name, text in expressions.items():
@@ -97,7 +102,7 @@ def bind_joined(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str
         raise InvalidInput(f"columns {left_on!r} and {right_on!r} do not compare: {error}") from error
     values = keys.column(0).combine_chunks()
     rest = safe_to_take(table.drop_columns([right_on]))
-    added = pa.schema([field.with_nullable(True) for field in rest.schema])
+    added = pa.schema([field.with_nullable(True) for field in rest.schema], rest.schema.metadata)
     return added, JoinedColumns(left_on, SourceKeys([values], [right_on]), rest)
 
 

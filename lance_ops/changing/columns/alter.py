@@ -18,7 +18,16 @@ from lance_ops.changing.columns.column_sources import CastColumns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate, parse_filter
 from lance_ops.core.predicate.tree import spell_path
-from lance_ops.core.schema import Field, Schema, check_column_name, renumbered, split_path, with_field, without_fields
+from lance_ops.core.schema import (
+    Field,
+    Schema,
+    check_column_name,
+    check_sibling_names,
+    renumbered,
+    split_path,
+    with_field,
+    without_fields,
+)
 from lance_ops.reading import ScanRequest, scan
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import Merge, Project
@@ -44,6 +53,19 @@ class Alteration:
         if self.name is not None:
             check_column_name(self.name)
 
+    def then(self, other: Alteration) -> Alteration:
+        """Return this alteration with the properties that `other` changes too."""
+        given = {name: value for name, value in vars(other).items() if value is not None}
+        return replace(self, **given)
+
+    def field_in(self, snapshot: Snapshot) -> Field:
+        """Return the field at the path; raise `InvalidInput` if there is none."""
+        return snapshot.schema.field(self.path)
+
+    def casts(self, field: Field) -> bool:
+        """Return whether the alteration gives this field another type."""
+        return self.data_type is not None and self.data_type != field.arrow_type
+
 
 def drop_columns(snapshot: Snapshot, paths: Sequence[str], properties: Properties = None) -> Snapshot:
     """Drop columns, or fields of structs, from the schema; their values stay in the files until a compaction.
@@ -59,34 +81,47 @@ def alter_columns(
 ) -> Snapshot:
     """Make all alterations in one commit; their paths name the columns as they are before it.
 
+    Several alterations of one column are one alteration; of two that change the same property, the last one decides.
     Raises `InvalidInput` for a name that exists, for nulls in a column that shall forbid them and for a value that does
     not fit the new type. Raises `RetryableConflict` when a concurrent transaction changed fragments of a cast: plan
     again on the newest version.
     """
-    if not alterations:
-        raise InvalidInput("alter_columns needs an alteration")
-    forbidding = [each for each in alterations if each.nullable is False and snapshot.schema.field(each.path).nullable]
-    casts = [
-        each
-        for each in alterations
-        if each.data_type is not None and snapshot.schema.field(each.path).arrow_type != each.data_type
-    ]
+    fields: dict[int, Alteration] = {}
+    for each in alterations:
+        field = snapshot.schema.field(each.path)
+        fields[field.id] = fields[field.id].then(each) if field.id in fields else each
+    forbidding = [each for each in fields.values() if each.nullable is False and each.field_in(snapshot).nullable]
+    casts = [each for each in fields.values() if each.casts(each.field_in(snapshot))]
     if forbidding and casts:
         raise InvalidInput("cast first, and forbid nulls in a second call")
+    _check_casts_apart(snapshot, casts)
     for each in forbidding:
         _check_no_nulls(snapshot, each.path)
     schema, next_id = snapshot.schema, snapshot.manifest.max_field_id + 1
-    new_ids: dict[int, int] = {}
-    for each in alterations:
-        field = snapshot.schema.field(each.path)
-        altered = _altered(field, each, next_id)
-        if altered.id != field.id:
-            new_ids[field.id] = altered.id
+    new_ids: set[int] = set()
+    for field_id, each in fields.items():
+        present = schema.by_id(field_id)
+        if present is None:
+            raise InvalidInput(f"column {each.path!r} is part of a column that is cast: alter it in a second call")
+        altered = _altered(present, each, next_id)
+        if altered.id != field_id:
+            new_ids.add(altered.id)
             next_id += sum(1 for _ in altered.walk())
-        schema = with_field(schema, field.id, lambda _, altered=altered: altered)  # type: ignore[misc]  # a default binds it
+        schema = with_field(schema, field_id, lambda _, altered=altered: altered)  # type: ignore[misc]  # a default binds it
+    check_sibling_names(schema)
     if not casts:
         return commit_operation(snapshot, Project(schema, preserves_nullability=not forbidding), properties=properties)
-    return _cast(snapshot, schema, casts, set(new_ids.values()), runner, properties)
+    return _cast(snapshot, schema, casts, new_ids, runner, properties)
+
+
+def _check_casts_apart(snapshot: Snapshot, casts: Sequence[Alteration]) -> None:
+    """Raise `InvalidInput` if a column is cast inside of a column that is cast too."""
+    ids = {each.field_in(snapshot).id for each in casts}
+    for each in casts:
+        for node in each.field_in(snapshot).walk():
+            if node.id in ids and node.id != each.field_in(snapshot).id:
+                inner = snapshot.schema.path_of(node.id)
+                raise InvalidInput(f"column {inner!r} is part of {each.path!r}, which is cast too: cast one of them")
 
 
 def _cast(
@@ -104,7 +139,9 @@ def _cast(
     files = run_all_or_discard(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
     pending = pending_columns(snapshot, files)
     with pending.abandoned_on_failure():
-        operation = Merge(fragments_with_column_files(snapshot, schema, files), schema, preserves_nullability=True)
+        # A concurrent writer's rows have no values in the new fields.
+        may_be_null = all(node.nullable for node in columns.walk() if snapshot.schema.by_id(node.id) is None)
+        operation = Merge(fragments_with_column_files(snapshot, schema, files), schema, may_be_null)
     return commit_operation(snapshot, operation, properties=properties, pending=pending)
 
 

@@ -33,6 +33,7 @@ from lance_ops.table import Fragment
 
 __all__ = [
     "BackfillTask",
+    "check_batch_size",
     "plan_backfill",
     "write_columns",
     "write_streamed_columns",
@@ -55,10 +56,15 @@ def plan_backfill(
 ) -> tuple[BackfillTask, ...]:
     """Return one task for each fragment; raise `UnsupportedFeature` if the file version cannot have such columns."""
     _check_can_add(snapshot, columns)
-    if batch_size is not None and batch_size < 1:
-        raise InvalidInput(f"batch_size must be positive, not {batch_size}")
+    check_batch_size(batch_size)
     reference = SnapshotReference.of(snapshot)
     return tuple(BackfillTask(reference, part.id, columns, source, batch_size) for part in snapshot.fragments)
+
+
+def check_batch_size(batch_size: int | None) -> None:
+    """Raise `InvalidInput` for a number of rows that is not positive."""
+    if batch_size is not None and batch_size < 1:
+        raise InvalidInput(f"batch_size must be positive, not {batch_size}")
 
 
 def write_columns(task: BackfillTask) -> ColumnFile:
@@ -124,13 +130,14 @@ def _check_can_add(snapshot: Snapshot, columns: Schema) -> None:
     blob = next((field for field in columns.fields if field.holds_blobs_v2), None)
     if blob is not None:
         raise UnsupportedFeature("blobs in a separate column file", f"column {blob.name!r}")
-    inside = next((field for field in columns.fields if snapshot.schema.by_id(field.id) is not None), None)
-    version = snapshot.file_version
-    # Older files list structs too, and a field must be in one file only.
-    if inside is not None and version < FileVersion.V2_1:
-        raise UnsupportedFeature(
-            f"new values inside of a struct of file version {version.value}", f"column {inside.name!r}"
-        )
+    if snapshot.file_version is not FileVersion.V2_0:
+        return
+    for field in columns.fields:  # a reader of 2.0 looks for all fields of a struct in the file that lists the struct
+        known = snapshot.schema.by_id(field.id)
+        if known is not None and {node.id for node in known.walk()} != {node.id for node in field.walk()}:
+            raise UnsupportedFeature(
+                "new values of some fields of a struct of file version 2.0", f"column {field.name!r}"
+            )
 
 
 class _RowStream:

@@ -88,14 +88,16 @@ def fragments_with_column_files(
 ) -> tuple[Fragment, ...]:
     """Return the fragments with their new files, and without files that have no field of the schema any more.
 
-    The new files replace the values of the fields `replaced`, which are tombstoned in the old files.
+    The new files replace the values of the fields `replaced`, which are tombstoned in the old files. So is a struct
+    that a new file lists again, as a file of 0.1 with new values of some of its fields does.
     """
     field_ids, replaced_ids = {node.id for node in schema.walk()}, set(replaced)
     added = {file.fragment_id: file.file for file in files}
 
     def changed(fragment: Fragment) -> Fragment:
         new = added.get(fragment.id)
-        old = [_tombstoned(file, replaced_ids) for file in fragment.files] if new is not None else list(fragment.files)
+        again = replaced_ids.union(new.live_fields) if new is not None else replaced_ids
+        old = [_tombstoned(file, again) for file in fragment.files] if new is not None else list(fragment.files)
         kept = [file for file in old if field_ids.intersection(file.live_fields)]
         return replace(fragment, files=(*kept, *([new] if new is not None else [])))
 

@@ -99,8 +99,8 @@ def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> B
         raise InvalidInput("a merge needs the columns to match on: name them, or declare a primary key in the schema")
     schema = snapshot.schema.to_arrow_storage()
     conformed = safe_to_take(conform_present_columns(source, schema_to_write(snapshot.schema)))
+    on = tuple(_spelled_as_in_table(snapshot, path) for path in on)
     for path in on:
-        snapshot.schema.field(path)
         if split_path(path)[0] not in conformed.schema.names and path not in conformed.schema.names:
             raise InvalidInput(f"the source has no column {path!r}, which the merge matches on")
     keys = tuple(_key(schema, path) for path in on)
@@ -157,6 +157,15 @@ def _check_in_place(snapshot: Snapshot, request: MergeRequest, source: pa.Table,
 def _partial_structs(given: pa.Schema, conformed: pa.Schema) -> dict[str, pa.DataType]:
     types = {field.name: given.field(field.name).type for field in conformed}
     return {name: kind for name, kind in types.items() if lacks_struct_fields(kind, conformed.field(name).type)}
+
+
+def _spelled_as_in_table(snapshot: Snapshot, path: str) -> str:
+    """Return the path of a key column, whose name may differ in case if it is no path of the table as it stands."""
+    names = snapshot.schema.names
+    if path not in names:
+        path = next((name for name in names if name.lower() == path.lower()), path)
+    snapshot.schema.field(path)
+    return path
 
 
 def _key(schema: pa.Schema, path: str) -> Column:

@@ -5,7 +5,14 @@ from lance_ops.core.schema.limits import ROW_COLUMN_NAMES, check_column_name, ch
 from lance_ops.core.schema.logical_types import arrow_type_of, logical_type_of
 from lance_ops.core.schema.nesting import MAX_DEPTH, check_depth, depth_of
 from lance_ops.core.schema.schema import Schema, split_path
-from lance_ops.core.schema.schema_edit import renumbered, with_dictionaries, with_field, with_new_fields, without_fields
+from lance_ops.core.schema.schema_edit import (
+    check_sibling_names,
+    renumbered,
+    with_dictionaries,
+    with_field,
+    with_new_fields,
+    without_fields,
+)
 
 __all__ = [
     "MAX_DEPTH",
@@ -17,6 +24,7 @@ __all__ = [
     "arrow_type_of",
     "check_column_name",
     "check_depth",
+    "check_sibling_names",
     "check_table_schema",
     "depth_of",
     "logical_type_of",

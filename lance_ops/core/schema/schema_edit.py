@@ -12,24 +12,34 @@ from lance_ops.core.schema.field import NO_PARENT, Dictionary, Field
 from lance_ops.core.schema.limits import check_column_name
 from lance_ops.core.schema.schema import Schema
 
-__all__ = ["renumbered", "with_dictionaries", "with_field", "with_new_fields", "without_fields"]
+__all__ = [
+    "check_sibling_names",
+    "renumbered",
+    "with_dictionaries",
+    "with_field",
+    "with_new_fields",
+    "without_fields",
+]
 
 _STRUCT = "struct"
+_PANDAS = "pandas"
 
 
 def with_new_fields(schema: Schema, added: pa.Schema, first_id: int) -> tuple[Schema, Schema]:
     """Return the schema with fields added, numbered from `first_id`, and a schema of only the new fields.
 
-    An existing struct gets the children that it lacks from the added struct of the same name. Raises `InvalidInput` for
-    a name that exists, and for one that no column may have.
+    An existing struct gets the children that it lacks from the added struct of the same name. The schema gets the keys
+    of metadata that it lacks, except pandas' description of a data frame. Raises `InvalidInput` for a name that exists,
+    and for one that no column may have.
     """
     for name in added.names:
         check_column_name(name)
     ids = iter(range(first_id, 1 << 31))
     root = Field(NO_PARENT, NO_PARENT, "", _STRUCT, children=schema.fields)
-    asked = replace(root, children=Schema.from_arrow(added).fields)
-    whole, new = _merged(root, asked, ids, "")
-    return replace(schema, fields=whole.children), Schema(new.children)
+    given = Schema.from_arrow(added)
+    whole, new = _merged(root, replace(root, children=given.fields), ids, "")
+    metadata = {key: value for key, value in given.metadata.items() if key != _PANDAS}
+    return replace(schema, fields=whole.children, metadata={**metadata, **schema.metadata}), Schema(new.children)
 
 
 def without_fields(schema: Schema, paths: Sequence[str]) -> Schema:
@@ -58,20 +68,29 @@ def without_fields(schema: Schema, paths: Sequence[str]) -> Schema:
 
 
 def with_field(schema: Schema, field_id: int, change: Callable[[Field], Field]) -> Schema:
-    """Return the schema with one field changed; raise `InvalidInput` if a sibling has its new name."""
+    """Return the schema with one field changed; `check_sibling_names` tells whether its new name is free."""
 
     def among(siblings: tuple[Field, ...]) -> tuple[Field, ...]:
-        changed = tuple(
+        return tuple(
             change(field) if field.id == field_id else replace(field, children=among(field.children))
             for field in siblings
         )
-        names = [field.name for field in changed]
+
+    return replace(schema, fields=among(schema.fields))
+
+
+def check_sibling_names(schema: Schema) -> None:
+    """Raise `InvalidInput` if two columns, or two fields of a struct, have one name."""
+
+    def among(siblings: tuple[Field, ...]) -> None:
+        names = [field.name for field in siblings]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InvalidInput(f"two columns would be called {twice!r}")
-        return changed
+        for field in siblings:
+            among(field.children)
 
-    return replace(schema, fields=among(schema.fields))
+    among(schema.fields)
 
 
 def with_dictionaries(schema: Schema, dictionary_of: Callable[[Field], Dictionary | None]) -> Schema:
