@@ -24,6 +24,7 @@ __all__ = [
     "LanceOpsError",
     "MissingPackage",
     "ObjectNotFound",
+    "RawFileRefused",
     "ReadTooLarge",
     "ReferenceNotFound",
     "RetryableConflict",
@@ -79,6 +80,18 @@ class MissingPackage(LanceOpsError, ImportError):
 
 class SchemaMismatch(InvalidInput):
     """Data whose Arrow schema does not fit the table's; names the field."""
+
+
+class RawFileRefused(InvalidInput):
+    """A raw file that ingestion does not read: a link, a bomb, or bytes that contradict its format; names the file."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"raw file {path}: {reason}")
+
+    def __reduce__(self) -> tuple[type[RawFileRefused], tuple[str, str]]:
+        return type(self), (self.path, self.reason)
 
 
 class InvalidFilter(InvalidInput):

@@ -101,6 +101,7 @@ def test_another_file_system_is_listed_with_full_uris() -> None:
     filesystem.pipe("/test-landing/in/a.csv", b"x\n1\n")
     try:
         (file,) = list_files(StoreLocation("memory://test-landing/in"))
+        assert isinstance(file, LandedFile)
         assert (file.path, file.size_bytes) == ("a.csv", 4)
         assert file.uri.startswith("memory://")
         assert file.modified.tzinfo is not None

@@ -84,6 +84,11 @@ class RawFiles(_Model):
         description="What to do with a batch that changed after it was ingested: report it, or ingest it as a new one.",
     )
 
+    links: Literal["refuse", "follow"] = Field(
+        default="refuse",
+        description="What to do with symbolic links in a local folder: set them aside, or follow them anywhere.",
+    )
+
     @field_validator("glob")
     @classmethod
     def _is_glob(cls, pattern: str) -> str:

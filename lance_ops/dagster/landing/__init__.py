@@ -1,9 +1,11 @@
 """Raw files that land: how they form batches, what a sensor tick decides, and the asset that ingests them."""
 
 from lance_ops.dagster.landing.batches import batches_asset
+from lance_ops.dagster.landing.landing_check import build_landing_check
 from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
 
 __all__ = [
     "batches_asset",
+    "build_landing_check",
     "build_raw_sensor",
 ]

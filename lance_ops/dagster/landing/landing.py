@@ -7,39 +7,33 @@ holds the marker.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any
 
-from fsspec.core import url_to_fs
-
-from lance_ops.core.errors import InvalidInput
 from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreLocation, safe_key
-from lance_ops.maintenance.ingest import IngestBatch, RawFile
+from lance_ops.dagster.landing.listed import LandedFile, SetAside
+from lance_ops.dagster.landing.local_listing import list_local
+from lance_ops.dagster.landing.remote_listing import list_remote
+from lance_ops.maintenance.ingest import IngestBatch, RawFile, local_path
 
-__all__ = ["LandedBatch", "LandedFile", "Landing", "group_files", "list_files", "list_landing"]
+__all__ = [
+    "LandedBatch",
+    "LandedFile",
+    "Landing",
+    "SetAside",
+    "group_files",
+    "list_files",
+    "list_landing",
+    "set_aside_sentences",
+]
 
 _CHANGED = "="
 _TOKEN_LENGTH = 12
-
-
-@dataclass(frozen=True)
-class LandedFile:
-    """A listed file: its path beneath the landing folder, and what identifies its content."""
-
-    path: str
-    uri: str
-    size_bytes: int
-    modified: datetime
-    etag: str | None = None
-
-    @property
-    def token(self) -> str:
-        """An identity of the content: the store's ETag, or else size and modification time."""
-        return self.etag or f"{self.size_bytes}-{self.modified.timestamp():.6f}"
+_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -70,7 +64,9 @@ class LandedBatch:
 
     def to_ingest(self) -> IngestBatch:
         """Return the batch as `maintenance.ingest` takes it."""
-        return IngestBatch(self.key, tuple(RawFile(file.uri, file.size_bytes, file.token) for file in self.files))
+        return IngestBatch(
+            self.key, tuple(RawFile(file.uri, file.size_bytes, file.token, file.listed) for file in self.files)
+        )
 
 
 @dataclass(frozen=True)
@@ -81,6 +77,8 @@ class Landing:
     waiting: tuple[LandedBatch, ...]
     unmatched: tuple[str, ...] = ()
     """Paths that do not match the configured `key` pattern."""
+    set_aside: tuple[SetAside, ...] = ()
+    """What is not read, with the reason: links, names that cannot be taken literally, and the like."""
 
     def find(self, keys: Iterable[str]) -> tuple[dict[str, LandedBatch], tuple[str, ...]]:
         """Return the batches of these keys, ready or waiting, and the keys that have no batch."""
@@ -101,33 +99,36 @@ class Landing:
 
 def list_landing(raw: RawFiles, now: datetime, environment: Mapping[str, str] | None = None) -> Landing:
     """List the folder and group its files into batches. A folder that does not exist counts as empty."""
-    return group_files(raw, list_files(raw.location(environment)), now)
+    return group_files(raw, list_files(raw.location(environment), follow_links=raw.links == "follow"), now)
 
 
-def list_files(location: StoreLocation) -> Iterator[LandedFile]:
-    """Yield every file beneath a location, in no order."""
-    filesystem, root = url_to_fs(location.uri, **location.storage_options)
-    filesystem.invalidate_cache()
-    prefix = root.rstrip("/") + "/"
-    try:
-        found = filesystem.find(root, detail=True)
-    except FileNotFoundError:
-        return
-    for path, info in found.items():
-        if path.startswith(prefix):
-            yield LandedFile(
-                path=path.removeprefix(prefix),
-                uri=filesystem.unstrip_protocol(path) if "://" in location.uri else path,
-                size_bytes=int(info["size"]),
-                modified=_modified(info, path),
-                etag=_etag(info),
-            )
+def set_aside_sentences(landing: Landing) -> list[str]:
+    """Return a sentence for each of the first files that are set aside, and one with the number of the others."""
+    sentences = [file.sentence for file in landing.set_aside[:_SHOWN]]
+    more = len(landing.set_aside) - len(sentences)
+    return [*sentences, f"{more} more files are set aside"] if more else sentences
 
 
-def group_files(raw: RawFiles, files: Iterable[LandedFile], now: datetime) -> Landing:
+def list_files(location: StoreLocation, *, follow_links: bool = False) -> Iterator[LandedFile | SetAside]:
+    """Yield every file beneath a location, in no order, and what is set aside among them."""
+    folder = local_path(location.uri)
+    if folder is not None:
+        return list_local(os.path.expanduser(folder), follow_links=follow_links)
+    return list_remote(location, follow_links=follow_links)
+
+
+def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: datetime) -> Landing:
     """Group listed files into batches by the configured key."""
     wanted = PathGlob(raw.glob)
-    listed = list(files)
+    listed: list[LandedFile] = []
+    set_aside: list[SetAside] = []
+    for file in files:
+        if isinstance(file, LandedFile):
+            listed.append(file)
+        elif PurePosixPath(file.path).name == raw.marker or (
+            _counts(file.path) and (file.is_folder or wanted.matches(file.path))
+        ):
+            set_aside.append(file)
     marked = {_folder(file.path) for file in listed if PurePosixPath(file.path).name == raw.marker}
     grouped: defaultdict[str, list[LandedFile]] = defaultdict(list)
     unmatched = []
@@ -147,7 +148,8 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile], now: datetime) -> La
     batches = sorted((LandedBatch(key, tuple(group)) for key, group in grouped.items()), key=lambda batch: batch.order)
     ready = tuple(batch for batch in batches if all(map(is_settled, batch.files)))
     waiting = tuple(batch for batch in batches if not all(map(is_settled, batch.files)))
-    return Landing(ready, waiting, tuple(unmatched))
+    set_aside.sort(key=lambda file: file.path)
+    return Landing(ready, waiting, tuple(unmatched), tuple(set_aside))
 
 
 def _counts(path: str) -> bool:
@@ -169,23 +171,3 @@ def _keys(raw: RawFiles, paths: Sequence[str]) -> Sequence[str | None]:
 def _without_endings(path: str) -> str:
     name = PurePosixPath(path).name
     return path.removesuffix(name) + name.partition(".")[0]
-
-
-def _modified(info: Mapping[str, Any], path: str) -> datetime:
-    """Return the modification time; fsspec's file systems state it under different names."""
-    for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
-        match info.get(name):
-            case datetime() as moment:
-                return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            case float() | int() as seconds:
-                return datetime.fromtimestamp(seconds, UTC)
-            case str() as text:
-                return datetime.fromisoformat(text).astimezone(UTC)
-    raise InvalidInput(f"raw file {path}: its file system does not say when it was modified, so it cannot be watched")
-
-
-def _etag(info: Mapping[str, Any]) -> str | None:
-    for name in ("ETag", "etag"):
-        if value := info.get(name):
-            return str(value).strip('"')
-    return None

@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
-from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
+from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, set_aside_sentences
 from lance_ops.dagster.landing.tick import KeyRun, Tick, Watermark, doubtful_batches, plan_tick
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
+from lance_ops.maintenance.ingest import printable
 
 __all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "build_raw_sensor"]
 
@@ -38,7 +39,9 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
     def raw_files(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         landing = list_landing(raw, datetime.now(UTC))
         for path in landing.unmatched:
-            context.log.warning("%s: raw.key is not found in this path, so the file is left alone", path)
+            context.log.warning("%s: raw.key is not found in this path, so the file is left alone", printable(path))
+        for sentence in set_aside_sentences(landing):
+            context.log.warning("%s", sentence)
         tick = _decide(context, config, raw, landing)
         for batch in tick.changed:
             context.log.warning(_changed_sentence(batch))
@@ -86,8 +89,8 @@ def _observations(names: DatasetNames, changed: Sequence[LandedBatch]) -> list[d
 
 def _changed_sentence(batch: LandedBatch) -> str:
     return (
-        f"{batch.files[0].path}: batch {batch.key} changed after it was ingested and is left alone; delete its rows "
-        "and land it under another name, put the files back, or set raw.changed to append"
+        f"{printable(batch.files[0].path)}: batch {batch.key} changed after it was ingested and is left alone; delete "
+        "its rows and land it under another name, put the files back, or set raw.changed to append"
     )
 
 
@@ -95,6 +98,8 @@ def _why_nothing(landing: Landing, tick: Tick) -> str:
     parts = [f"{len(landing.ready)} batches are in the landing folder, none is new"]
     if landing.waiting:
         parts.append(f"{len(landing.waiting)} are still settling")
+    if landing.set_aside:
+        parts.append(f"{len(landing.set_aside)} files are set aside, see the log")
     if tick.changed:
         parts.append(f"{len(tick.changed)} changed after they were ingested and are left alone")
     return "; ".join(parts)

@@ -2,12 +2,19 @@
 
 from lance_ops.maintenance.ingest.ingestion import IngestBatch, IngestOptions, IngestResult, RawFile, ingest
 from lance_ops.maintenance.ingest.raw_files import unified_raw_schema
+from lance_ops.maintenance.ingest.raw_locations import ListedFile, local_path, remote_file_system
+from lance_ops.maintenance.ingest.raw_names import printable, why_not_literal
 
 __all__ = [
     "IngestBatch",
     "IngestOptions",
     "IngestResult",
+    "ListedFile",
     "RawFile",
     "ingest",
+    "local_path",
+    "printable",
+    "remote_file_system",
     "unified_raw_schema",
+    "why_not_literal",
 ]

@@ -24,6 +24,7 @@ from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance.batch_ledger import IngestedBatch, batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, read_raw_batches, unified_raw_schema
+from lance_ops.maintenance.ingest.raw_names import printable
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -130,8 +131,8 @@ def ingest(
 ) -> IngestResult:
     """Append the batches that are not in the table yet, as one version.
 
-    Raises `InvalidInput` for a batch that was ingested with other content and for an unreadable raw file,
-    `SchemaMismatch` naming the file and field that do not fit; the table is then unchanged.
+    Raises `InvalidInput` for a batch that was ingested with other content, `RawFileRefused` for a raw file that is not
+    read, and `SchemaMismatch` naming the file and field that do not fit; the table is then unchanged.
     """
     for attempt in range(_CONFLICT_RETRIES + 1):
         plan = plan_ingest(
@@ -236,7 +237,7 @@ def _write_file(writer: FragmentWriter, file: RawFile, storage_options: Mapping[
         try:
             writer.write(batch)
         except SchemaMismatch as error:
-            raise SchemaMismatch(f"raw file {file.uri}: {error}") from error
+            raise SchemaMismatch(f"raw file {printable(file.uri)}: {error}") from error
         num_rows += batch.num_rows
     return num_rows
 

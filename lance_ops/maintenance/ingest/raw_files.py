@@ -1,19 +1,22 @@
 """Read raw files of a landing folder as Arrow batches, and find the schema that holds all their columns.
 
-A raw file's URI is one that fsspec opens; `storage_options` here are fsspec's options.
+A raw file's URI names a local file, or a file in a file system of fsspec; `storage_options` here are fsspec's options.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.dataset as pads
-from fsspec.core import url_to_fs
 
-from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, RawFileRefused, SchemaMismatch
+from lance_ops.maintenance.ingest.raw_locations import ListedFile, local_path, open_local, remote_file_system
+from lance_ops.maintenance.ingest.raw_names import printable
 
 __all__ = ["IngestBatch", "RawFile", "raw_format", "read_raw_batches", "unified_raw_schema"]
 
@@ -39,6 +42,8 @@ class RawFile:
     uri: str
     size_bytes: int
     token: str
+    listed: ListedFile | None = field(default=None, compare=False, repr=False)
+    """How a landing folder on a local disk listed the file; the reader then refuses links and replaced files."""
 
 
 @dataclass(frozen=True)
@@ -65,38 +70,55 @@ class IngestBatch:
 
 
 def read_raw_batches(file: RawFile, storage_options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Yield a raw file's rows; raise `InvalidInput` with the file's URI if it cannot be read in its ending's format."""
-    try:
-        yield from _open(file, storage_options).to_batches(batch_readahead=_BATCHES_AHEAD, fragment_readahead=1)
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"raw file {file.uri}: {error}; repair or remove the file") from error
+    """Yield a raw file's rows; raise `RawFileRefused` if it cannot be read in its ending's format."""
+    with _refusals(file), _open(file, storage_options) as opened:
+        yield from opened.to_batches(batch_readahead=_BATCHES_AHEAD, fragment_readahead=1)
 
 
 def unified_raw_schema(files: Sequence[RawFile], storage_options: Mapping[str, str]) -> pa.Schema:
     """Return a schema with the columns of all files; raise `SchemaMismatch` for the first file that disagrees."""
     unified: pa.Schema | None = None
     for file in files:
-        try:
-            schema = _open(file, storage_options).schema.remove_metadata()
-        except (pa.ArrowException, OSError) as error:
-            raise InvalidInput(f"raw file {file.uri}: {error}; repair or remove the file") from error
+        with _refusals(file), _open(file, storage_options) as opened:
+            schema = opened.schema.remove_metadata()
         try:
             unified = schema if unified is None else pa.unify_schemas([unified, schema], promote_options="permissive")
         except pa.ArrowException as error:
-            raise SchemaMismatch(f"raw file {file.uri} disagrees with the files before it: {error}") from error
+            raise SchemaMismatch(
+                f"raw file {printable(file.uri)} disagrees with the files before it: {error}"
+            ) from error
     if unified is None:
         raise InvalidInput("no raw files to take a schema from")
     return unified
 
 
 def raw_format(uri: str) -> str:
-    """Return the Arrow name of a raw file's format by its ending; raise `InvalidInput` for an unknown ending."""
+    """Return the Arrow name of a raw file's format by its ending; raise `RawFileRefused` for an unknown ending."""
     for ending, name in _FORMATS.items():
         if uri.endswith(ending):
             return name
-    raise InvalidInput(f"raw file {uri}: its ending must be one of {', '.join(_FORMATS)}")
+    raise RawFileRefused(printable(uri), f"its ending must be one of {', '.join(_FORMATS)}")
 
 
-def _open(file: RawFile, storage_options: Mapping[str, str]) -> pads.Dataset:
-    filesystem, path = url_to_fs(file.uri, **storage_options)
-    return pads.dataset(path, format=raw_format(file.uri), filesystem=filesystem)
+@contextmanager
+def _refusals(file: RawFile) -> Iterator[None]:
+    """Name the file in the errors of Arrow and of the system."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise RawFileRefused(printable(file.uri), f"{error}; repair or remove the file") from error
+
+
+@contextmanager
+def _open(file: RawFile, storage_options: Mapping[str, str]) -> Iterator[pads.Dataset]:
+    kind = raw_format(file.uri)
+    path = local_path(file.uri)
+    if path is None:
+        filesystem, path = remote_file_system(file.uri, storage_options)
+        yield pads.dataset(path, format=kind, filesystem=filesystem)
+        return
+    descriptor = open_local(path, file.listed)
+    try:
+        yield pads.dataset(f"/dev/fd/{descriptor}", format=kind)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,55 @@
+"""What a listing of a landing folder yields: files, and what is set aside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from lance_ops.maintenance.ingest import ListedFile, printable
+
+__all__ = ["LandedFile", "SetAside", "moment_of"]
+
+
+@dataclass(frozen=True)
+class LandedFile:
+    """A listed file: its path beneath the landing folder, and what identifies its content."""
+
+    path: str
+    uri: str
+    size_bytes: int
+    modified: datetime
+    etag: str | None = None
+    listed: ListedFile | None = field(default=None, compare=False, repr=False)
+    """What a reader compares a local file with."""
+
+    @property
+    def token(self) -> str:
+        """An identity of the content: the store's ETag, or else size and modification time."""
+        return self.etag or f"{self.size_bytes}-{self.modified.timestamp():.6f}"
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """A file or folder that is not read. `path` is as listed, and may not be UTF-8; `name` can be shown anywhere."""
+
+    path: str
+    reason: str
+    is_folder: bool = False
+
+    @property
+    def name(self) -> str:
+        """The path on one line, with escapes for what is not printable or not UTF-8."""
+        return printable(self.path)
+
+    @property
+    def sentence(self) -> str:
+        """The name and the reason, with the remedy."""
+        return f"{self.name}: set aside: {self.reason}"
+
+
+def moment_of(seconds: float) -> datetime | None:
+    """Return the time so many seconds after 1970, or None if no calendar has it: some disks store any number."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

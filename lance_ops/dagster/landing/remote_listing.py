@@ -1,0 +1,72 @@
+"""List a landing folder in an object store or any other file system of fsspec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.dagster.declaration import StoreLocation
+from lance_ops.dagster.landing.listed import LandedFile, SetAside, moment_of
+from lance_ops.maintenance.ingest import printable, remote_file_system, why_not_literal
+
+__all__ = ["list_remote"]
+
+
+def list_remote(location: StoreLocation, *, follow_links: bool) -> Iterator[LandedFile | SetAside]:
+    """Yield every file beneath a location, in no order. A folder that does not exist counts as empty."""
+    filesystem, root = remote_file_system(location.uri, location.storage_options)
+    filesystem.invalidate_cache()
+    prefix = root.rstrip("/") + "/"
+    try:
+        found = filesystem.find(root, detail=True)
+    except FileNotFoundError:
+        return
+    for path, info in found.items():
+        if not path.startswith(prefix):
+            continue
+        uri = filesystem.unstrip_protocol(path)
+        reason = why_not_literal(path.removeprefix(prefix)) or _why_not_a_file(info, follow_links=follow_links)
+        if reason is None and type(filesystem)._strip_protocol(uri) != path:
+            reason = "its store would read this name as another one; rename it"
+        if reason is not None:
+            yield SetAside(path.removeprefix(prefix), reason)
+            continue
+        yield LandedFile(
+            path=path.removeprefix(prefix),
+            uri=uri,
+            size_bytes=int(info["size"]),
+            modified=_modified(info, path),
+            etag=_etag(info),
+        )
+
+
+def _why_not_a_file(info: Mapping[str, Any], *, follow_links: bool) -> str | None:
+    if (info.get("islink") or info.get("type") == "link") and not follow_links:
+        return "a symbolic link; copy the file here, or set raw.links to follow"
+    if info.get("type") == "other":
+        return "neither a file nor a folder; remove it"
+    return None
+
+
+def _modified(info: Mapping[str, Any], path: str) -> datetime:
+    """Return the modification time; fsspec's file systems state it under different names."""
+    for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
+        match info.get(name):
+            case datetime() as moment:
+                return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            case float() | int() as seconds if (instant := moment_of(seconds)) is not None:
+                return instant
+            case str() as text:
+                return datetime.fromisoformat(text).astimezone(UTC)
+    raise InvalidInput(
+        f"raw file {printable(path)}: its file system does not say when it was modified, so it cannot be watched"
+    )
+
+
+def _etag(info: Mapping[str, Any]) -> str | None:
+    for name in ("ETag", "etag"):
+        if value := info.get(name):
+            return str(value).strip('"')
+    return None

@@ -1,0 +1,135 @@
+"""Find the store of a raw file, and open local ones without leaving the folder that they were listed in.
+
+    s3://bucket/in/a.csv, memory://in/a.csv     an fsspec file system, opened by the scheme and the authority alone
+    /in/a.csv, file:///in/a.csv, in/a.csv       a local file
+
+What follows the authority is a name and is read literally: fsspec would take `::` for a chain of URLs, and
+`?versionId=` for a query.
+
+Between listing and reading, somebody else may replace a local file, or a folder above it, by a symbolic link. A file
+that was listed is therefore opened folder by folder, none of them through a link, and compared with what was listed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fsspec import get_filesystem_class
+
+from lance_ops.core.errors import InvalidInput, RawFileRefused
+from lance_ops.maintenance.ingest.raw_names import printable
+
+__all__ = ["ListedFile", "local_path", "open_local", "remote_file_system"]
+
+_STORE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://[^/]*")
+_LOCAL = ("file", "local")
+_LINKED = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
+_CHANGED = "it changed after it was listed; the next tick takes it as it is then"
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """A local file as a listing of `folder` found it at `path` beneath.
+
+    Inodes and devices are compared if the reader sees the same folder as the lister did. A worker on another machine
+    may number them differently, and compares size and modification time alone.
+    """
+
+    folder: str
+    path: str
+    folder_inode: tuple[int, int]
+    inode: tuple[int, int]
+    size_bytes: int
+    modified_ns: int
+    follow_links: bool = False
+
+    @classmethod
+    def of(
+        cls, folder: str, folder_status: os.stat_result, path: str, status: os.stat_result, *, follow_links: bool
+    ) -> ListedFile:
+        """Return what identifies a file, from the status of the folder and of the file."""
+        return cls(
+            folder, path, _inode(folder_status), _inode(status), status.st_size, status.st_mtime_ns, follow_links
+        )
+
+
+def local_path(uri: str) -> str | None:
+    """Return the local path that a URI or a path means, literally; None for a URI of another store.
+
+    Raises `InvalidInput` for a chain of URLs.
+    """
+    found = _STORE.match(uri)
+    if found is None:
+        if "://" in uri and not uri.startswith("/"):
+            raise InvalidInput(
+                f"{printable(uri)}: neither a path nor a URI such as s3://bucket/in; chains are not read"
+            )
+        return uri
+    return uri[len(found["scheme"]) + len("://") :] if found["scheme"].lower() in _LOCAL else None
+
+
+def remote_file_system(uri: str, storage_options: Mapping[str, str]) -> tuple[Any, str]:
+    """Return the fsspec file system of a URI and the path in it, without a look at what follows the authority."""
+    found = _STORE.match(uri)
+    if found is None:
+        raise InvalidInput(f"{printable(uri)}: not a URI of a store, such as s3://bucket/in")
+    kind = get_filesystem_class(found["scheme"])
+    options = {**kind._get_kwargs_from_urls(found[0]), **storage_options}
+    return kind(**options), kind._strip_protocol(uri)
+
+
+def open_local(path: str, listed: ListedFile | None) -> int:
+    """Open a local file for reading and return its descriptor.
+
+    Raises `RawFileRefused` if it is no regular file, if it is reached through a link that may not be followed, or if it
+    is not the file that was listed.
+    """
+    try:
+        descriptor = os.open(path, _FILE) if listed is None or listed.follow_links else _open_beneath(listed)
+    except OSError as error:
+        if listed is not None and error.errno in _LINKED:
+            raise RawFileRefused(path, f"a link took its place after it was listed ({error.strerror})") from error
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise RawFileRefused(path, "not a regular file; remove it")
+        if listed is not None and not _is_same(listed, status):
+            raise RawFileRefused(path, _CHANGED)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe would wait for a writer
+_FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
+
+
+def _open_beneath(listed: ListedFile) -> int:
+    *folders, name = listed.path.split("/")
+    current = os.open(listed.folder, _FOLDER)
+    try:
+        for folder in folders:
+            below = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=current)
+            os.close(current)
+            current = below
+        return os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=current)
+    finally:
+        os.close(current)
+
+
+def _is_same(listed: ListedFile, status: os.stat_result) -> bool:
+    if (status.st_size, status.st_mtime_ns) != (listed.size_bytes, listed.modified_ns):
+        return False
+    return _inode(os.stat(listed.folder)) != listed.folder_inode or _inode(status) == listed.inode
+
+
+def _inode(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

@@ -1,0 +1,45 @@
+"""Decide which names of raw files are read, and show any name on one line.
+
+A name is only ever read literally: nothing in it is a URL, a query, an escape or an option. A name that logs, events or
+stores cannot hold as it is, is not used at all.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["printable", "why_not_literal"]
+
+_NOT_IN_NAMES = {"Cc": "a control character", "Zl": "a line separator", "Zp": "a paragraph separator"}
+
+
+def why_not_literal(path: str) -> str | None:
+    """Return why a listed path cannot be used as it stands, or None if it can. Its segments stand between slashes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "its name is not UTF-8; rename it"
+    for segment in path.split("/"):
+        if segment in ("", ".", ".."):
+            return f"a segment of its name is {segment!r}, which some stores read as another name; rename it"
+    if path.isprintable():
+        return None
+    found = next((kind for kind in map(unicodedata.category, path) if kind in _NOT_IN_NAMES), None)
+    return f"its name holds {_NOT_IN_NAMES[found]}; rename it" if found else None
+
+
+def printable(name: str) -> str:
+    r"""Return a name on one line, without control codes; different names give different texts.
+
+    A byte that is not UTF-8 is shown as `\xNN`, any other character that is not printable as `\u{N}` with its code
+    point, and a backslash as two.
+    """
+    return "".join(map(_shown, name))
+
+
+def _shown(character: str) -> str:
+    if character == "\\":
+        return "\\\\"
+    if "\udc80" <= character <= "\udcff":  # how Python holds a byte that is not UTF-8
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    return character if character.isprintable() else f"\\u{{{ord(character):x}}}"
