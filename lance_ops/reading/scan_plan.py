@@ -187,9 +187,13 @@ def _fragments(snapshot: Snapshot, fragment_ids: tuple[int, ...] | None) -> Sequ
 
 def _blocks_within_limit(snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragment]) -> Iterator[Block]:
     """Yield the blocks that hold rows `offset` to `offset + limit` of a scan without a predicate."""
-    first = request.offset
+    first, skipped = request.offset, 0
+    if first and fragments is snapshot.fragments and not request.include_deleted_rows:
+        ends = snapshot.live_row_ends
+        skipped = int(ends.searchsorted(first, side="right"))
+        first -= int(ends[skipped - 1]) if skipped else 0
     last = None if request.limit is None else first + request.limit
-    for fragment in fragments:
+    for fragment in (fragments[at] for at in range(skipped, len(fragments))):
         rows = fragment.physical_rows if request.include_deleted_rows else snapshot.num_live_rows(fragment)
         start, stop = max(first, 0), rows if last is None else min(last, rows)
         if start < stop:

@@ -42,8 +42,7 @@ def take_positions(snapshot: Snapshot, positions: Int64Array, request: ScanReque
 
     Raises `InvalidInput` for a position outside the table.
     """
-    fragments = snapshot.fragments
-    ends = np.cumsum([snapshot.num_live_rows(fragment) for fragment in fragments], dtype=np.int64)
+    fragments, ends = snapshot.fragments, snapshot.live_row_ends
     num_rows = int(ends[-1]) if len(ends) else 0
     if len(positions) and not 0 <= positions.min() <= positions.max() < num_rows:
         raise InvalidInput(f"{snapshot.uri} has {num_rows} rows: positions must lie in 0 to {num_rows - 1}")

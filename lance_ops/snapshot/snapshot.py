@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import accumulate
 from uuid import UUID
 
 import numpy as np
@@ -21,7 +20,7 @@ from lance_ops.core.cached_property import cached_property
 from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import CorruptFile, DatasetNotFound, VersionNotFound
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.core.ndarrays import Uint64Array
+from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
@@ -31,7 +30,15 @@ from lance_ops.snapshot.index_location import find_index_root
 from lance_ops.snapshot.read_cache import ReadCache
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store
-from lance_ops.table import DataFile, Fragment, IndexMetadata, Manifest, check_readable, decode_deletion_vector
+from lance_ops.table import (
+    DataFile,
+    Fragment,
+    FragmentsById,
+    IndexMetadata,
+    Manifest,
+    check_readable,
+    decode_deletion_vector,
+)
 from lance_ops.table.manifest import FileLocations
 from lance_ops.table.rows import RowIdIndex, build_row_id_index, offsets_in
 from lance_ops.transactions import read_manifest
@@ -161,9 +168,9 @@ class Snapshot:
         )
 
     @cached_property
-    def fragments_by_id(self) -> dict[int, Fragment]:
-        """The fragments by id."""
-        return {fragment.id: fragment for fragment in self.fragments}
+    def fragments_by_id(self) -> Mapping[int, Fragment]:
+        """The fragments by id, in the order of `fragments`."""
+        return FragmentsById(self.fragments)
 
     @cached_property
     def row_counts_are_known(self) -> bool:
@@ -207,11 +214,16 @@ class Snapshot:
         return np.delete(offsets, offsets_in(deleted)) if deleted else offsets
 
     @cached_property
+    def live_row_ends(self) -> Int64Array:
+        """The number of live rows in the fragments up to and including each one, in the order of `fragments`."""
+        if self.row_counts_are_known:
+            return self.manifest.fragments.live_row_counts().cumsum()
+        return np.cumsum([self.num_live_rows(fragment) for fragment in self.fragments], dtype=np.int64)
+
+    @cached_property
     def first_positions(self) -> dict[int, int]:
         """The position of each fragment's first live row among all live rows, by the fragment's id."""
-        counts = [self.num_live_rows(fragment) for fragment in self.fragments]
-        firsts = accumulate(counts, initial=0)
-        return {fragment.id: first for fragment, first in zip(self.fragments, firsts, strict=False)}
+        return dict(zip(self.fragments_by_id, [0, *self.live_row_ends.tolist()], strict=False))
 
     def row_ids(self, fragment: Fragment, offsets: Uint64Array) -> Uint64Array:
         """Return the row ids at physical offsets: stable row ids if the table has them, else row addresses."""

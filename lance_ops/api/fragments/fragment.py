@@ -39,7 +39,7 @@ class LanceFragment(FragmentChanges):
     def __init__(self, dataset: Handle, fragment_id: int | None, *, fragment: Fragment | None = None) -> None:
         if fragment is None:
             known = dataset.snapshot.fragments_by_id
-            if fragment_id not in known:
+            if fragment_id is None or fragment_id not in known:
                 raise InvalidInput(f"{dataset.uri} has no fragment {fragment_id}: it has {sorted(known)[:10]}")
             fragment = known[fragment_id]
         super().__init__(dataset.snapshot, fragment)

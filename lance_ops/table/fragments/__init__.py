@@ -9,7 +9,7 @@ from lance_ops.table.fragments.deletion_file import (
     encode_deletion_vector,
 )
 from lance_ops.table.fragments.fragment import TOMBSTONED_FIELD, DataFile, Fragment
-from lance_ops.table.fragments.fragment_list import FragmentList
+from lance_ops.table.fragments.fragment_list import FragmentList, FragmentsById
 from lance_ops.table.fragments.row_metadata import ExternalFile, RowDatasetVersionMeta, RowIdMeta, RowSequence
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "ExternalFile",
     "Fragment",
     "FragmentList",
+    "FragmentsById",
     "RowDatasetVersionMeta",
     "RowIdMeta",
     "RowSequence",

@@ -6,17 +6,20 @@ until it is accessed, and the next manifest takes over the messages unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, overload
 
+import numpy as np
+
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.pb import table_pb2
 from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestHeads, ManifestParts
 from lance_ops.table.fragments.fragment import Fragment
 from lance_ops.wire import parse_message
 
-__all__ = ["FragmentChanges", "FragmentList"]
+__all__ = ["FragmentChanges", "FragmentList", "FragmentsById"]
 
 
 class FragmentChanges(NamedTuple):
@@ -121,6 +124,19 @@ class FragmentList(Sequence[Fragment]):
             if head.HasField("deletion_file") and head.deletion_file.num_deleted_rows > head.physical_rows:
                 reason = f"{head.deletion_file.num_deleted_rows} of {head.physical_rows} rows are deleted"
                 raise CorruptFile(self._path, f"fragment {head.id}", reason)
+
+    def live_row_counts(self) -> Int64Array:
+        """Return each fragment's number of rows that are not deleted; decode no fragment.
+
+        Every fragment must state its rows (`state_their_rows`). Raises `CorruptFile` as `check_row_counts` does.
+        """
+        self.check_row_counts()
+        heads = self._all_heads()
+        counts = np.fromiter((head.physical_rows for head in heads), np.int64, len(heads))
+        for at, head in enumerate(heads):
+            if head.HasField("deletion_file"):
+                counts[at] -= head.deletion_file.num_deleted_rows
+        return counts
 
     @property
     def state_their_rows(self) -> bool:
@@ -237,6 +253,30 @@ class FragmentList(Sequence[Fragment]):
 
     def __reduce__(self) -> tuple[object, tuple[tuple[Fragment, ...]]]:
         return FragmentList, (tuple(self),)
+
+
+class FragmentsById(Mapping[int, Fragment]):
+    """The fragments of a sequence by id; a `FragmentList` decodes a fragment when it is first looked up."""
+
+    def __init__(self, fragments: Sequence[Fragment]) -> None:
+        self._fragments = fragments
+        ids = fragments.ids if isinstance(fragments, FragmentList) else [fragment.id for fragment in fragments]
+        self._positions = {fragment_id: at for at, fragment_id in enumerate(ids)}
+
+    def __getitem__(self, fragment_id: int) -> Fragment:
+        return self._fragments[self._positions[fragment_id]]
+
+    def __contains__(self, fragment_id: object) -> bool:
+        return fragment_id in self._positions
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def keys(self) -> KeysView[int]:
+        return self._positions.keys()
 
 
 def _section_of(messages: list[bytes]) -> bytes:
