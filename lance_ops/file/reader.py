@@ -327,13 +327,10 @@ def table_of(projection: Schema, arrays: Sequence[Sequence[pa.Array]], num_rows:
     ]
     if not columns:
         return pa.Table.from_batches([_without_columns(num_rows).replace_schema_metadata(storage.metadata)])
-    table = pa.Table.from_arrays(columns, schema=storage)
-    if wanted is storage:
-        return table
-    for at, (field, stored) in enumerate(zip(wanted, storage, strict=True)):
-        if field.type != stored.type:
-            table = table.set_column(at, field, table.column(at).cast(field.type))  # copies nothing
-    return table
+    if wanted is not storage:
+        restored = zip(columns, wanted, strict=True)
+        columns = [column if column.type == field.type else column.cast(field.type) for column, field in restored]
+    return pa.Table.from_arrays(columns, schema=wanted)
 
 
 def _read_version(tail: bytes, path: str) -> FileVersion:

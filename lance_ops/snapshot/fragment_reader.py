@@ -33,6 +33,10 @@ __all__ = ["FragmentReader"]
 ReadFile = Callable[[FileReader, Schema], pa.Table]
 
 
+_Part = tuple[Schema, pa.Table]
+"""What one data file holds of a projection."""
+
+
 @dataclass(frozen=True)
 class _Source:
     """One data file and the part of the projection that it holds."""
@@ -159,7 +163,7 @@ class FragmentReader:
             reader = self._open_checked(source.file)
             table = read(reader, self._as_stored(source, reader))
             parts.append((source.schema, table))
-        columns = [_assemble(field, parts, num_rows) for field in schema.fields]
+        columns = _assemble(schema.fields, parts, num_rows)
         return pa.Table.from_arrays(columns, schema=schema.to_arrow_storage())
 
     def _open_checked(self, file: DataFile) -> FileReader:
@@ -223,26 +227,29 @@ def _renumbered(field: Field, ids: Mapping[int, int]) -> Field:
     return replace(field, id=ids.get(field.id, field.id), children=children)
 
 
-def _assemble(field: Field, parts: list[tuple[Schema, pa.Table]], num_rows: int) -> pa.ChunkedArray:
-    """Return a whole column, assembled from the files that hold parts of it; null if none does.
+def _assemble(fields: tuple[Field, ...], parts: list[_Part], num_rows: int) -> list[pa.ChunkedArray]:
+    """Return whole columns, each assembled from the files that hold parts of it; null if none does."""
+    held: dict[int, list[tuple[Field, pa.ChunkedArray]]] = {}
+    for schema, table in parts:
+        for part, column in zip(schema.fields, table.columns, strict=True):
+            held.setdefault(part.id, []).append((part, column))
+    return [_assemble_one(field, held.get(field.id, []), num_rows) for field in fields]
+
+
+def _assemble_one(field: Field, held: list[tuple[Field, pa.ChunkedArray]], num_rows: int) -> pa.ChunkedArray:
+    """Return a whole column from the parts of its field that are held.
 
     As in the reference, a struct is null where it is null in every file that holds a part of it.
     """
-    found = [
-        (part, table.column(position))
-        for schema, table in parts
-        for position, part in enumerate(schema.fields)
-        if part.id == field.id
-    ]
-    for part, column in found:
+    for part, column in held:
         if part is field or part == field:
             return column
-    if not found:
+    if not held:
         return pa.chunked_array([pa.nulls(num_rows, field.arrow_type)])
     if not pt.is_struct(field.arrow_type):
         raise UnsupportedFeature("a list or map whose children are in several files", f"column {field.name!r}")
-    structs = [(part, column.combine_chunks()) for part, column in found]
+    structs = [(part, column.combine_chunks()) for part, column in held]
     below = [(Schema(part.children), pa.Table.from_struct_array(struct)) for part, struct in structs]
-    children = [_assemble(child, below, num_rows).combine_chunks() for child in field.children]
+    children = [child.combine_chunks() for child in _assemble(field.children, below, num_rows)]
     is_null = reduce(pc.and_, (struct.is_null() for _, struct in structs))
     return pa.chunked_array([pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=is_null)])

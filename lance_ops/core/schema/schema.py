@@ -133,7 +133,7 @@ class Schema:
 
     def lineage(self, path: str) -> list[Field]:
         """Return the fields from the top-level column to the field at a path; see `field`."""
-        exact = next((column for column in self.fields if column.name == path), None)
+        exact = self._by_name.get(path)
         if exact is not None:
             return [exact]
         lineage: list[Field] = []
@@ -172,6 +172,11 @@ class Schema:
     @cached_property
     def _by_id(self) -> dict[int, Field]:
         return {node.id: node for node in self.walk() if node.id != NO_PARENT}
+
+    @cached_property
+    def _by_name(self) -> dict[str, Field]:
+        """The columns by name; the first one of those that share a name."""
+        return {column.name: column for column in reversed(self.fields)}
 
 
 def split_path(path: str) -> list[str]:

@@ -1,0 +1,140 @@
+"""How the work of each verb grows with columns, fragments, versions and offset.
+
+Work is counted in Python instructions. Between a size and its double, and between the double and its double, work
+that grows in proportion adds twice as much the second time; work that grows with the square adds four times as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from tests.growth.instructions import count_instructions
+
+Verb = Callable[[str, int], object]
+
+ROWS = 20
+"""Rows in each fragment."""
+
+
+def _wide(columns: int) -> pa.Table:
+    return pa.table({f"c{number}": np.arange(ROWS, dtype=np.int32) for number in range(columns)})
+
+
+def _long(fragments: int) -> pa.Table:
+    rows = fragments * ROWS
+    return pa.table({"id": np.arange(rows), "v": np.arange(rows) / 2, "s": [f"s{row % 7}" for row in range(rows)]})
+
+
+@pytest.fixture
+def uris(tmp_path: Path) -> Iterator[str]:
+    """Yield the URIs of tables that do not exist yet."""
+    return (str(tmp_path / f"{number}.lance") for number in count())
+
+
+def _growth(verb: Verb, make: Callable[[int], str], sizes: tuple[int, int, int]) -> tuple[int, int]:
+    """Return how many more instructions the verb executes at the second size than the first, and third than second.
+
+    Each table is new. The verb runs once before on another table, so that compiling and caching do not count.
+    """
+    verb(make(sizes[0]), sizes[0])
+    counts = [count_instructions(partial(verb, make(size), size)) for size in sizes]
+    return counts[1] - counts[0], counts[2] - counts[1]
+
+
+BY_COLUMNS: dict[str, Verb] = {
+    "open": lambda uri, _: lance_ops.dataset(uri).schema,
+    "scan": lambda uri, _: lance_ops.dataset(uri).to_table(),
+    "scan of one column": lambda uri, _: lance_ops.dataset(uri).to_table(columns=["c5"]),
+    "filter": lambda uri, _: lance_ops.dataset(uri).to_table(filter="c3 = 5"),
+    "take": lambda uri, _: lance_ops.dataset(uri).take([1, 5]),
+    "append": lambda uri, size: lance_ops.dataset(uri).insert(_wide(size)),
+    "delete": lambda uri, _: lance_ops.dataset(uri).delete("c1 = 3"),
+    "update": lambda uri, _: lance_ops.dataset(uri).update({"c1": "7"}, where="c2 = 5"),
+    "compact": lambda uri, _: lance_ops.dataset(uri).optimize.compact_files(),
+}
+
+
+@pytest.mark.parametrize("verb", BY_COLUMNS)
+def test_work_grows_no_faster_than_the_columns(verb: str, uris: Iterator[str]) -> None:
+    def make(columns: int) -> str:
+        uri = next(uris)
+        for mode in ("create", "append"):
+            lance_ops.write_dataset(_wide(columns), uri, mode=mode)
+        return uri
+
+    first, second = _growth(BY_COLUMNS[verb], make, (60, 120, 240))
+    assert second <= 2.4 * first + 2_000
+
+
+BY_FRAGMENTS: dict[str, Verb] = {
+    "scan": lambda uri, _: lance_ops.dataset(uri).to_table(),
+    "count": lambda uri, _: lance_ops.dataset(uri).count_rows(),
+    "filter": lambda uri, _: lance_ops.dataset(uri).to_table(filter="v > 2"),
+    "look-up": lambda uri, _: lance_ops.dataset(uri).to_table(filter="id = 25"),
+    "range by index": lambda uri, size: lance_ops.dataset(uri).to_table(filter=f"id >= 20 and id < {20 + size}"),
+    "append": lambda uri, _: lance_ops.dataset(uri).insert(_long(1)),
+    "delete of one row": lambda uri, _: lance_ops.dataset(uri).delete("id = 25"),
+    "delete in every fragment": lambda uri, _: lance_ops.dataset(uri).delete(f"id % {ROWS} = 7"),
+    "clean-up": lambda uri, _: lance_ops.dataset(uri).cleanup_old_versions(timedelta(0)),
+    "compact": lambda uri, _: lance_ops.dataset(uri).optimize.compact_files(),
+}
+
+FEW_FRAGMENTS: dict[str, Verb] = {
+    "open": lambda uri, _: lance_ops.dataset(uri).schema,
+    "scan of the first rows": lambda uri, _: lance_ops.dataset(uri).to_table(limit=5),
+    "offset near the end": lambda uri, size: lance_ops.dataset(uri).to_table(limit=5, offset=size * (ROWS - 2)),
+    "take": lambda uri, _: lance_ops.dataset(uri).take([5]),
+}
+"""Verbs that open one file or none: for every other fragment they may do no more than look at its row count."""
+
+
+def _fragmented(uri: str, fragments: int, deletions: bool) -> str:
+    dataset = lance_ops.write_dataset(_long(fragments), uri, max_rows_per_file=ROWS)
+    dataset.create_scalar_index("id", "BTREE")
+    if deletions:
+        dataset.delete(f"id % {ROWS} = 3")
+    return uri
+
+
+@pytest.mark.parametrize("deletions", [False, True], ids=["whole", "with deletions"])
+@pytest.mark.parametrize("verb", BY_FRAGMENTS)
+def test_work_grows_no_faster_than_the_fragments(verb: str, deletions: bool, uris: Iterator[str]) -> None:
+    first, second = _growth(BY_FRAGMENTS[verb], lambda size: _fragmented(next(uris), size, deletions), (24, 48, 96))
+    assert second <= 2.4 * first + 2_000
+
+
+@pytest.mark.parametrize("verb", FEW_FRAGMENTS)
+def test_a_fragment_that_is_not_read_costs_next_to_nothing(verb: str, uris: Iterator[str]) -> None:
+    _, added = _growth(FEW_FRAGMENTS[verb], lambda size: _fragmented(next(uris), size, deletions=True), (20, 100, 200))
+    assert added < 100 * 120
+
+
+BY_VERSIONS: dict[str, Verb] = {
+    "open": lambda uri, _: lance_ops.dataset(uri).schema,
+    "open a numbered version": lambda uri, _: lance_ops.dataset(uri, version=3).schema,
+    "append": lambda uri, _: lance_ops.dataset(uri).insert(_long(1)),
+    "take": lambda uri, _: lance_ops.dataset(uri).take([5]),
+    "versions": lambda uri, _: lance_ops.dataset(uri).versions(),
+    "clean-up": lambda uri, _: lance_ops.dataset(uri).cleanup_old_versions(timedelta(0)),
+}
+
+
+@pytest.mark.parametrize("verb", BY_VERSIONS)
+def test_work_grows_no_faster_than_the_versions(verb: str, uris: Iterator[str]) -> None:
+    def make(versions: int) -> str:
+        dataset = lance_ops.write_dataset(_long(1), next(uris))
+        for number in range(versions - 1):
+            dataset.update_config({"number": str(number)})
+        return dataset.uri
+
+    first, second = _growth(BY_VERSIONS[verb], make, (8, 16, 32))
+    assert second <= 2.4 * first + 2_000
