@@ -17,7 +17,8 @@ from lance_ops.cli.arguments import (
     storage_options,
 )
 from lance_ops.cli.output import counted, print_json, print_line, print_table, size
-from lance_ops.maintenance.repair import RepairPlan, RepairResult
+from lance_ops.core.errors import CorruptFile
+from lance_ops.maintenance.repair import RepairPlan, RepairResult, open_newest_readable
 from lance_ops.maintenance.verification import (
     VerificationLevel,
     VerificationOptions,
@@ -71,7 +72,11 @@ def repair(
     as_json: Json = False,
 ) -> None:
     """Verify the newest version and mend what can be mended; exit with code 1 if something stays damaged."""
-    opened = open_dataset(uri, storage_option)
+    try:
+        opened = open_dataset(uri, storage_option)
+    except CorruptFile:
+        readable = open_newest_readable(uri, storage_options(storage_option)).version
+        opened = open_dataset(uri, storage_option, str(readable))
     plan = opened.plan_repair(
         copy=copy,
         restore_older_version=restore_older_version,

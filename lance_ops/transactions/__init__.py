@@ -18,7 +18,14 @@ from lance_ops.transactions.committed import (
     token_of,
     versions_newest_first,
 )
-from lance_ops.transactions.committing import MAX_RETRIES, CommitResult, commit, commit_clone, commit_detached
+from lance_ops.transactions.committing import (
+    MAX_RETRIES,
+    CommitResult,
+    commit,
+    commit_clone,
+    commit_detached,
+    commit_past_unreadable,
+)
 from lance_ops.transactions.conflicts import (
     Compatible,
     Incompatible,
@@ -114,6 +121,7 @@ __all__ = [
     "commit",
     "commit_clone",
     "commit_detached",
+    "commit_past_unreadable",
     "decode_version",
     "find_token",
     "find_transaction",

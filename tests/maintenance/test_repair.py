@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import lance_ops
 from lance_ops.cli import app
-from lance_ops.core.errors import InvalidInput, RetryableConflict
+from lance_ops.core.errors import CorruptFile, InvalidInput, RetryableConflict
 from tests.maintenance.verification.planted_damages import (
     ALL_DAMAGES,
     ROWS_PER_FRAGMENT,
@@ -86,6 +86,58 @@ def test_a_damage_that_cannot_be_mended_is_refused_with_a_reason(healthy: Path, 
     assert "not mended" in str(plan)
     opened.repair(plan)
     assert content(copied) == before
+
+
+FEEDS: dict[str, tuple[str, int | None, int]] = {
+    "data file missing": ("put files back", 0, 0),
+    "data file with one flipped bit": ("replace data file", 600, 0),
+    "deletion file of garbage": ("replace deletion file", None, 0),
+    "index file missing": ("rebuild index", 0, 0),
+    "drop": ("drop damaged rows", 0, 590),
+}
+"""By damage: the action that mends it, and how many rows the change feed reports as updated and as deleted by it.
+
+None stands for an error: which rows the damaged version had deleted cannot be told.
+"""
+
+
+@pytest.mark.parametrize("name", FEEDS)
+def test_the_change_feed_after_a_repair_has_what_the_repair_changed_and_later_changes(
+    healthy: Path, copied: Path, name: str
+) -> None:
+    action, num_updated, num_deleted = FEEDS[name]
+    drops = name == "drop"
+    planted("data file without its footer" if drops else name).plant(copied)
+    opened = lance_ops.dataset(str(copied))
+    before = opened.version
+    plan = opened.plan_repair(copy=None if drops else str(healthy), drop_damaged_rows=drops)
+    assert action in [each.name for each in plan.actions]
+    assert opened.repair(plan).failed == ()
+    repaired = opened.version
+    if num_updated is None:
+        with pytest.raises(CorruptFile, match="deletion vector"):
+            changes(opened, before)
+    else:
+        assert changes(opened, before) == (0, num_updated, num_deleted)
+    columns = [pa.array([5000, 5001]), pa.array(["a", "b"]), lance_ops.blob_array([None, b"blob"])]
+    more = pa.table(columns, ["x", "text", "blob"])
+    lance_ops.write_dataset(more, str(copied), mode="append")
+    opened = lance_ops.dataset(str(copied))
+    opened.update({"text": "'new'"}, "x = 7")
+    opened.delete("x in (8, 9)")
+    assert changes(opened, repaired) == (2, 1, 2)
+    new = opened.delta(compared_against=repaired).get_updated_rows().read_all()
+    assert new.select(["x", "text"]).to_pylist() == [{"x": 7, "text": "new"}]
+    if num_updated:  # a replaced file holds rows 1200 to 1799, which nothing else changed
+        assert changes(opened, before) == (2, num_updated + 1, 2)
+
+
+def changes(opened: lance_ops.LanceDataset, version: int) -> tuple[int, int, int]:
+    """Return how many rows were inserted, updated and deleted since a version."""
+    delta = opened.delta(compared_against=version)
+    parts = (delta.get_inserted_rows(), delta.get_updated_rows(), delta.get_deleted_row_ids())
+    inserted, updated, deleted = (part.read_all().num_rows for part in parts)
+    return inserted, updated, deleted
 
 
 @pytest.fixture

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
-from lance_ops.maintenance.repair import RepairOptions, RepairPlan, RepairResult, plan_repair, repair
+from lance_ops.maintenance.repair import (
+    RepairOptions,
+    RepairPlan,
+    RepairResult,
+    plan_repair,
+    plan_repair_of_manifest,
+    repair,
+)
 from lance_ops.maintenance.verification import VerificationLevel, VerificationOptions, VerificationReport, verify
 from lance_ops.writing import Runner
 
@@ -40,12 +47,15 @@ class Integrity(Handle):
         """Return the actions that mend the damages of a report (by default, of a full verification), and what stays.
 
         `copy` is a copy of the dataset's folder, or a deep clone of a retained version. No action loses rows or tags,
-        unless the other arguments allow it. Raises `InvalidInput` if the handle is not on the newest version.
+        unless the other arguments allow it. If the newest manifest cannot be read, a handle on any older version plans
+        to go back to the newest version that can be. Otherwise raises `InvalidInput` if the handle is not on the
+        newest version.
         """
         options = RepairOptions(
             copy, copy_storage_options, restore_older_version, drop_damaged_rows, delete_dangling_tags
         )
-        return plan_repair(self._snapshot, report or self.verify(), options)
+        of_manifest = plan_repair_of_manifest(self._snapshot, options)
+        return of_manifest or plan_repair(self._snapshot, report or self.verify(), options)
 
     def repair(self, plan: RepairPlan) -> RepairResult:
         """Apply a repair's plan, and move the handle to the newest version.

@@ -1,8 +1,15 @@
 """Mend a damaged version: from a copy, by an older version, by building indices again; each action is a commit."""
 
 from lance_ops.maintenance.repair.actions import RepairAction
-from lance_ops.maintenance.repair.repair_plan import Refusal, RepairOptions, RepairPlan, plan_repair
+from lance_ops.maintenance.repair.repair_plan import (
+    Refusal,
+    RepairOptions,
+    RepairPlan,
+    plan_repair,
+    plan_repair_of_manifest,
+)
 from lance_ops.maintenance.repair.repairing import RepairResult, repair
+from lance_ops.maintenance.repair.unreadable_versions import open_newest_readable
 
 __all__ = [
     "Refusal",
@@ -10,6 +17,8 @@ __all__ = [
     "RepairOptions",
     "RepairPlan",
     "RepairResult",
+    "open_newest_readable",
     "plan_repair",
+    "plan_repair_of_manifest",
     "repair",
 ]

@@ -5,6 +5,7 @@
     index                        build it again; drop it if that is not possible
     hint, transaction file       write it again
     tag                          delete it, if the caller allows
+    newest manifest              go back to the newest version that can be read, if the caller allows
 
 A restore that takes back changes of rows needs the caller's leave too. Nothing is read but files of the copy and of
 older versions, and nothing is written.
@@ -32,6 +33,7 @@ from lance_ops.maintenance.repair.actions import (
 from lance_ops.maintenance.repair.dataset_copies import DatasetCopy
 from lance_ops.maintenance.repair.file_mending import mend_fragment
 from lance_ops.maintenance.repair.older_versions import WholeVersion, concerns_rows, find_whole_version
+from lance_ops.maintenance.repair.unreadable_versions import GoBack, find_unreadable
 from lance_ops.maintenance.verification import DamageKind, Finding, VerificationReport
 from lance_ops.refs import read_tag, reference_store
 from lance_ops.snapshot import Snapshot
@@ -92,7 +94,7 @@ class RepairPlan:
 
 
 def plan_repair(snapshot: Snapshot, report: VerificationReport, options: RepairOptions | None = None) -> RepairPlan:
-    """Plan the repair of the newest version, which `report` is about.
+    """Plan the repair of the newest version, which `report` is about; `plan_repair_of_manifest` comes before it.
 
     Raises `InvalidInput` for a report of another version or dataset, and as `Snapshot.open` does for the copy.
     """
@@ -115,6 +117,26 @@ def plan_repair(snapshot: Snapshot, report: VerificationReport, options: RepairO
     older = (damage for damage in report.damages if damage.version != snapshot.version)
     draft.refuse(older, "only the newest version is repaired; cleanup_old_versions removes older ones")
     return RepairPlan(snapshot.uri, snapshot.version, tuple(draft.actions), tuple(draft.refusals))
+
+
+def plan_repair_of_manifest(snapshot: Snapshot, options: RepairOptions | None = None) -> RepairPlan | None:
+    """Plan the repair of a table whose newest manifest is damaged, from any version of it; None if it can be read.
+
+    Going back takes back the changes of the unreadable versions, so it needs `restore_older_version`. Raises
+    `UnsupportedFeature` if the newest version needs a newer reader: it is not damaged.
+    """
+    found = find_unreadable(snapshot)
+    if found is None:
+        return None
+    lost = ", ".join(found.lost)
+    if found.readable is None:
+        reason = "no older version can be read: put manifests back from a copy of the dataset"
+    elif options is not None and options.restore_older_version:
+        versions = tuple(finding.version for finding in found.findings)
+        return RepairPlan(snapshot.uri, found.newest, (GoBack(found.readable.version, versions, found.lost),), ())
+    else:
+        reason = f"restore_older_version goes back to version {found.readable.version}, which takes back {lost}"
+    return RepairPlan(snapshot.uri, found.newest, (), tuple(Refusal(each, reason) for each in found.findings))
 
 
 @dataclass

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lance_ops.core.errors import LanceOpsError, RetryableConflict
+from lance_ops.core.errors import CorruptFile, LanceOpsError, RetryableConflict
 from lance_ops.maintenance.repair.repair_plan import RepairPlan
+from lance_ops.maintenance.repair.unreadable_versions import GoBack
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["RepairResult", "repair"]
@@ -31,12 +32,15 @@ def repair(snapshot: Snapshot, plan: RepairPlan) -> tuple[Snapshot, RepairResult
 
     Raises `RetryableConflict`, with nothing changed, if the newest version is not the one that was planned on.
     """
-    current = snapshot.latest()
-    if (plan.uri, plan.version) != (current.uri, current.version):
+    newest = snapshot.committer.latest()
+    if (plan.uri, plan.version) != (snapshot.uri, newest):
         raise RetryableConflict(
-            f"{current.uri} is at version {current.version}, and the repair was planned on version {plan.version} of "
+            f"{snapshot.uri} is at version {newest}, and the repair was planned on version {plan.version} of "
             f"{plan.uri}: verify and plan again"
         )
+    if not plan.actions:  # the newest version may be one that cannot be read
+        return snapshot, RepairResult(plan.version, ())
+    current = snapshot if isinstance(plan.actions[0], GoBack) else snapshot.latest()
     applied: list[str] = []
     failed: list[tuple[str, str]] = []
     for action in plan.actions:
@@ -46,5 +50,8 @@ def repair(snapshot: Snapshot, plan: RepairPlan) -> tuple[Snapshot, RepairResult
             failed.append((action.explanation, str(error)))
         else:
             applied.append(action.explanation)
-    newest = current.latest()
-    return newest, RepairResult(newest.version, tuple(applied), tuple(failed))
+    try:
+        current = current.latest()
+    except CorruptFile:  # going back to a version that can be read has failed
+        return snapshot, RepairResult(plan.version, tuple(applied), tuple(failed))
+    return current, RepairResult(current.version, tuple(applied), tuple(failed))

@@ -4,6 +4,7 @@ from lance_ops.transactions.committing.clone_commit import commit_clone
 from lance_ops.transactions.committing.commit_loop import MAX_RETRIES, commit
 from lance_ops.transactions.committing.commit_result import CommitResult
 from lance_ops.transactions.committing.detached_commit import commit_detached
+from lance_ops.transactions.committing.recovery_commit import commit_past_unreadable
 
 __all__ = [
     "MAX_RETRIES",
@@ -11,4 +12,5 @@ __all__ = [
     "commit",
     "commit_clone",
     "commit_detached",
+    "commit_past_unreadable",
 ]
