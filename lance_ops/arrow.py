@@ -1,4 +1,4 @@
-"""The reference's `lance.arrow`: numbers of the type bfloat16.
+"""The reference's `lance.arrow`: numbers of the type bfloat16, and arrays of images.
 
 A process may register only one type of a name with Arrow, and importing the reference registers its own. Therefore this
 module registers none. A process without the reference calls `pyarrow.register_extension_type(BFloat16Type())` once, and
@@ -7,11 +7,25 @@ then columns are read as numbers; otherwise they are read as bytes with the type
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.api import (
+    EncodedImageArray,
+    EncodedImageScalar,
+    EncodedImageType,
+    FixedShapeImageTensorArray,
+    FixedShapeImageTensorScalar,
+    FixedShapeImageTensorType,
+    ImageArray,
+    ImageScalar,
+    ImageURIArray,
+    ImageURIScalar,
+    ImageURIType,
+)
 from lance_ops.core.frameworks import (
     BFloat16,
     BFloat16Array,
@@ -21,9 +35,38 @@ from lance_ops.core.frameworks import (
     to_floats,
 )
 
-__all__ = ["BFloat16", "BFloat16Array", "BFloat16Type", "bfloat16_array", "cast"]
+if TYPE_CHECKING:
+    from lance_ops.core.frameworks.pandas_bfloat16 import PandasBFloat16Array
+
+__all__ = [
+    "BFloat16",
+    "BFloat16Array",
+    "BFloat16Type",
+    "EncodedImageArray",
+    "EncodedImageScalar",
+    "EncodedImageType",
+    "FixedShapeImageTensorArray",
+    "FixedShapeImageTensorScalar",
+    "FixedShapeImageTensorType",
+    "ImageArray",
+    "ImageScalar",
+    "ImageURIArray",
+    "ImageURIScalar",
+    "ImageURIType",
+    "PandasBFloat16Array",
+    "bfloat16_array",
+    "cast",
+]
 
 _NAMES = ("bfloat16", "bf16")
+
+
+if not TYPE_CHECKING:  # a checker that saw this would accept any name at all
+
+    def __getattr__(name: str) -> Any:
+        if name != "PandasBFloat16Array":
+            raise AttributeError(f"module 'lance_ops.arrow' has no attribute {name!r}")
+        return import_module("lance_ops.core.frameworks.pandas_bfloat16").PandasBFloat16Array
 
 
 def cast(arr: pa.Array, target_type: pa.DataType | str, *args: Any, **kwargs: Any) -> pa.Array:

@@ -108,6 +108,8 @@ main()
         ("pandas", "pandas", "lance_ops.write_dataset(pa.table({'id': [1]}), 'memory://table').to_pandas()"),
         ("torch", "torch", "import lance_ops.torch.data"),
         ("pydantic", "pydantic", "lance_ops.LanceDataset.from_pydantic_model(int, [1], 'memory://models')"),
+        ("pandas", "pandas", "lance_ops.arrow.PandasBFloat16Array"),
+        ("PIL", "images", "lance_ops.arrow.ImageArray.from_array(pa.array([b''])).to_tensor()"),
         ("torch", "torch", "lance_ops.sampler.ShardedBatchSampler.from_torch()"),
         (
             "datafusion",
@@ -118,7 +120,7 @@ main()
 )
 def test_a_missing_package_is_named_with_the_extra_that_installs_it(package: str, extra: str, use: str) -> None:
     code = f"""
-import pyarrow as pa, lance_ops, lance_ops.sampler
+import pyarrow as pa, lance_ops, lance_ops.arrow, lance_ops.sampler
 from lance_ops.committers.manifest_stores import open_manifest_store
 from lance_ops.errors import MissingPackage
 try:

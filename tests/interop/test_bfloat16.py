@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -149,3 +150,50 @@ print(column.to_pylist())
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stdout == "[1.5, None]\n", run.stderr
+
+
+def test_an_array_of_pandas_answers_as_the_reference_s() -> None:
+    values = [1.5, None, -3.0, 0.25]
+    ours = arrow.PandasBFloat16Array(arrow.bfloat16_array(values))
+    theirs = REFERENCE.PandasBFloat16Array(REFERENCE.bfloat16_array(values))
+    assert str(ours.dtype) == str(theirs.dtype) == "lance.bfloat16"
+    assert len(ours) == len(theirs) == 4
+    assert ours.isna().tolist() == theirs.isna().tolist() == [False, True, False, False]
+    for each in (ours, theirs):
+        assert [str(value) for value in each] == ["1.5", "None", "-3", "0.25"]
+        assert str(each[2]) == "-3"
+        assert [str(value) for value in each[:2]] == ["1.5", "None"]
+        assert [str(value) for value in each[~each.isna()]] == ["1.5", "-3", "0.25"]
+
+
+def test_a_series_of_pandas_is_taken_apart_and_joined() -> None:
+    series = pd.Series(arrow.PandasBFloat16Array(arrow.bfloat16_array([1.5, None, -3.0])))
+    assert [str(value) for value in series.iloc[[2, 0, -1]]] == ["-3", "1.5", "-3"]
+    assert [str(value) for value in pd.concat([series, series[:1]])] == ["1.5", "None", "-3", "1.5"]
+    assert [str(value) for value in series.reindex([0, 7])] == ["1.5", "None"]
+    assert (series == series).tolist() == [True, False, True]
+    np.testing.assert_array_equal(series.to_numpy(np.float32), np.array([1.5, np.nan, -3.0], np.float32))
+    with pytest.raises(IndexError):
+        series.array.take([5], allow_fill=True)
+
+
+def test_data_frames_and_tables_are_converted_there_and_back(tmp_path: Path) -> None:
+    table = pa.table({"b": pa.chunked_array([arrow.bfloat16_array([1.5, None]), arrow.bfloat16_array([2.0])])})
+    frame = table.to_pandas()
+    assert isinstance(frame["b"].array, arrow.PandasBFloat16Array)
+    again = pa.Table.from_pandas(frame)
+    assert again["b"].combine_chunks().storage.equals(table["b"].combine_chunks().storage)
+    made = lance_ops.write_dataset(frame, tmp_path / "t").to_table()["b"]
+    assert [str(each) for each in made.to_pylist()] == ["1.5", "None", "2"]
+
+
+def test_a_series_is_made_by_the_name_of_its_type() -> None:
+    code = """
+import pandas as pd
+from lance_ops.arrow import BFloat16, PandasBFloat16Array
+series = pd.Series([1.5, None, BFloat16(2.0)], dtype="lance.bfloat16")
+assert isinstance(series.array, PandasBFloat16Array)
+print(series.tolist())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout == "[1.5, None, 2]\n", run.stderr

@@ -33,12 +33,13 @@ lance = pytest.importorskip("lance", reason="pylance, the reference implementati
 pytestmark = pytest.mark.interop
 
 THEIRS = import_module("lance.dataset")  # the package's attribute of that name is the function
+ARROW = import_module("lance.arrow")
 FRAGMENTS = import_module("lance.fragment")
 A_SCHEMA = import_module("lance.schema").LanceSchema.from_pyarrow(pa.schema([("a", pa.int8())]))
 
 MODULES: dict[str, tuple[Any, Any]] = {
     "lance": (lance_ops, lance),
-    "lance.arrow": (arrow, import_module("lance.arrow")),
+    "lance.arrow": (arrow, ARROW),
     "lance.blob": (blob, import_module("lance.blob")),
     "lance.commit": (commit, import_module("lance.commit")),
     "lance.file": (file, import_module("lance.file")),
@@ -62,7 +63,13 @@ CLASSES: dict[str, tuple[Any, Any]] = {
     "DeletionFile": (api.DeletionFile, FRAGMENTS.DeletionFile),
     "DatasetDelta": (api.DatasetDelta, THEIRS.DatasetDelta),
     "DatasetOptimizer": (api.DatasetOptimizer, THEIRS.DatasetOptimizer),
+    "EncodedImageArray": (arrow.EncodedImageArray, ARROW.EncodedImageArray),
+    "EncodedImageType": (arrow.EncodedImageType, ARROW.EncodedImageType),
+    "FixedShapeImageTensorArray": (arrow.FixedShapeImageTensorArray, ARROW.FixedShapeImageTensorArray),
+    "FixedShapeImageTensorType": (arrow.FixedShapeImageTensorType, ARROW.FixedShapeImageTensorType),
     "FragmentMetadata": (api.FragmentMetadata, FRAGMENTS.FragmentMetadata),
+    "ImageURIArray": (arrow.ImageURIArray, ARROW.ImageURIArray),
+    "ImageURIType": (arrow.ImageURIType, ARROW.ImageURIType),
     "LanceDataset": (lance_ops.LanceDataset, lance.LanceDataset),
     "LanceField": (schema.LanceField, type(A_SCHEMA.fields()[0])),
     "LanceFileReader": (file.LanceFileReader, import_module("lance.file").LanceFileReader),
@@ -74,6 +81,7 @@ CLASSES: dict[str, tuple[Any, Any]] = {
     "LanceStats": (api.LanceStats, THEIRS.LanceStats),
     "MergeInsertBuilder": (api.MergeInsertBuilder, THEIRS.MergeInsertBuilder),
     "ScannerBuilder": (api.ScannerBuilder, THEIRS.ScannerBuilder),
+    "PandasBFloat16Array": (arrow.PandasBFloat16Array, ARROW.PandasBFloat16Array),
     "RowDatasetVersionMeta": (fragment.RowDatasetVersionMeta, FRAGMENTS.RowDatasetVersionMeta),
     "RowIdMeta": (fragment.RowIdMeta, FRAGMENTS.RowIdMeta),
     "RowIdSequence": (fragment.RowIdSequence, FRAGMENTS.RowIdSequence),
@@ -138,20 +146,6 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
     "namespaces, catalogues of many tables, and the credentials that they renew": {
         "LanceDataset.storage_options_accessor",
         "lance.namespace",
-    },
-    "arrays of images and of pandas: columns of paths or bytes with Pillow, and of 32-bit floats, do the same": {
-        "lance.arrow.EncodedImageArray",
-        "lance.arrow.EncodedImageScalar",
-        "lance.arrow.EncodedImageType",
-        "lance.arrow.FixedShapeImageTensorArray",
-        "lance.arrow.FixedShapeImageTensorScalar",
-        "lance.arrow.FixedShapeImageTensorType",
-        "lance.arrow.ImageArray",
-        "lance.arrow.ImageScalar",
-        "lance.arrow.ImageURIArray",
-        "lance.arrow.ImageURIScalar",
-        "lance.arrow.ImageURIType",
-        "lance.arrow.PandasBFloat16Array",
     },
     "metrics for OpenTelemetry: they measure the reference's own engine": {"lance.otel"},
     "a module with one alias for type checkers: whatever `write_dataset` accepts": {"lance.types"},

@@ -7,6 +7,7 @@ value, ties to the even one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,11 @@ class BFloat16Type(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no 
 
     def __arrow_ext_scalar_class__(self) -> type[BFloat16Scalar]:
         return BFloat16Scalar
+
+    def to_pandas_dtype(self) -> Any:
+        """Return the dtype `lance.bfloat16` of pandas."""
+        # pandas is optional, and its classes must be there when an extension is defined
+        return import_module("lance_ops.core.frameworks.pandas_bfloat16").PandasBFloat16Type()
 
     def __reduce__(self) -> tuple[type[BFloat16Type], tuple[()]]:
         return BFloat16Type, ()
