@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import lance
 import pyarrow as pa
+import pytest
 
 import lance_ops
 from tests.interop.transactions import shape_of
 
-__all__ = ["DIFFERENCES", "Change", "Difference", "Made", "check_change", "make_change"]
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+
+__all__ = ["DIFFERENCES", "Change", "Difference", "Made", "check_change", "check_same", "make_change"]
 
 Change = Callable[[Any, Any], Any]
 """Changes a dataset (first argument) with its library (second argument), and returns the verb's result."""
-DIFFERENCES = (Path(__file__).parents[2] / "docs" / "differences.md").read_text()
+DIFFERENCES = " ".join((Path(__file__).parents[2] / "docs" / "differences.md").read_text().split())
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Made:
     result: Any
     version: int
     schema: pa.Schema | None
+    metadata: Mapping[bytes, bytes] | None
     rows: list[str]
     operation: object
 
@@ -46,7 +49,10 @@ class Made:
 
 
 def make_change(root: Path, rows: pa.Table, change: Change, **options: Any) -> tuple[Made, Made]:
-    """Return what this library and the reference made of a table in files of three rows."""
+    """Return what this library and the reference made of a table in files of three rows.
+
+    Both libraries must be able to read what this one made.
+    """
     ours, theirs = (
         _made(library, str(root / library.__name__), rows, change, options) for library in (lance_ops, lance)
     )
@@ -54,11 +60,12 @@ def make_change(root: Path, rows: pa.Table, change: Change, **options: Any) -> t
 
 
 def check_change(root: Path, rows: pa.Table, change: Change, known: Difference | None = None, **options: Any) -> None:
-    """Check that both libraries make the same table and transaction, or fail both, unless a difference is `known`.
+    """Make the change with both libraries, and check it as `check_same` does."""
+    check_same(*make_change(root, rows, change, **options), known)
 
-    After a difference this library's table must be readable by both.
-    """
-    ours, theirs = make_change(root, rows, change, **options)
+
+def check_same(ours: Made, theirs: Made, known: Difference | None = None) -> None:
+    """Check that both libraries made the same table and transaction, or both failed, unless a difference is `known`."""
     said = f"ours: {ours.error}; theirs: {theirs.error}"
     if known is not None:
         assert known.documented in DIFFERENCES
@@ -88,7 +95,7 @@ def _made(library: Any, uri: str, rows: pa.Table, change: Change, options: Mappi
     except Exception:
         if library is lance_ops:
             raise
-        return Made(error, result, -1, None, [], None)  # the reference made a table that cannot be read
+        return Made(error, result, -1, None, None, [], None)  # the reference made a table that cannot be read
 
 
 def _read(uri: str, error: str | None, result: Any) -> Made:
@@ -99,4 +106,6 @@ def _read(uri: str, error: str | None, result: Any) -> Made:
     transaction = mine.read_transaction(mine.version)
     assert transaction is not None
     shape = shape_of(transaction.operation) if mine.version > 1 else None
-    return Made(error, result, mine.version, table.schema, sorted(map(str, table.to_pylist())), shape)
+    return Made(
+        error, result, mine.version, table.schema, table.schema.metadata, sorted(map(str, table.to_pylist())), shape
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lance_ops.api.operations import AnyOperation, to_internal
+from lance_ops.core.schema import Schema
 from lance_ops.table import Fragment
 from lance_ops.table.rows.row_sequences import count_row_ids, decode_row_ids
 from lance_ops.transactions import Append, Merge, Overwrite, Update
@@ -20,7 +21,7 @@ def shape_of(operation: AnyOperation) -> dict[str, Any]:
         case Merge(fragments, schema, preserves_nullability):
             return {
                 "fragments": [shape_of_fragment(fragment) for fragment in fragments],
-                "schema": schema,
+                "schema": Schema(schema.fields),  # the reference's transaction lacks new metadata of the schema
                 "preserves_nullability": preserves_nullability,
             }
         case Append(fragments):

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.types as pt
 
 from lance_ops.changing.columns.backfill import check_batch_size, plan_backfill, write_columns, write_streamed_columns
 from lance_ops.changing.columns.column_file import ColumnFile, fragments_with_column_files, pending_columns
@@ -81,8 +80,7 @@ def bind_computed(snapshot: Snapshot, expressions: Mapping[str, str]) -> tuple[p
     assignments = []
     for name, text in expressions.items():
         value = parse_value(text, schema)
-        arrow_type = pa.string() if pt.is_null(value.type) else result_type(value)
-        assignments.append(Assignment(name, arrow_type, value))
+        assignments.append(Assignment(name, result_type(value), value))
     fields = [pa.field(each.column, each.arrow_type) for each in assignments]
     return pa.schema(fields), ComputedColumns(tuple(assignments))
 
