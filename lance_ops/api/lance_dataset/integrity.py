@@ -24,15 +24,24 @@ class Integrity(Handle):
     """Verification of the version that the handle stands on, and repair of the newest version."""
 
     def verify(
-        self, *, level: str = "full", all_versions: bool = False, runner: Runner | None = None
+        self,
+        *,
+        level: str = "full",
+        all_versions: bool = False,
+        max_bytes: int | None = None,
+        first_part: int = 0,
+        runner: Runner | None = None,
     ) -> VerificationReport:
         """Check this version's files, rows, deletion vectors, row ids and indices, and return what is wrong.
 
         The level "quick" checks that files are there, their sizes and their metadata; "full" also checks checksums,
         decodes every page, and compares index entries with rows. `all_versions` includes the files of the other
-        retained versions. `runner` executes the tasks; the default is this process's threads.
+        retained versions. `max_bytes` bounds the verification: it checks fragments and index segments of about so many
+        bytes from part `first_part` on, and the report's `next_part` is where to continue. `runner` executes the tasks;
+        the default is this process's threads.
         """
-        return verify(self._snapshot, VerificationOptions(_level(level), all_versions), runner)
+        options = VerificationOptions(_level(level), all_versions, max_bytes=max_bytes, first_part=first_part)
+        return verify(self._snapshot, options, runner)
 
     def plan_repair(
         self,

@@ -37,6 +37,8 @@ class VerificationReport:
     size_bytes: int
     files_with_checksums: tuple[str, ...] = ()
     files_without_checksums: tuple[str, ...] = ()
+    next_part: int | None = None
+    """Where another verification of bounded size continues; None if all parts of the version were checked."""
 
     @classmethod
     def of(
@@ -47,6 +49,7 @@ class VerificationReport:
         versions: Iterable[int],
         findings: Iterable[Finding],
         files: Iterable[CheckedFile],
+        next_part: int | None = None,
     ) -> VerificationReport:
         """Return the report of these findings and files; a file that several tasks checked counts once."""
         by_path: dict[str, CheckedFile] = {}
@@ -65,6 +68,7 @@ class VerificationReport:
             sum(file.size_bytes for file in distinct),
             tuple(file.path for file in looked_for if file.has_checksums),
             tuple(file.path for file in looked_for if not file.has_checksums),
+            next_part,
         )
 
     @property
@@ -113,13 +117,15 @@ class VerificationReport:
             "findings": [finding.to_dict() for finding in self.findings],
             "files_with_checksums": list(self.files_with_checksums),
             "files_without_checksums": list(self.files_without_checksums),
+            "next_part": self.next_part,
         }
 
     def __str__(self) -> str:
         checked = f"{self.num_files} files, {self.size_bytes:,} bytes"
         number = len(self.damages)
         state = "is whole" if self.ok else f"has {number} {'damage' if number == 1 else 'damages'}"
-        lines = [f"version {self.version} of {self.uri} {state} ({self.level.value} verification of {checked})"]
+        part = "" if self.next_part is None else f"; part {self.next_part} and others were left out"
+        lines = [f"version {self.version} of {self.uri} {state} ({self.level.value} verification of {checked}{part})"]
         lines += [f"  {finding}" for finding in self.findings[:_SHOWN]]
         if len(self.findings) > _SHOWN:
             lines.append(f"  … and {len(self.findings) - _SHOWN} more findings")

@@ -60,7 +60,7 @@ class Checked:
 def verify(
     snapshot: Snapshot, options: VerificationOptions | None = None, runner: Runner | None = None
 ) -> VerificationReport:
-    """Verify a version, and with `all_versions` the other retained versions of its branch.
+    """Verify a version, with `all_versions` the other retained versions of its branch, with `max_bytes` parts of it.
 
     If clean-up removes a version meanwhile, its missing files are no damage. Raises only if the store cannot list the
     versions, or if a runner loses its tasks.
@@ -72,7 +72,9 @@ def verify(
     record_shared_row_ids((shared for outcome in outcomes for shared in outcome.shared_row_ids), merged)
     findings = _without_blame_for_clean_up(snapshot, merged.findings)
     files = [file for outcome in outcomes for file in outcome.files]
-    return VerificationReport.of(plan.uri, plan.version, plan.options.level, plan.versions, findings, files)
+    return VerificationReport.of(
+        plan.uri, plan.version, plan.options.level, plan.versions, findings, files, plan.next_part
+    )
 
 
 def _without_blame_for_clean_up(snapshot: Snapshot, findings: Sequence[Finding]) -> list[Finding]:

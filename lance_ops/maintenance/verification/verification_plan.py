@@ -36,6 +36,10 @@ class VerificationOptions:
     `all_versions` includes the other retained versions of the branch. A task checks fragments of about
     `max_bytes_per_task`, and compares at most `max_entries_per_task` rows of an index, which it holds in memory. To
     compare row ids it holds about `max_row_id_runs_per_task` runs of them.
+
+    `max_bytes` bounds a verification: it checks fragments, then index segments, of at most so many bytes, but at least
+    one part. It begins at part `first_part` and goes on at the first one after the last; `VerificationPlan.next_part`
+    is where another verification continues. What the manifest itself says is always checked.
     """
 
     level: VerificationLevel = VerificationLevel.FULL
@@ -44,6 +48,8 @@ class VerificationOptions:
     max_fragments_per_task: int = 256
     max_entries_per_task: int = 1 << 21
     max_row_id_runs_per_task: int = 1 << 21
+    max_bytes: int | None = None
+    first_part: int = 0
 
     def __post_init__(self) -> None:
         for name in (
@@ -54,6 +60,8 @@ class VerificationOptions:
         ):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.max_bytes is not None and (self.max_bytes < 1 or self.all_versions):
+            raise InvalidInput(f"max_bytes must be at least 1 and without all_versions, not {self.max_bytes}")
 
     @property
     def decode(self) -> bool:
@@ -116,7 +124,10 @@ VerificationTask: TypeAlias = FragmentsTask | IndexTask | IndexEntriesTask | Row
 
 @dataclass(frozen=True)
 class VerificationPlan:
-    """The tasks that verify a version and perhaps others, the largest first; and manifests that cannot be read."""
+    """The tasks that verify a version and perhaps others, the largest first; and manifests that cannot be read.
+
+    `next_part` is where a verification of bounded size continues, None if this one checks all parts.
+    """
 
     uri: str
     version: int
@@ -124,6 +135,7 @@ class VerificationPlan:
     tasks: tuple[VerificationTask, ...]
     versions: tuple[int, ...]
     findings: tuple[Finding, ...] = ()
+    next_part: int | None = None
 
     @property
     def num_tasks(self) -> int:
@@ -137,7 +149,7 @@ def plan_verification(snapshot: Snapshot, options: VerificationOptions | None = 
     No file is read except the manifests of the other versions. A manifest that cannot be decoded is a finding.
     """
     options = options or VerificationOptions()
-    planned = _PlannedParts()
+    planned, next_part = _left_out(snapshot, options)
     tasks: list[VerificationTask] = []
     versions: list[int] = []
     found = FindingCollector(snapshot.version)
@@ -153,16 +165,45 @@ def plan_verification(snapshot: Snapshot, options: VerificationOptions | None = 
             tasks += _tasks_of(opened, options, planned, references=version == snapshot.version)
     largest_first = sorted(tasks, key=lambda task: task.size_bytes, reverse=True)
     return VerificationPlan(
-        snapshot.uri, snapshot.version, options, tuple(largest_first), tuple(versions), tuple(found.findings)
+        snapshot.uri, snapshot.version, options, tuple(largest_first), tuple(versions), tuple(found.findings), next_part
     )
 
 
 @dataclass
 class _PlannedParts:
-    """Fragments and index segments that have a task already: versions share most of theirs."""
+    """Fragments and index segments that need no task: versions share most of theirs, and others are left out."""
 
     fragments: set[Fragment] = field(default_factory=set)
     indices: set[IndexMetadata] = field(default_factory=set)
+
+
+def _left_out(snapshot: Snapshot, options: VerificationOptions) -> tuple[_PlannedParts, int | None]:
+    """Return the parts beyond `max_bytes`, and the number of the first of them; None if there are none.
+
+    The number of a fragment is its id. Index segments are numbered from the highest id on.
+    """
+    if options.max_bytes is None:
+        return _PlannedParts(), None
+    fragments = sorted(snapshot.manifest.fragments, key=lambda fragment: fragment.id)
+    beyond = fragments[-1].id + 1 if fragments else 0
+    parts: list[tuple[int, Fragment | IndexMetadata, int]] = [
+        *((fragment.id, fragment, _fragment_bytes(fragment)) for fragment in fragments),
+        *((beyond + at, index, _index_bytes(index)) for at, index in enumerate(snapshot.manifest.indices)),
+    ]
+    first = next((at for at, (number, *_) in enumerate(parts) if number >= options.first_part), 0)
+    parts = parts[first:] + parts[:first]
+    num_taken = size = 0
+    for _, _, its_bytes in parts:
+        size += its_bytes
+        if num_taken and size > options.max_bytes:
+            break
+        num_taken += 1
+    left = parts[num_taken:]
+    out = _PlannedParts(
+        {part for _, part, _ in left if isinstance(part, Fragment)},
+        {part for _, part, _ in left if isinstance(part, IndexMetadata)},
+    )
+    return out, left[0][0] if left else None
 
 
 def _tasks_of(
@@ -190,7 +231,7 @@ def _fragment_tasks(
     positions: list[int] = []
     size = 0
     for at, fragment in fragments:
-        its_bytes = sum(file.file_size_bytes for file in fragment.files)
+        its_bytes = _fragment_bytes(fragment)
         is_full = size + its_bytes > options.max_bytes_per_task or len(positions) == options.max_fragments_per_task
         if positions and is_full:
             yield FragmentsTask(reference, tuple(positions), options.decode, size)
@@ -256,6 +297,10 @@ def _cut(fragments: Iterable[Fragment], limit: int) -> Iterator[RowSpan]:
             yield RowSpan(fragment.id, 0, _MAX_FRAGMENT_ROWS)
         for start in range(0, fragment.physical_rows, limit):
             yield RowSpan(fragment.id, start, min(start + limit, fragment.physical_rows))
+
+
+def _fragment_bytes(fragment: Fragment) -> int:
+    return sum(file.file_size_bytes for file in fragment.files)
 
 
 def _index_bytes(index: IndexMetadata) -> int:

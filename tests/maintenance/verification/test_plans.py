@@ -21,12 +21,13 @@ from lance_ops.maintenance.verification import (
     FindingSeverity,
     VerificationLevel,
     VerificationOptions,
+    VerificationReport,
     execute,
     plan_verification,
     verify,
 )
 from lance_ops.maintenance.verification.checks import data_file_checks, index_entry_checks
-from lance_ops.maintenance.verification.verification_plan import FragmentsTask, IndexEntriesTask
+from lance_ops.maintenance.verification.verification_plan import FragmentsTask, IndexEntriesTask, IndexTask
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import LocalStore
 from lance_ops.writing import InThreads
@@ -209,3 +210,45 @@ def test_a_limit_below_one_is_refused() -> None:
         VerificationOptions(max_fragments_per_task=0)
     with pytest.raises(InvalidInput, match="max_entries_per_task"):
         VerificationOptions(max_entries_per_task=-1)
+
+
+@given(size=st.integers(1, 400_000), first=st.integers(0, 10))
+def test_bounded_verifications_one_after_another_check_every_part(snapshot: Snapshot, size: int, first: int) -> None:
+    checked: set[object] = set()
+    part: int | None = first
+    for _ in range(5):  # three fragments and an index, one of them twice if the first is not the lowest
+        assert part is not None
+        options = VerificationOptions(max_bytes=size, first_part=part)
+        plan = plan_verification(snapshot, options)
+        fragments = [at for task in plan.tasks if isinstance(task, FragmentsTask) for at in task.positions]
+        indices = [task.uuid for task in plan.tasks if isinstance(task, IndexTask)]
+        assert fragments or indices
+        sizes = [snapshot.fragments[at].files[0].file_size_bytes for at in fragments]
+        sizes += [sum(file.size_bytes for file in snapshot.manifest.indices[0].files) for _ in indices]
+        assert sum(sizes) <= size or len(sizes) == 1
+        checked |= {*fragments, *indices}
+        part = plan.next_part
+        if part is None:
+            break
+    assert checked == {0, 1, 2, snapshot.manifest.indices[0].uuid}
+
+
+def test_a_bounded_verification_finds_the_damages_of_its_parts(tmp_path: Path) -> None:
+    root = tmp_path / "data.lance"
+    made = make_dataset(root)
+    next(damage for damage in ALL_DAMAGES if damage.name == "data file with one flipped bit").plant(root)
+    reports: list[VerificationReport] = []
+    part: int | None = 0
+    while len(reports) < 4:
+        assert part is not None
+        reports.append(made.verify(max_bytes=1, first_part=part))
+        part = reports[-1].next_part
+    assert [report.damaged_fragments for report in reports] == [(), (), (2,), ()]
+    assert [report.next_part for report in reports] == [1, 2, 3, 0]
+    assert "part 1 and others were left out" in str(reports[0])
+    assert made.verify(max_bytes=1 << 30).next_part is None
+
+
+def test_a_bound_does_not_go_with_all_versions() -> None:
+    with pytest.raises(InvalidInput, match="max_bytes"):
+        VerificationOptions(max_bytes=10, all_versions=True)
