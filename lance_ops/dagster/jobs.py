@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.head import INTACT
 from lance_ops.dagster.ops import (
     START,
     Cleanup,
@@ -21,6 +22,7 @@ from lance_ops.dagster.ops import (
     restore_op,
     tag_op,
     verdict_op,
+    verify_op,
 )
 
 __all__ = ["build_jobs", "build_schedules", "checks_job", "ingest_job"]
@@ -32,6 +34,7 @@ _VERBS = {
     "cleanup": cleanup_op,
     "restore": restore_op,
     "tag": tag_op,
+    "verify": verify_op,
 }
 _MAINTENANCE = ("health", "compact", "reindex", "cleanup", "verdict")
 
@@ -49,9 +52,12 @@ def build_jobs(config: DatasetConfig) -> list[dg.JobDefinition | dg.UnresolvedAs
 
 
 def ingest_job(config: DatasetConfig) -> dg.UnresolvedAssetJobDefinition:
-    """Return the job that ingests batches and then runs the head's checks."""
+    """Return the job that ingests batches and then runs the head's checks, but for the one that reads files again."""
     names = DatasetNames(config.name)
-    selection = dg.AssetSelection.assets(names.batches) | dg.AssetSelection.checks_for_assets(names.head)
+    checks = dg.AssetSelection.checks_for_assets(names.head) - dg.AssetSelection.checks(
+        dg.AssetCheckKey(names.head, INTACT)
+    )
+    selection = dg.AssetSelection.assets(names.batches) | checks
     return dg.define_asset_job(
         names.of("ingest"),
         selection=selection,
@@ -72,18 +78,19 @@ def checks_job(config: DatasetConfig) -> dg.UnresolvedAssetJobDefinition:
 
 
 def build_schedules(config: DatasetConfig) -> list[dg.ScheduleDefinition]:
-    """Return the schedule of maintenance, if the dataset declares one."""
-    if config.maintenance.cron is None:
-        return []
+    """Return the schedules of maintenance and of verification, where the dataset declares them."""
     names = DatasetNames(config.name)
+    crons = {"maintenance": config.maintenance.cron, "verify": config.maintenance.verification.cron}
     return [
         dg.ScheduleDefinition(
-            name=names.of("maintenance_schedule"),
-            job_name=names.of("maintenance"),
-            cron_schedule=config.maintenance.cron,
+            name=names.of(f"{job}_schedule"),
+            job_name=names.of(job),
+            cron_schedule=cron,
             execution_timezone=config.maintenance.timezone,
             default_status=dg.DefaultScheduleStatus.RUNNING,
         )
+        for job, cron in crons.items()
+        if cron is not None
     ]
 
 

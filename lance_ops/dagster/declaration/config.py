@@ -30,6 +30,7 @@ __all__ = [
     "Maintenance",
     "RawFiles",
     "StoreLocation",
+    "VerificationPolicy",
     "WriteOptions",
 ]
 
@@ -157,23 +158,33 @@ class CleanupPolicy(_Model):
         return None if self.older_than_days is None else timedelta(days=self.older_than_days)
 
 
+class VerificationPolicy(_Model):
+    """How much a run verifies, and when; runs continue one another, so all files have their turn."""
+
+    max_megabytes: int | None = Field(
+        default=1024, ge=1, description="Verify files of about so many megabytes in a run; null: all of them."
+    )
+    cron: str | None = None
+
+    @field_validator("cron")
+    @classmethod
+    def _is_cron(cls, cron: str | None) -> str | None:
+        return _checked_cron(cron)
+
+
 class Maintenance(_Model):
     """Which steps the scheduled maintenance takes, and when."""
 
     compaction: CompactionPolicy = CompactionPolicy()
     cleanup: CleanupPolicy = CleanupPolicy()
+    verification: VerificationPolicy = VerificationPolicy()
     cron: str | None = "30 3 * * *"
     timezone: str = "UTC"
 
     @field_validator("cron")
     @classmethod
     def _is_cron(cls, cron: str | None) -> str | None:
-        try:
-            if cron is not None:
-                dg.ScheduleDefinition(name="checked", cron_schedule=cron, job_name="checked")
-        except dg.DagsterInvalidDefinitionError as error:
-            raise ValueError(f"not a cron schedule: {cron}") from error
-        return cron
+        return _checked_cron(cron)
 
     @field_validator("timezone")
     @classmethod
@@ -236,3 +247,13 @@ class DatasetConfig(_Model):
         if self.raw is None:
             raise ConfigError(f"{self.name}: raw is not configured, so there is nothing to ingest from")
         return self.raw
+
+
+def _checked_cron(cron: str | None) -> str | None:
+    """Return a schedule; raise `ValueError` for one that Dagster refuses."""
+    try:
+        if cron is not None:
+            dg.ScheduleDefinition(name="checked", cron_schedule=cron, job_name="checked")
+    except dg.DagsterInvalidDefinitionError as error:
+        raise ValueError(f"not a cron schedule: {cron}") from error
+    return cron

@@ -1,15 +1,19 @@
 """The head asset of a dataset: its events, its checks, and the sensor that records external versions."""
 
 from lance_ops.dagster.head.checks import build_checks
+from lance_ops.dagster.head.integrity import INTACT, evaluation_of, verify_some
 from lance_ops.dagster.head.report import report_versions
 from lance_ops.dagster.head.verdicts import health_markdown, judge, measure
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 
 __all__ = [
+    "INTACT",
     "build_checks",
     "build_version_sensor",
+    "evaluation_of",
     "health_markdown",
     "judge",
     "measure",
     "report_versions",
+    "verify_some",
 ]

@@ -1,7 +1,8 @@
 """Build the asset checks on the head of a dataset.
 
 `valid` and `batches_exactly_once` are blocking, because downstream assets must not be built from a broken version or
-from duplicate rows. The other checks are about cost, and one measurement answers all of them.
+from duplicate rows. `intact` reads files again, so it checks some of them in each run. The other checks are about cost,
+and one measurement answers all of them.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
@@ -15,6 +16,7 @@ import dagster as dg
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.head.integrity import INTACT, evaluation_of, verify_some
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
@@ -29,7 +31,7 @@ _TOOK_ROWS_OUT = ("Overwrite", "Restore")
 
 def build_checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
     """Return the checks of a dataset's head."""
-    checks = [_valid_check(config), _health_checks(config)]
+    checks = [_valid_check(config), _health_checks(config), _intact_check(config)]
     if config.raw is not None:
         checks.append(_batches_check(config))
     return checks
@@ -105,6 +107,35 @@ def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     return _check(
         config, batches_exactly_once, "batches_exactly_once", "Each recorded batch is in the history, and only once."
     )
+
+
+def _intact_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
+    names = DatasetNames(config.name)
+
+    @dg.asset_check(
+        asset=names.head,
+        name=INTACT,
+        description="Files have their checksums and agree with each other. A run checks some of them.",
+        additional_deps=[names.batches] if config.raw is not None else None,
+    )
+    def intact(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        if not _is_there(config):
+            return _not_there(INTACT)
+        megabytes = config.maintenance.verification.max_megabytes
+        evaluation = evaluation_of(config, verify_some(context.instance, config, max_megabytes=megabytes))
+        return dg.AssetCheckResult(
+            passed=evaluation.passed, description=evaluation.description, metadata=dict(evaluation.metadata)
+        )
+
+    return intact
+
+
+def _is_there(config: DatasetConfig) -> bool:
+    """Return whether the dataset exists, even if its newest version does not open."""
+    try:
+        return open_if_exists(config) is not None
+    except CorruptFile:
+        return True
 
 
 def _check(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from textwrap import shorten
 from typing import Any
 
 import dagster as dg
@@ -13,11 +14,15 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.maintenance import batch_properties
 from lance_ops.maintenance.health import VersionSummary
+from lance_ops.transactions import COMMIT_MESSAGE
 
 __all__ = ["COMMITTED_AT", "DATA_VERSION_TAG", "column_schema", "head_event", "timeline_markdown", "version_metadata"]
 
 DATA_VERSION_TAG = "dagster/data_version"
 COMMITTED_AT = "lance/committed_at"
+
+_MESSAGE_LENGTH = 100
+"""How much of a commit message the timeline shows; the version's own metadata has all of it."""
 
 
 def head_event(
@@ -43,7 +48,8 @@ def head_event(
 def version_metadata(summary: VersionSummary, schema: Schema, seconds: float | None) -> dict[str, Any]:
     """Return a version's metadata, under Dagster's own keys where they exist and under `lance/` elsewhere."""
     reserved = batch_properties(dict.fromkeys(summary.batches, ""))
-    properties = {key: value for key, value in summary.transaction_properties.items() if key not in reserved}
+    shown = reserved | {COMMIT_MESSAGE: ""}
+    properties = {key: value for key, value in summary.transaction_properties.items() if key not in shown}
     metadata: dict[str, Any] = {
         "dagster/column_schema": column_schema(schema),
         "dagster/row_count": summary.num_rows,
@@ -61,6 +67,8 @@ def version_metadata(summary: VersionSummary, schema: Schema, seconds: float | N
         metadata["lance/indexed_ratio"] = summary.indexed_ratio
     if summary.tags:
         metadata["lance/tags"] = ", ".join(summary.tags)
+    if COMMIT_MESSAGE in summary.transaction_properties:
+        metadata["lance/commit_message"] = summary.transaction_properties[COMMIT_MESSAGE]
     if properties:
         metadata["lance/transaction"] = dg.MetadataValue.json(properties)
     if seconds is not None:
@@ -80,7 +88,18 @@ def column_schema(schema: Schema) -> dg.TableSchema:
 
 def timeline_markdown(summaries: Sequence[VersionSummary]) -> str:
     """Return the versions as a table, the newest first."""
-    header = ["version", "committed (UTC)", "operation", "rows", "fragments", "deleted", "size", "indexed", "tags"]
+    header = [
+        "version",
+        "committed (UTC)",
+        "operation",
+        "rows",
+        "fragments",
+        "deleted",
+        "size",
+        "indexed",
+        "tags",
+        "message",
+    ]
     return table(header, [_line(summary) for summary in reversed(summaries)])
 
 
@@ -95,6 +114,7 @@ def _line(summary: VersionSummary) -> Sequence[object]:
         size_text(summary.size_bytes),
         "" if summary.indexed_ratio is None else f"{summary.indexed_ratio:.1%}",
         ", ".join(summary.tags),
+        shorten(summary.transaction_properties.get(COMMIT_MESSAGE, ""), _MESSAGE_LENGTH, placeholder=" …"),
     )
 
 

@@ -14,6 +14,7 @@ from lance_ops.dagster.ops.reindex import Reindex, reindex_op
 from lance_ops.dagster.ops.restore import Restore, restore_op
 from lance_ops.dagster.ops.tag import Tag, tag_op
 from lance_ops.dagster.ops.verb import START
+from lance_ops.dagster.ops.verify import Verify, verify_op
 
 __all__ = [
     "START",
@@ -23,6 +24,7 @@ __all__ = [
     "Reindex",
     "Restore",
     "Tag",
+    "Verify",
     "cleanup_op",
     "compact_op",
     "delete_rows_op",
@@ -31,4 +33,5 @@ __all__ = [
     "restore_op",
     "tag_op",
     "verdict_op",
+    "verify_op",
 ]

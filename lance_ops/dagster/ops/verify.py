@@ -1,0 +1,62 @@
+"""The op that compares a dataset's files with their checksums and with each other, some at a time."""
+
+# No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
+
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.failures import retrying
+from lance_ops.dagster.head import evaluation_of, verify_some
+from lance_ops.dagster.ops.verb import START
+from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner
+
+__all__ = ["Verify", "verify_op"]
+
+
+class Verify(dg.Config):
+    """Overrides of the dataset's policy for one run."""
+
+    max_megabytes: int | None = Field(default=None, ge=1, description="Verify files of about so many megabytes.")
+    everything: bool = Field(default=False, description="Verify all files, however large.")
+    quick: bool = Field(default=False, description="Only presence, sizes and metadata of files.")
+
+
+def verify_op(config: DatasetConfig) -> dg.OpDefinition:
+    """Return the op that verifies the next part of a dataset, evaluates the check `intact`, and fails on a damage.
+
+    It is no verb on an opened version: a version that does not open is what it must be able to report.
+    """
+    names = DatasetNames(config.name)
+    policy = config.maintenance.verification
+
+    def compute(context: dg.OpExecutionContext) -> None:
+        asked = Verify(**context.op_config)
+        resource: LanceRunner = getattr(context.resources, RUNNER_KEY)
+        megabytes = policy.max_megabytes if asked.max_megabytes is None else asked.max_megabytes
+        with retrying():
+            report = verify_some(
+                context.instance,
+                config,
+                resource.runner(),
+                max_megabytes=None if asked.everything else megabytes,
+                quick=asked.quick,
+            )
+        evaluation = evaluation_of(config, report)
+        context.log_event(evaluation)  # type: ignore[arg-type]  # it accepts this type; its annotation does not say so
+        metadata: dict[str, Any] = dict(evaluation.metadata)
+        if not report.ok:
+            raise dg.Failure(evaluation.description, metadata=metadata, allow_retries=False)
+        context.add_output_metadata(metadata)
+
+    return dg.op(
+        name=names.op("verify"),
+        description="Verify some of the dataset's files, and continue there in the next run.",
+        ins={START: dg.In(dg.Nothing)},
+        out=dg.Out(dg.Nothing),
+        config_schema=Verify.to_config_schema().as_field(),
+        required_resource_keys={RUNNER_KEY},
+        tags={"dagster/kind": "lance"},
+    )(compute)

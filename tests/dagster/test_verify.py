@@ -1,0 +1,136 @@
+"""The job `verify` and the check `intact` name damaged fragments, and bounded runs check every file in turn."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import lance_ops
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.head import build_version_sensor, integrity
+from lance_ops.dagster.jobs import build_schedules
+from lance_ops.dagster.ops import Verify
+from lance_ops.maintenance.verification import VerificationOptions, VerificationReport, verify_uri
+from tests.dagster.deployment import Deployment, check_results, output_metadata, values
+
+pytestmark = pytest.mark.dagster
+
+
+def flip(deployment: Deployment, fragment: int) -> Path:
+    """Flip a bit in the only data file of a fragment."""
+    (file,) = deployment.data.snapshot.fragments[fragment].files
+    path = Path(deployment.config.uri, "data", file.path)
+    data = bytearray(path.read_bytes())
+    data[3] ^= 4
+    path.write_bytes(data)
+    return path
+
+
+def intact_history(deployment: Deployment) -> list[bool]:
+    """Return whether the check passed, for each recorded evaluation, the newest first."""
+    key = dg.AssetCheckKey(deployment.names.head, "intact")
+    records = deployment.instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
+    return [record.evaluation.passed for record in records if record.evaluation is not None]
+
+
+def test_a_verification_of_an_intact_dataset_succeeds_and_is_an_evaluation_of_the_check(deployment: Deployment) -> None:
+    deployment.fill(3)
+    result = deployment.run("verify")
+    metadata = output_metadata(result)
+    assert (metadata["lance/num_damages"], metadata["lance/next_part"]) == (0, 0)
+    assert metadata["lance/num_files"] >= 3
+    assert check_results(result)["intact"].passed
+    assert intact_history(deployment) == [True]
+    assert deployment.data.version == 3
+
+
+def test_a_damaged_fragment_fails_the_run_and_the_check_and_is_named(deployment: Deployment) -> None:
+    deployment.fill(3)
+    path = flip(deployment, 1)
+    with pytest.raises(dg.Failure, match="1 damages in .*: fragment 1; run lance-ops repair") as failed:
+        deployment.run("verify")
+    metadata = values(failed.value.metadata)
+    assert metadata["lance/damaged_fragments"] == "1"
+    assert path.name in metadata["lance/damages"]
+    assert intact_history(deployment) == [False]
+    evaluation = deployment.check()["intact"]
+    assert not evaluation.passed and not evaluation.blocking
+    assert evaluation.metadata["lance/damaged_fragments"].value == "1"
+
+
+def test_a_newest_version_that_does_not_open_is_a_damage(deployment: Deployment) -> None:
+    deployment.fill(2)
+    newest = min(Path(deployment.config.uri, "_versions").glob("*.manifest"))
+    newest.write_bytes(b"garbage")
+    with pytest.raises(dg.Failure, match="manifest"):
+        deployment.run("verify")
+    assert intact_history(deployment) == [False]
+
+
+def test_bounded_runs_continue_one_another(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment.fill(3)
+    flip(deployment, 2)
+    bounds: list[tuple[int | None, int]] = []
+
+    def by_the_byte(
+        uri: str, version: Any, storage: Any, options: VerificationOptions, runner: Any
+    ) -> VerificationReport:
+        bounds.append((options.max_bytes, options.first_part))
+        smaller = VerificationOptions(max_bytes=1, first_part=options.first_part)
+        return verify_uri(uri, version, storage, smaller, runner)
+
+    monkeypatch.setattr(integrity, "verify_uri", by_the_byte)
+    passed = []
+    for _ in range(3):
+        result = deployment.location.run(
+            deployment.names.of("verify"), {"verify": Verify(max_megabytes=7)}, raise_on_error=False
+        )
+        passed.append(result.success)
+    assert passed == [True, True, False]
+    assert deployment.check()["intact"].passed, "it goes on at the first fragment"
+    assert bounds == [(7 << 20, 0), (7 << 20, 1), (7 << 20, 2), (1024 << 20, 0)]
+    monkeypatch.undo()
+    with pytest.raises(dg.Failure, match="fragment 2"):
+        deployment.run("verify", Verify(everything=True))
+
+
+def test_an_ingestion_does_not_read_all_files_again(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    result = deployment.ingest("a")
+    assert "valid" in check_results(result)
+    assert "intact" not in check_results(result)
+
+
+def test_a_verification_has_a_schedule_if_one_is_declared() -> None:
+    declared = {"name": "a", "uri": "x", "maintenance": {"cron": None, "verification": {"cron": "0 1 * * *"}}}
+    (schedule,) = build_schedules(DatasetConfig.model_validate(declared))
+    assert (schedule.name, schedule.job_name, schedule.cron_schedule) == ("a_verify_schedule", "a_verify", "0 1 * * *")
+    with pytest.raises(ValueError, match="not a cron schedule"):
+        DatasetConfig.model_validate(declared | {"maintenance": {"verification": {"cron": "daily-ish"}}})
+
+
+def test_the_head_shows_the_message_of_a_commit(deployment: Deployment) -> None:
+    deployment.fill(1)
+    message = "Fix | the cities\nof March " + "and April " * 20
+    lance_ops.write_dataset(
+        deployment.data.to_table(),
+        deployment.config.uri,
+        mode="append",
+        transaction_properties={"team": "north"},
+        commit_message=message,
+    )
+    sensor = build_version_sensor(deployment.config, grace=timedelta(0))
+    with dg.build_sensor_context(instance=deployment.instance) as context:
+        events = sensor.evaluate_tick(context).asset_events
+    event = events[-1]
+    assert isinstance(event, dg.AssetMaterialization)
+    shown = values(event.metadata)
+    assert shown["lance/commit_message"] == message
+    assert shown["lance/transaction"] == {"team": "north"}
+    [line] = [line for line in shown["lance/timeline"].splitlines() if "| 2 |" in line]
+    assert "Fix \\| the cities of March and April" in line and line.endswith("… |")
