@@ -14,7 +14,7 @@ rows.
     query                             the same for a stream: its name, with each micro-batch's number
     data_storage_version, enable_stable_row_ids,
     max_rows_per_file, max_bytes_per_file                             as in `lance_ops.write_dataset`
-    storage_options.<key>             for the object store
+    storage_options.<key>             for the object store; Spark may show them in plans, `private_format` does not
     <column>.arrow.fixed-size-list.size, <column>.arrow.float16       types of a new table, see `types`
 """
 

@@ -30,6 +30,15 @@ SETTINGS: Mapping[str, str] = {
     # A speculative attempt writes a second set of files. Only one set is committed, so this is safe but wasteful.
     "spark.speculation": "false",
     "spark.ui.showConsoleProgress": "false",
+    # What Spark hides by key, of its settings and of the environments of executors, and by its place in a plan. Its
+    # defaults do not know Azure's keys or a URL with a password. An option of `format("lance")` hides the rest of its
+    # line, because a value may contain any separator. A `private_format` needs none of this.
+    "spark.redaction.regex": (
+        "(?i)secret|password|passphrase|token|credential|signature|sas[._-]?key|manifest_store|pgpass|proxy_url"
+        "|(access|account|master|private|service_account)[._-]?key"
+    ),
+    "spark.sql.redaction.options.regex": "(?i)url|^storage_options[.]",
+    "spark.sql.redaction.string.regex": "(?i)storage_options[.].*",
 }
 
 

@@ -22,8 +22,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.udtf import UserDefinedTableFunction
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.redaction import public_uri
 from lance_ops.maintenance.health import VersionSummary, timeline
 from lance_ops.snapshot import Snapshot
+from lance_ops.spark.private_options import private_format
 
 __all__ = ["create_view", "register_functions"]
 
@@ -55,12 +57,16 @@ def create_view(
 ) -> None:
     """Create or replace a temporary view of a version, by default of the version that is newest now.
 
-    Rows inserted into the view are in the table at once. The view shows them when it is created again.
+    Rows inserted into the view are in the table at once. The view shows them when it is created again. The storage
+    options are in no plan and no log of Spark; the URI and the filter are. Raises `InvalidInput`, without showing it,
+    for a URI that holds a secret.
     """
+    if public_uri(uri) != uri:
+        raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")
     options = {"path": uri, "filter": filter, "tag": tag, "version": None if version is None else str(version)}
-    options |= {f"storage_options.{key}": value for key, value in (storage_options or {}).items()}
     given = ", ".join(f"{_quoted(key)} {_literal(value)}" for key, value in options.items() if value is not None)
-    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(name)} USING lance OPTIONS ({given})")
+    source = private_format(session, storage_options)
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(name)} USING {_quoted(source)} OPTIONS ({given})")
 
 
 def register_functions(session: SparkSession) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions
 
 from lance_ops.api import dataset, write_dataset
+from lance_ops.core.errors import InvalidInput
+from lance_ops.spark import private_format
 from lance_ops.spark.sql import create_view, register_functions
 
 if TYPE_CHECKING:
@@ -347,6 +351,43 @@ def test_a_view_reads_a_version_and_accepts_inserts(spark: SparkSession, numbers
     spark.sql("INSERT OVERWRITE numbers SELECT * FROM numbers_at_1 WHERE x < 2")
     create_view(spark, "numbers", numbers, filter="name = 'n1'")
     assert values(spark.table("numbers")) == [1]
+
+
+def test_a_private_format_has_its_storage_options_in_no_plan(
+    spark: SparkSession, numbers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A manifest store is an option without which nobody finds the rows: reads and writes show that it arrives.
+    rows = f"sqlite:///{tmp_path}/hunter2.db"
+    lake = private_format(spark, {"manifest_store": rows})
+    assert lake == private_format(spark, {"manifest_store": rows}) != private_format(spark, {"manifest_store": "x"})
+    assert "hunter2" not in lake and private_format(spark, None) == private_format(spark, {}) == "lance"
+    moved = str(tmp_path / "moved.lance")
+    spark.range(3).selectExpr("id AS x").write.format(lake).mode("append").save(moved)
+    spark.range(2).selectExpr("id AS x").write.format(lake).mode("append").save(moved)
+    assert dataset(moved, storage_options={"manifest_store": rows}).version == 2
+    assert spark.read.format(lake).option("version", 1).load(moved).count() == 3
+    create_view(spark, "moved", moved, storage_options={"manifest_store": rows})
+    spark.sql("INSERT INTO moved VALUES (7)")
+    create_view(spark, "moved", moved, storage_options={"manifest_store": rows})
+    assert sorted(values(spark.table("moved"))) == [0, 0, 1, 1, 2, 7]
+    with contextlib.closing(sqlite3.connect(tmp_path / "hunter2.db")) as connection:
+        assert connection.execute("SELECT version FROM lance_manifests ORDER BY version").fetchall() == [
+            (1,),
+            (2,),
+            (3,),
+        ]
+    capsys.readouterr()
+    for mode in ("extended", "formatted", "codegen", "cost"):
+        spark.table("moved").explain(mode=mode)
+    shown = capsys.readouterr().out
+    assert "hunter2" not in shown and lake in shown
+    assert "hunter2" not in str(spark.sql("DESCRIBE EXTENDED moved").collect())
+
+
+def test_a_uri_with_a_secret_reaches_no_statement(spark: SparkSession) -> None:
+    with pytest.raises(InvalidInput, match="storage_options") as caught:
+        create_view(spark, "numbers", "s3://key:hunter2@bucket/x")
+    assert "hunter2" not in str(caught.value)
 
 
 def test_versions_are_a_table_function(spark: SparkSession, numbers: str) -> None:
