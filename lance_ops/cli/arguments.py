@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,10 +16,12 @@ import typer
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.core.durations import parse_duration
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.redaction import shown_key
 
 __all__ = [
     "DryRun",
     "Json",
+    "OptionsFile",
     "Reference",
     "StorageOptions",
     "Uri",
@@ -23,10 +31,30 @@ __all__ = [
     "storage_options",
 ]
 
+_OPTION = "--storage-option"
+_FILE_OPTION = "--storage-options-file"
+_ENVIRONMENT = "@env:"
+_FILE = "@file:"
+_STDIN = Path("-")
+
 Uri = Annotated[str, typer.Argument(metavar="URI", help="The dataset: a path, or the URL of an object store.")]
 StorageOptions = Annotated[
     list[str] | None,
-    typer.Option("--storage-option", metavar="KEY=VALUE", help="An option for the object store; may be repeated."),
+    typer.Option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        help="An option for the object store; may be repeated. KEY=@env:NAME takes the value from the environment, "
+        "KEY=@file:PATH from a file: other users of this machine see a command line.",
+    ),
+]
+OptionsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--storage-options-file",
+        metavar="FILE",
+        envvar="LANCE_OPS_STORAGE_OPTIONS_FILE",
+        help="Options for the object store as a JSON object; - is stdin. A --storage-option wins.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
@@ -35,19 +63,23 @@ Reference = Annotated[
 ]
 
 
-def open_dataset(uri: str, storage_option: list[str] | None, version: str | None = None) -> LanceDataset:
+def open_dataset(uri: str, options: Mapping[str, str] | None, version: str | None = None) -> LanceDataset:
     """Open the dataset that a command line names."""
-    return dataset(uri, reference(version), storage_options=storage_options(storage_option))
+    return dataset(uri, reference(version), storage_options=None if options is None else dict(options))
 
 
-def storage_options(pairs: list[str] | None) -> dict[str, str] | None:
-    """Parse `KEY=VALUE` storage options; return None if there are none."""
-    options = {}
+def storage_options(pairs: list[str] | None, file: Path | None = None) -> dict[str, str] | None:
+    """Read the storage options of a file and then `KEY=VALUE` pairs; return None if there are none.
+
+    A value of the form `@env:NAME` or `@file:PATH` stands for what is there. No error shows a value, or a pair without
+    a key, which may be a value.
+    """
+    options = {} if file is None else _options_of_file(file)
     for pair in pairs or ():
         key, separator, value = pair.partition("=")
         if not key or not separator:
-            raise typer.BadParameter(f"{key!r} has no value: write KEY=VALUE", param_hint="--storage-option")
-        options[key] = value
+            raise typer.BadParameter("an option has no key or no value: write KEY=VALUE", param_hint=_OPTION)
+        options[key] = _value(key, value)
     return options or None
 
 
@@ -62,3 +94,38 @@ def duration(text: str) -> timedelta:
         return parse_duration(text)
     except InvalidInput as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def _options_of_file(file: Path) -> dict[str, str]:
+    """Read a JSON object of options. No error shows its content, and none is linked to one that does."""
+    where = "stdin" if file == _STDIN else str(file)
+    found: object = None
+    with suppress(ValueError):  # the decoder's error holds the whole text
+        found = json.loads(_text_of(file))
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f"{where} does not hold a JSON object of options", param_hint=_FILE_OPTION)
+    for value in found.values():
+        if not isinstance(value, str | int | float):
+            raise typer.BadParameter(f"{where}: every option is a text, a number or a switch", param_hint=_FILE_OPTION)
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in found.items()}
+
+
+def _value(key: str, value: str) -> str:
+    if value.startswith(_ENVIRONMENT):
+        name = value.removeprefix(_ENVIRONMENT)
+        if name not in os.environ:
+            raise typer.BadParameter(f"{shown_key(key)}: no such environment variable is set", param_hint=_OPTION)
+        return os.environ[name]
+    if value.startswith(_FILE):
+        return _text_of(Path(value.removeprefix(_FILE))).rstrip("\r\n")
+    return value
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return sys.stdin.read() if file == _STDIN else file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint=_FILE_OPTION) from None
+    except UnicodeDecodeError:
+        pass  # the error holds the bytes, so the next one must not be linked to it
+    raise typer.BadParameter(f"{file} is not text in UTF-8", param_hint=_FILE_OPTION)

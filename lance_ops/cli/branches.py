@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lance_ops.cli.arguments import Json, StorageOptions, Uri, open_dataset, reference
+from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, reference, storage_options
 from lance_ops.cli.output import moment, print_json, print_line, print_table
 from lance_ops.refs import branch_uri
 
@@ -22,9 +22,11 @@ Version = Annotated[
 
 
 @app.command("list")
-def list_branches(uri: Uri, storage_option: StorageOptions = None, as_json: Json = False) -> None:
+def list_branches(
+    uri: Uri, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
+) -> None:
     """List the branches, and the URIs by which other commands know them."""
-    opened = open_dataset(uri, storage_option)
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
     branches = opened.branches.list()
     places = {name: branch_uri(opened.snapshot, name) for name in branches}
     if as_json:
@@ -50,10 +52,15 @@ def list_branches(uri: Uri, storage_option: StorageOptions = None, as_json: Json
 
 @app.command("create")
 def create_branch(
-    uri: Uri, name: Name, version: Version = None, storage_option: StorageOptions = None, as_json: Json = False
+    uri: Uri,
+    name: Name,
+    version: Version = None,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
 ) -> None:
     """Begin a branch; it shares the files of the version that it begins with."""
-    branch = open_dataset(uri, storage_option).create_branch(name, reference(version))
+    branch = open_dataset(uri, storage_options(storage_option, options_file)).create_branch(name, reference(version))
     if as_json:
         print_json({"branch": name, "version": branch.version, "uri": branch.uri})
     else:
@@ -61,9 +68,11 @@ def create_branch(
 
 
 @app.command("delete")
-def delete_branch(uri: Uri, name: Name, storage_option: StorageOptions = None, as_json: Json = False) -> None:
+def delete_branch(
+    uri: Uri, name: Name, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
+) -> None:
     """Remove a branch with its own files; one that others came from, or that is tagged, is refused."""
-    open_dataset(uri, storage_option).branches.delete(name)
+    open_dataset(uri, storage_options(storage_option, options_file)).branches.delete(name)
     if as_json:
         print_json({"branch": name, "deleted": True})
     else:

@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from lance_ops.api import LanceDataset
-from lance_ops.cli.arguments import DryRun, Json, StorageOptions, Uri, duration, open_dataset, reference
+from lance_ops.cli.arguments import (
+    DryRun,
+    Json,
+    OptionsFile,
+    StorageOptions,
+    Uri,
+    duration,
+    open_dataset,
+    reference,
+    storage_options,
+)
 from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, print_table, size
 from lance_ops.maintenance.cleanup import CleanupStats
 from lance_ops.maintenance.compaction import CompactionOptions, CompactionPlan, plan_compaction
@@ -22,10 +32,11 @@ def delete(
     predicate: Annotated[str, typer.Argument(metavar="PREDICATE", help="SQL, such as \"tailnum = 'N14228'\".")],
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Delete the rows for which PREDICATE is true; the versions before keep them until clean-up."""
-    opened = open_dataset(uri, storage_option)
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
     before = opened.version
     num_rows = opened.count_rows(predicate) if dry_run else opened.delete(predicate)["num_deleted_rows"]
     if as_json:
@@ -50,10 +61,11 @@ def compact(
     threads: Annotated[int | None, typer.Option(min=1, help="Default: one a core.")] = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Merge small fragments, drop deleted rows, and move the indices along."""
-    opened = open_dataset(uri, storage_option)
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
     options = CompactionOptions(
         target_rows_per_fragment=target_rows_per_fragment,
         materialize_deletions=materialize_deletions,
@@ -88,12 +100,13 @@ def reindex(
     ] = None,
     index_type: Annotated[str, typer.Option("--type", help="The type of the index to build.")] = "BTREE",
     storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Extend indices to the rows they do not cover, or build one."""
     if create and index and len(index) > 1:
         raise typer.BadParameter("an index to create has one name", param_hint="--index")
-    opened = open_dataset(uri, storage_option)
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
     before = opened.version
     if create:
         opened.create_scalar_index(create, index_type, index[0] if index else None)
@@ -126,10 +139,11 @@ def cleanup(
     files: Annotated[bool, typer.Option("--files", help="With --dry-run: list the files.")] = False,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Remove old versions and the files that nothing needs any more."""
-    opened = open_dataset(uri, storage_option)
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
     if not dry_run:
         stats = opened.cleanup_old_versions(
             older_than,
@@ -169,10 +183,13 @@ def restore(
     uri: Uri,
     version: Annotated[str, typer.Argument(metavar="VERSION|TAG", help="The version to make the newest again.")],
     storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Make an old version the newest one, as a new version."""
-    opened = open_dataset(uri, storage_option).checkout_version(reference(version) or version)
+    opened = open_dataset(uri, storage_options(storage_option, options_file)).checkout_version(
+        reference(version) or version
+    )
     restored = opened.version
     opened.restore()
     if as_json:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lance_ops.cli.arguments import Json, StorageOptions, Uri, open_dataset, storage_options
+from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, storage_options
 from lance_ops.cli.output import counted, print_json, print_line
 
 __all__ = ["clone"]
@@ -22,16 +23,21 @@ def clone(
         bool, typer.Option("--shallow", help="Read the source's files where they are; a tag there keeps them.")
     ] = False,
     storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
     target_storage_option: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="An option for the target's store; default: the source's."),
     ] = None,
+    target_options_file: Annotated[
+        Path | None,
+        typer.Option("--target-storage-options-file", metavar="FILE", help="The same as a JSON object; - is stdin."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Copy a version, with its files or (--shallow) without them, into a dataset of its own."""
-    source = open_dataset(uri, storage_option, version)
+    source = open_dataset(uri, storage_options(storage_option, options_file), version)
     copy = source.shallow_clone if shallow else source.deep_clone
-    made = copy(target, source.version, storage_options(target_storage_option))
+    made = copy(target, source.version, storage_options(target_storage_option, target_options_file))
     if as_json:
         print_json({"uri": made.uri, "version": made.version, "shallow": shallow})
     else:

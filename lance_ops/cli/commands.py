@@ -18,19 +18,38 @@ from lance_ops.cli import clone_command as copying
 from lance_ops.cli import integrity_commands as checking
 from lance_ops.cli import read_commands as looking
 from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.redaction import redact
 
 __all__ = ["app", "main"]
+
+_UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or its copy inside newer releases of typer
 
 
 class _OneLineErrors(TyperGroup):
     """Turns typed errors into one line on stderr and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
+        given = [*getattr(ctx, "_protected_args", ()), *ctx.args]  # click empties both
         try:
             return super().invoke(ctx)
+        except _UsageError as error:
+            error.message = redact(str(error.message), _option_values(given))
+            raise
         except LanceOpsError as error:
             typer.echo(f"error: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(1) from error
+
+
+def _option_values(arguments: list[str]) -> set[str]:
+    """Return what stands behind each option for a store: a value with a space or without its key is several words."""
+    found = set()
+    is_value = False
+    for argument in arguments:
+        if argument.startswith("--"):
+            is_value = argument.endswith("storage-option")
+        elif is_value:
+            found |= {argument, argument.partition("=")[2]}
+    return found - {""}
 
 
 app = typer.Typer(

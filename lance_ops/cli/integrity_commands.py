@@ -9,6 +9,7 @@ import typer
 from lance_ops.cli.arguments import (
     DryRun,
     Json,
+    OptionsFile,
     Reference,
     StorageOptions,
     Uri,
@@ -37,14 +38,17 @@ def verify(
     quick: Annotated[bool, typer.Option("--quick", help="Only presence, sizes and metadata of files.")] = False,
     all_versions: Annotated[bool, typer.Option("--all-versions", help="Also the other retained versions.")] = False,
     storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Look for missing and damaged files, wrong row counts and index entries; exit with code 1 if there are any."""
     level = VerificationLevel.QUICK if quick else VerificationLevel.FULL
     wanted = reference(version)
     if isinstance(wanted, str):
-        wanted = open_dataset(uri, storage_option, version).version
-    report = verify_uri(uri, wanted, storage_options(storage_option), VerificationOptions(level, all_versions))
+        wanted = open_dataset(uri, storage_options(storage_option, options_file), version).version
+    report = verify_uri(
+        uri, wanted, storage_options(storage_option, options_file), VerificationOptions(level, all_versions)
+    )
     if as_json:
         print_json(report.to_dict())
     else:
@@ -69,14 +73,15 @@ def repair(
     ] = False,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Verify the newest version and mend what can be mended; exit with code 1 if something stays damaged."""
+    options = storage_options(storage_option, options_file)
     try:
-        opened = open_dataset(uri, storage_option)
+        opened = open_dataset(uri, options)
     except CorruptFile:
-        readable = open_newest_readable(uri, storage_options(storage_option)).version
-        opened = open_dataset(uri, storage_option, str(readable))
+        opened = open_dataset(uri, options, str(open_newest_readable(uri, options).version))
     plan = opened.plan_repair(
         copy=copy,
         restore_older_version=restore_older_version,

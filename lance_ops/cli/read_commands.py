@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lance_ops.cli.arguments import Json, Reference, StorageOptions, Uri, open_dataset
+from lance_ops.cli.arguments import Json, OptionsFile, Reference, StorageOptions, Uri, open_dataset, storage_options
 from lance_ops.cli.output import (
     moment,
     number,
@@ -32,9 +32,15 @@ class FailOn(Enum):
     ERROR = "error"
 
 
-def inspect(uri: Uri, version: Reference = None, storage_option: StorageOptions = None, as_json: Json = False) -> None:
+def inspect(
+    uri: Uri,
+    version: Reference = None,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
+) -> None:
     """Show what a dataset is: version, size, columns, indices, tags."""
-    opened = open_dataset(uri, storage_option, version)
+    opened = open_dataset(uri, storage_options(storage_option, options_file), version)
     snapshot = opened.snapshot
     physical = sum(fragment.physical_rows for fragment in snapshot.fragments)
     indices = index_coverage(snapshot)
@@ -96,10 +102,11 @@ def versions(
     uri: Uri,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the newest so many.")] = None,
     storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """List the retained versions: what made each, and what it holds."""
-    summaries = timeline(open_dataset(uri, storage_option).snapshot, limit)
+    summaries = timeline(open_dataset(uri, storage_options(storage_option, options_file)).snapshot, limit)
     if as_json:
         print_json(summaries)
         return
@@ -139,10 +146,11 @@ def health(
     uri: Uri,
     fail_on: Annotated[FailOn, typer.Option(help="Exit with code 1 on a finding this severe.")] = FailOn.NEVER,
     storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Say what ails a dataset and which command helps."""
-    report = measure_health(open_dataset(uri, storage_option).snapshot)
+    report = measure_health(open_dataset(uri, storage_options(storage_option, options_file)).snapshot)
     if as_json:
         ratios = {"deleted_ratio": report.deleted_ratio, "indexed_ratio": report.indexed_ratio}
         print_json({field: getattr(report, field) for field in report.__dataclass_fields__} | ratios)

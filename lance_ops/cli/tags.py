@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lance_ops.api import Tag
-from lance_ops.cli.arguments import Json, StorageOptions, Uri, open_dataset, reference
+from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, reference, storage_options
 from lance_ops.cli.output import moment, print_json, print_line, print_table
 
 __all__ = ["app"]
@@ -22,9 +22,11 @@ Version = Annotated[
 
 
 @app.command("list")
-def list_tags(uri: Uri, storage_option: StorageOptions = None, as_json: Json = False) -> None:
+def list_tags(
+    uri: Uri, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
+) -> None:
     """List the tags."""
-    tags = open_dataset(uri, storage_option).tags.list()
+    tags = open_dataset(uri, storage_options(storage_option, options_file)).tags.list()
     if as_json:
         print_json(tags)
     elif not tags:
@@ -39,28 +41,40 @@ def list_tags(uri: Uri, storage_option: StorageOptions = None, as_json: Json = F
 
 @app.command("create")
 def create_tag(
-    uri: Uri, name: Name, version: Version = None, storage_option: StorageOptions = None, as_json: Json = False
+    uri: Uri,
+    name: Name,
+    version: Version = None,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
 ) -> None:
     """Name a version."""
-    tags = open_dataset(uri, storage_option).tags
+    tags = open_dataset(uri, storage_options(storage_option, options_file)).tags
     tags.create(name, reference(version))
     _report(name, tags.get_version(name), as_json)
 
 
 @app.command("update")
 def update_tag(
-    uri: Uri, name: Name, version: Version = None, storage_option: StorageOptions = None, as_json: Json = False
+    uri: Uri,
+    name: Name,
+    version: Version = None,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
 ) -> None:
     """Move a tag to another version."""
-    tags = open_dataset(uri, storage_option).tags
+    tags = open_dataset(uri, storage_options(storage_option, options_file)).tags
     tags.update(name, reference(version))
     _report(name, tags.get_version(name), as_json)
 
 
 @app.command("delete")
-def delete_tag(uri: Uri, name: Name, storage_option: StorageOptions = None, as_json: Json = False) -> None:
+def delete_tag(
+    uri: Uri, name: Name, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
+) -> None:
     """Remove a tag; its version may then be cleaned up."""
-    open_dataset(uri, storage_option).tags.delete(name)
+    open_dataset(uri, storage_options(storage_option, options_file)).tags.delete(name)
     if as_json:
         print_json({"tag": name, "deleted": True})
     else:

@@ -22,14 +22,13 @@ from lance_ops.core.errors import (
     UnsupportedFeature,
     WriteRefused,
 )
-from lance_ops.core.redaction import environment_secrets, public_uri, raise_alone, redact, secret_values
+from lance_ops.core.redaction import environment_secrets, public_uri, raise_alone, redact, secret_values, shown_key
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
 from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.paths import check_directory, check_path, is_temporary
 from lance_ops.store.process_resources import PROCESS_RESOURCES
 from lance_ops.store.ranges import MergedRange, check_ranges, merge_ranges, slice_ranges
 from lance_ops.store.services import Service, service_of
-from lance_ops.store.storage_options import shown_key
 
 __all__ = ["FsspecStore"]
 

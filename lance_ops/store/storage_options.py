@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.redaction import shown_key
 
 __all__ = [
     "Aliases",
@@ -17,7 +18,6 @@ __all__ = [
     "read_count",
     "read_options",
     "read_seconds",
-    "shown_key",
 ]
 
 Aliases = Mapping[str, tuple[str, ...]]
@@ -25,8 +25,6 @@ Aliases = Mapping[str, tuple[str, ...]]
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_NAME = re.compile(r"[a-z]+([_.-][a-z0-9]{1,16})*|[A-Z]+(_[A-Z0-9]{1,16})*")
-_LONGEST_NAME = 50
 
 
 def read_options(
@@ -78,10 +76,3 @@ def read_count(options: Mapping[str, str], name: str) -> int | None:
     if not options[name].isdecimal():
         raise InvalidInput(f"storage_options: {name} is a number of times")
     return int(options[name])
-
-
-def shown_key(key: str) -> str:
-    """Return a key for an error, or what to say in its place if a value may have been given as the key."""
-    if len(key) <= _LONGEST_NAME and _NAME.fullmatch(key):
-        return repr(key)
-    return f"(a text of {len(key)} characters that is no name)"

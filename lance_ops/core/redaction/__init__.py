@@ -6,7 +6,13 @@ URL's query, the password of a connection string. The others are values of optio
 """
 
 from lance_ops.core.redaction.errors_alone import raise_alone, shows_secret
-from lance_ops.core.redaction.option_values import environment_secrets, is_secret_key, secret_values, secrets_in
+from lance_ops.core.redaction.option_values import (
+    environment_secrets,
+    is_secret_key,
+    secret_values,
+    secrets_in,
+    shown_key,
+)
 from lance_ops.core.redaction.texts import REDACTED, public_uri, redact
 
 __all__ = [
@@ -18,5 +24,6 @@ __all__ = [
     "redact",
     "secret_values",
     "secrets_in",
+    "shown_key",
     "shows_secret",
 ]

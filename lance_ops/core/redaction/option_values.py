@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from lance_ops.core.redaction.texts import secrets_revealed
 
-__all__ = ["environment_secrets", "is_secret_key", "secret_values", "secrets_in"]
+__all__ = ["environment_secrets", "is_secret_key", "secret_values", "secrets_in", "shown_key"]
 
 _SHORTEST_SECRET = 4  # redacting a shorter one would make messages unreadable
 
@@ -26,6 +26,9 @@ _PUBLIC_KEY = re.compile(
     r"|project|excludes$|protocol|^anon$"
 )
 _SWITCH_OR_NUMBER = re.compile(r"true|false|yes|no|on|off|none|[\d.]+\s*(ms|s|m|h)?", re.IGNORECASE)
+
+_NAME = re.compile(r"[a-z]+([_.-][a-z0-9]{1,16})*|[A-Z]+(_[A-Z0-9]{1,16})*")
+_LONGEST_NAME = 50
 
 
 def is_secret_key(key: str) -> bool:
@@ -61,6 +64,13 @@ def environment_secrets(prefixes: Iterable[str]) -> frozenset[str]:
 def secrets_in(text: str) -> frozenset[str]:
     """Return the secrets inside a URL, a connection string, or the JSON of a key, in each form."""
     return frozenset(form for secret in _secrets_within(text) for form in _forms(secret))
+
+
+def shown_key(key: str) -> str:
+    """Return a key for an error, or what to say in its place if a value may have been given as the key."""
+    if len(key) <= _LONGEST_NAME and _NAME.fullmatch(key):
+        return repr(key)
+    return f"(a text of {len(key)} characters that is no name)"
 
 
 def _is_secret(key: str) -> bool:
