@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,8 @@ def cast_values(values: Any, target: pa.DataType) -> Any:
         return pc.cast(convert(values, pa.int64()), target)
     if pa.types.is_decimal(target) and is_numeric(source):
         return _decimals(values, target)
+    if pa.types.is_boolean(target) and pa.types.is_decimal(source):
+        return pc.not_equal(values, pa.scalar(Decimal(0), source))
     return convert(values, target)
 
 

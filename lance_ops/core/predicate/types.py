@@ -21,6 +21,7 @@ __all__ = [
     "is_list",
     "is_numeric",
     "is_text",
+    "wider_integer",
 ]
 
 
@@ -73,6 +74,15 @@ def exact_type(number: pa.DataType) -> pa.DataType:
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 """The digits of the integers of each width, as the reference counts them."""
+
+
+def wider_integer(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the least integer type that holds the values of both, or the widest there is."""
+    if pa.types.is_signed_integer(left) == pa.types.is_signed_integer(right):
+        return max(left, right, key=lambda side: int(side.bit_width))
+    unsigned, signed = (left, right) if pa.types.is_unsigned_integer(left) else (right, left)
+    bits = min(max(2 * unsigned.bit_width, signed.bit_width), 64)
+    return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits]
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

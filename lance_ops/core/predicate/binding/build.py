@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeatur
 from lance_ops.core.predicate.arrow_type_names import parse_arrow_type
 from lance_ops.core.predicate.binding.instants import parse_instant
 from lance_ops.core.predicate.binding.literal_coercion import compare_with_literal, same_for_all
+from lance_ops.core.predicate.binding.result_types import result_type
 from lance_ops.core.predicate.functions import FLAGS
 from lance_ops.core.predicate.tree import (
     NANOSECONDS,
@@ -27,6 +29,7 @@ from lance_ops.core.predicate.tree import (
     Cast,
     Compare,
     CompareOp,
+    ComputedNumber,
     Contains,
     EndsWith,
     Expression,
@@ -48,7 +51,7 @@ from lance_ops.core.predicate.tree import (
     negate,
     order_key,
 )
-from lance_ops.core.predicate.types import common_type, compute_type, convert, is_list, is_numeric, is_text
+from lance_ops.core.predicate.types import common_type, compute_type, convert, exact_type, is_list, is_numeric, is_text
 
 __all__ = [
     "all_of",
@@ -227,12 +230,25 @@ def minus(operand: Expression) -> Expression:
     """Negate a number."""
     if not is_numeric(operand.type):
         raise InvalidFilter(f"{operand.to_sql()} is {operand.type}, and - needs a number")
+    if isinstance(operand, PointNumber) and not operand.value.as_py():
+        operand = _as_double(operand)  # a decimal has no -0.0
+    if isinstance(operand, Literal) and pa.types.is_integer(operand.type) and operand.value.is_valid:
+        return replace(operand, value=_negative(operand.value))
     return _folded(Minus(operand), isinstance(operand, PointNumber))
+
+
+def _negative(number: pa.Scalar) -> pa.Scalar:
+    """Return the negative of an integer in its type, or in a wider one that holds it."""
+    value = -number.as_py()
+    for kind in (number.type, pa.int64()):
+        if pa.types.is_signed_integer(kind) and -(2 ** (kind.bit_width - 1)) <= value < 2 ** (kind.bit_width - 1):
+            return pa.scalar(value, kind)
+    return pa.scalar(Decimal(value), exact_type(pa.uint64()))
 
 
 def cast(operand: Expression, target: pa.DataType, lenient: bool = False) -> Expression:
     """Cast a value to another type."""
-    if operand.stored_type == target and operand.type == compute_type(target):
+    if operand.stored_type == target and operand.type == compute_type(target) and result_type(operand) == target:
         return operand
     if isinstance(operand, Literal) and is_text(operand.type) and pa.types.is_timestamp(target):
         return _cast_text(operand, target, lenient)
@@ -265,7 +281,8 @@ def fold(value: Expression) -> Expression:
     """Return an expression of literals as one literal; return any other expression unchanged."""
     if value.stored_type != value.type or not all(isinstance(child, Literal) for child in value.children):
         return value
-    return Literal(_checked(value))
+    computed = _checked(value)
+    return ComputedNumber(computed) if is_numeric(computed.type) else Literal(computed)
 
 
 def literal_text(function: str, operand: Expression, pattern: Expression) -> str | None:

@@ -29,11 +29,13 @@ class Instant:
     in_utc: bool
 
     def wall_time_in(self, zone: str) -> int:
-        """Return the nanoseconds of UTC at which clocks in the zone show this wall time (the earlier when two do)."""
+        """Return the nanoseconds of UTC at which clocks in the zone show this wall time, the earlier when two do.
+
+        For a wall time that the zone skips, return the last microsecond before the skipped ones.
+        """
         seconds, rest = divmod(self.nanoseconds, 10**9)
-        wall = pa.scalar(seconds, pa.timestamp("s"))
-        moment: Any = pc.assume_timezone(wall, zone, ambiguous="earliest", nonexistent="earliest")
-        return int(moment.value) * 10**9 + rest
+        before, after = (_assume(seconds, zone, skipped) for skipped in ("earliest", "latest"))
+        return after * 10**9 - 1000 if before != after else before * 10**9 + rest
 
 
 def parse_instant(text: str) -> Instant | None:
@@ -57,6 +59,12 @@ def parse_time(text: str) -> int | None:
     """Parse a time of day as nanoseconds; return None for any other text."""
     match = _TIME_TEXT.fullmatch(text.strip())
     return _nanoseconds(match) if match else None
+
+
+def _assume(seconds: int, zone: str, skipped: str) -> int:
+    wall = pa.scalar(seconds, pa.timestamp("s"))
+    moment: Any = pc.assume_timezone(wall, zone, ambiguous="earliest", nonexistent=skipped)
+    return int(moment.value)
 
 
 def _nanoseconds(match: re.Match[str]) -> int | None:

@@ -36,6 +36,7 @@ from lance_ops.core.predicate.types import is_binary, is_numeric, is_text
 
 __all__ = ["compare_with_literal", "number_literal", "same_for_all"]
 
+_MOST_DIGITS = 100  # more than a decimal has before or after its point
 _NANOSECONDS_A_DAY = 86_400 * 10**9
 
 
@@ -66,10 +67,10 @@ def same_for_all(operand: Expression, answer: bool) -> Predicate:
 
 
 def number_literal(text: str) -> Literal:
-    """Parse a number in SQL: as int64 if whole, else as an exact decimal, else as the nearest double."""
+    """Parse a number in SQL: as int64 or uint64 if whole, else as an exact decimal, else as the nearest double."""
     exact = Decimal(text)
-    if exact == exact.to_integral_value() and "." not in text and "e" not in text.lower() and -(2**63) <= exact < 2**63:
-        return Literal(pa.scalar(int(exact), pa.int64()))
+    if exact == exact.to_integral_value() and "." not in text and "e" not in text.lower() and -(2**63) <= exact < 2**64:
+        return Literal(pa.scalar(int(exact), pa.int64() if exact < 2**63 else pa.uint64()))
     decimal = _exact_decimal(exact)
     return Literal(pa.scalar(float(exact))) if decimal is None else PointNumber(decimal)
 
@@ -138,11 +139,25 @@ def _position(value: pa.Scalar, kind: pa.DataType) -> Fraction | float | None:
     return None
 
 
-def _position_of_text(text: str) -> Fraction | None:
+def _position_of_text(text: str) -> Fraction | float | None:
     try:
-        return Fraction(Decimal(text.strip()))
+        number = Decimal(text.strip())
+        if number.is_finite() and abs(number.adjusted()) > _MOST_DIGITS:
+            return _beyond_digits(number)
+        return Fraction(number)
     except (ArithmeticError, ValueError):  # not a number; NaN or an infinity
         return None
+
+
+def _beyond_digits(number: Decimal) -> Fraction | float:
+    """Return a position that compares with every decimal as the number does.
+
+    The exact fraction of 1e999999999 has a billion digits.
+    """
+    if not number:
+        return Fraction(0)
+    sign = -1 if number < 0 else 1
+    return sign * float("inf") if number.adjusted() > 0 else Fraction(sign, 10**_MOST_DIGITS)
 
 
 def _instant(value: pa.Scalar, zone: str | None) -> Instant | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lance_ops.core.predicate.tree import Arithmetic, ArithmeticOp, Column, Expression, Literal, Minus
-from lance_ops.core.predicate.types import exact_type
+from lance_ops.core.predicate.tree import Arithmetic, ArithmeticOp, Column, ComputedNumber, Expression, Literal, Minus
+from lance_ops.core.predicate.types import exact_type, wider_integer
 
 __all__ = ["result_type"]
 
@@ -29,6 +29,8 @@ def _type_of(value: Expression) -> pa.DataType:
             return _type_of(operand)
         case Arithmetic(_, left, right):
             return _arithmetic(value, _type_of(left), _type_of(right))
+        case Literal() if pa.types.is_uint64(value.type) and value.value.is_valid and value.value.as_py() < 2**63:
+            return pa.int64()  # as it was written; it became unsigned beside an unsigned operand
         case _:
             return value.stored_type
 
@@ -37,8 +39,10 @@ def _arithmetic(value: Arithmetic, left: pa.DataType, right: pa.DataType) -> pa.
     """Return the type of an operation on operands of these types."""
     if pa.types.is_integer(left) and pa.types.is_integer(right):
         if pa.uint64() not in (left, right) or left == right or not _has_sign(left, right):
-            return _wider(left, right)
+            return wider_integer(left, right)
         left, right = exact_type(pa.uint64()), exact_type(pa.uint64())
+        if value.op is ArithmeticOp.REMAINDER:
+            return left
     if pa.types.is_floating(left) and left == right:
         return left
     if not pa.types.is_decimal(value.type) or not all(map(_is_exact, (left, right))):
@@ -52,15 +56,6 @@ def _arithmetic(value: Arithmetic, left: pa.DataType, right: pa.DataType) -> pa.
     return pa.decimal128(min(precision, _MAX_PRECISION), scale) if scale <= _MAX_PRECISION else value.type
 
 
-def _wider(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the least integer type that holds the values of both, or the widest there is."""
-    if pa.types.is_signed_integer(left) == pa.types.is_signed_integer(right):
-        return max(left, right, key=lambda side: int(side.bit_width))
-    unsigned, signed = (left, right) if pa.types.is_unsigned_integer(left) else (right, left)
-    bits = min(max(2 * unsigned.bit_width, signed.bit_width), 64)
-    return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits]
-
-
 def _has_sign(left: pa.DataType, right: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(left) or pa.types.is_signed_integer(right))
 
@@ -71,5 +66,7 @@ def _is_exact(kind: pa.DataType) -> bool:
 
 def _holds(kind: pa.DataType, literal: Literal) -> bool:
     """Return whether the reference gives a literal beside a column the column's type."""
+    if isinstance(literal, ComputedNumber):
+        return False
     is_whole = bool(pa.types.is_integer(literal.type))
     return (is_whole and _is_exact(kind)) or bool(pa.types.is_floating(kind))

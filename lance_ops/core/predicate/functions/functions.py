@@ -29,7 +29,15 @@ from lance_ops.core.predicate.functions.json_functions import (
 )
 from lance_ops.core.predicate.functions.regular_expressions import regexp_match
 from lance_ops.core.predicate.functions.text_case import lower, upper
-from lance_ops.core.predicate.types import common_type, convert, is_binary, is_list, is_numeric, is_text
+from lance_ops.core.predicate.types import (
+    common_type,
+    convert,
+    is_binary,
+    is_list,
+    is_numeric,
+    is_text,
+    wider_integer,
+)
 from lance_ops.core.predicate.value_text import text_of
 
 __all__ = ["ALL_FUNCTIONS", "FUNCTIONS", "Function"]
@@ -71,6 +79,10 @@ def _shared_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         return left
     if pa.types.is_float32(right) and pa.types.is_integer(left):
         return right
+    if pa.types.is_integer(left) and pa.types.is_integer(right):
+        mixes_signs = pa.types.is_signed_integer(left) != pa.types.is_signed_integer(right)
+        if not (mixes_signs and pa.uint64() in (left, right)):
+            return wider_integer(left, right)
     return common_type(left, right) or right
 
 

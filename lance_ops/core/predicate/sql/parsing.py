@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -13,15 +13,19 @@ from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate.binding import (
     KEYWORDS,
     Clock,
+    ListedValues,
     Name,
     build,
     call,
+    either,
     field_of,
+    is_listed,
     is_moment,
     number_literal,
     resolve,
 )
 from lance_ops.core.predicate.sql.dialect import LanceDialect
+from lance_ops.core.predicate.sql.long_lists import LEAST_ITEMS, TakenOut, take_out_long_lists
 from lance_ops.core.predicate.tree import (
     NANOSECONDS,
     ArithmeticOp,
@@ -35,6 +39,11 @@ from lance_ops.core.predicate.tree import (
 from lance_ops.core.predicate.types import is_text
 
 __all__ = ["parse_sql", "parse_sql_value"]
+
+_MOST_SHOWN = 1000  # characters of a filter in an error
+_MOST_DIGITS = 24  # of a number that an interval or a type holds
+_NODES_PER_CHARACTER = 20  # of a filter's text, at most
+_MOST_LEVELS = 150  # of nested expressions: a tree is evaluated, printed and pickled by recursion
 
 
 def parse_sql(text: str, schema: pa.Schema) -> Predicate:
@@ -57,25 +66,61 @@ def _named_column(text: str, schema: pa.Schema) -> Column | None:
 
 
 def _parse(text: str, schema: pa.Schema, what: str, holds: str) -> Expression:
+    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    _check_characters(text, what)
+    short = take_out_long_lists(text) if len(text) > LEAST_ITEMS else TakenOut(text, {})
     try:
-        statements = [statement for statement in LanceDialect().parse(text) if statement is not None]
+        statements = [statement for statement in LanceDialect().parse(short.text) if statement is not None]
         if len(statements) != 1:
-            raise InvalidFilter(f"{what} {text!r} holds {len(statements)} {holds}s; one is needed")
-        return _Translation(schema).expression(statements[0])
+            raise InvalidFilter(f"{what} {shown!r} holds {len(statements)} {holds}s; one is needed")
+        most_nodes = _NODES_PER_CHARACTER * (len(text) + 100)
+        return _Translation(schema, short.lists, most_nodes).expression(statements[0])
     except SqlglotError as error:
-        raise InvalidFilter(f"{what} {text!r} does not parse: {_first_error(error)}") from error
+        raise InvalidFilter(f"{what} {shown!r} does not parse: {_first_error(error)}") from error
     except RecursionError as error:
         raise InvalidFilter(f"the {what} is nested too deeply") from error
+
+
+def _check_characters(text: str, what: str) -> None:
+    """Refuse half a surrogate pair, which is no character and has no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidFilter(f"the {what} has no character at position {error.start}: {text[error.start]!r}") from error
 
 
 class _Translation:
     """Translates sqlglot's tree. Syntax that is not in the tables below is refused by name."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, lists: Mapping[str, ListedValues], most_nodes: int) -> None:
         self.schema = schema
+        self.most_nodes = most_nodes
+        self.sizes: dict[int, tuple[Expression, int]] = {}
+        self.lists = lists
         self.clock = Clock()
+        self.level = 0
 
     def expression(self, syntax: exp.Expr) -> Expression:
+        """Translate one node with all below it; raise `InvalidFilter` for too many levels."""
+        self.level += 1
+        if self.level > _MOST_LEVELS:
+            raise InvalidFilter(f"expressions are nested in more than {_MOST_LEVELS} levels")
+        translated = self._translated(syntax)
+        if self.size(translated) > self.most_nodes:
+            raise InvalidFilter(f"expressions repeat their parts too often: more than {self.most_nodes} nodes")
+        self.level -= 1
+        return translated
+
+    def size(self, value: Expression) -> int:
+        """Return the number of nodes. BETWEEN, IN and <=> use an operand twice, which doubles it at each level."""
+        known = self.sizes.get(id(value))
+        if known is None:
+            children = value.children
+            known = value, 1 + sum(map(self.size, children))  # holds the value, so that its id stays its own
+            self.sizes[id(value)] = known
+        return known[1]
+
+    def _translated(self, syntax: exp.Expr) -> Expression:
         translate = _TRANSLATIONS.get(type(syntax))
         if translate is None:
             raise UnsupportedFeature(f"{syntax.sql() or type(syntax).__name__} in a filter")
@@ -162,6 +207,8 @@ class _Translation:
     def in_(self, syntax: exp.Expr) -> Predicate:
         if not syntax.expressions:
             raise InvalidFilter(f"{syntax.sql()}: the list is empty")
+        if syntax.expressions[0].is_string and syntax.expressions[0].name in self.lists:
+            return is_listed(self.expression(syntax.this), self.lists[syntax.expressions[0].name])
         return build.is_in(self.expression(syntax.this), [self.expression(item) for item in syntax.expressions])
 
     def interval(self, syntax: exp.Expr) -> Expression:
@@ -169,7 +216,10 @@ class _Translation:
         text = syntax.this.name if syntax.this is not None else ""
         if unit not in _UNITS or not text.lstrip("-").isdigit():
             raise UnsupportedFeature(f"{syntax.sql()} in a filter")
-        return Literal(pa.scalar(int(text) * _UNITS[unit], pa.duration("ns")))
+        length = int(text) * _UNITS[unit] if len(text) < _MOST_DIGITS else 2**63
+        if not -(2**63) <= length < 2**63:
+            raise InvalidFilter(f"interval {text[:_MOST_DIGITS]!r} {unit} is longer than 64 bits of nanoseconds")
+        return Literal(pa.scalar(length, pa.duration("ns")))
 
     def case(self, syntax: exp.Expr) -> Expression:
         branches = []
@@ -222,6 +272,8 @@ def _hexadecimal(_: _Translation, syntax: exp.Expr) -> Expression:
 
 def _arrow_type(syntax: exp.Expr) -> pa.DataType:
     kind = syntax.this
+    if any(len(parameter.name) > _MOST_DIGITS for parameter in syntax.expressions):
+        raise UnsupportedFeature(f"type {syntax.sql()[:_MOST_SHOWN]} in a filter")
     numbers = [int(parameter.name) for parameter in syntax.expressions]
     if kind is exp.DType.DECIMAL and len(numbers) == 2 and 0 < numbers[0] <= 76:
         precision, scale = numbers
@@ -244,7 +296,7 @@ def _first_error(error: SqlglotError) -> str:
 
 _TRANSLATIONS: dict[type[Any], Callable[[_Translation, Any], Expression]] = {
     exp.And: lambda walk, syntax: build.all_of(*walk.conditions(syntax)),
-    exp.Or: lambda walk, syntax: build.any_of(*walk.conditions(syntax)),
+    exp.Or: lambda walk, syntax: either(walk.conditions(syntax)),
     exp.Not: lambda walk, syntax: build.negate(walk.condition(syntax.this)),
     exp.Paren: lambda walk, syntax: walk.expression(syntax.this),
     exp.EQ: _comparison(CompareOp.EQ),

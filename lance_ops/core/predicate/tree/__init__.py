@@ -21,7 +21,7 @@ from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
 from lance_ops.core.predicate.tree.patterns import Contains, EndsWith, Like, RegexMatches, StartsWith, like_parts
 from lance_ops.core.predicate.tree.sql_spelling import NANOSECONDS, TYPES, spell_path
 from lance_ops.core.predicate.tree.truth_set import TruthSet
-from lance_ops.core.predicate.tree.values import Call, Cast, Column, Literal, PointNumber
+from lance_ops.core.predicate.tree.values import Call, Cast, Column, ComputedNumber, Literal, PointNumber
 
 __all__ = [
     "NANOSECONDS",
@@ -39,6 +39,7 @@ __all__ = [
     "ColumnStats",
     "Compare",
     "CompareOp",
+    "ComputedNumber",
     "Contains",
     "EndsWith",
     "Expression",

@@ -57,7 +57,7 @@ class Arithmetic(Expression):
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         targets = _operand_types(self.op, self.left.type, self.right.type)
-        sides = (side.evaluate_as(batch, target) for side, target in zip(self.children, targets, strict=True))
+        sides = [side.evaluate_as(batch, target) for side, target in zip(self.children, targets, strict=True)]
         try:
             return _compute(self.op, *sides)
         except pa.ArrowInvalid as error:
@@ -77,9 +77,10 @@ class Minus(Expression):
 
     @property
     def type(self) -> pa.DataType:
-        if pa.types.is_uint64(self.operand.type):
-            return exact_type(self.operand.type)
-        return pa.int64() if pa.types.is_integer(self.operand.type) else self.operand.type
+        given = self.operand.type  # asked once: each level of nested negatives asks the next
+        if pa.types.is_uint64(given):
+            return exact_type(given)
+        return pa.int64() if pa.types.is_integer(given) else given
 
     @property
     def children(self) -> tuple[Expression, ...]:

@@ -17,7 +17,7 @@ from lance_ops.core.predicate.tree.nodes import Expression, StoredExpression, Va
 from lance_ops.core.predicate.tree.sql_spelling import spell_path, spell_scalar, spell_text, sql_name
 from lance_ops.core.predicate.types import computed, convert, is_text
 
-__all__ = ["Call", "Cast", "Column", "Literal", "PointNumber"]
+__all__ = ["Call", "Cast", "Column", "ComputedNumber", "Literal", "PointNumber"]
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,11 @@ class Literal(Expression):
 
     def to_sql(self) -> str:
         return spell_scalar(self.value)
+
+
+@dataclass(frozen=True)
+class ComputedNumber(Literal):
+    """A number computed from literals. Beside a column it keeps its type, where a literal takes the column's."""
 
 
 @dataclass(frozen=True)
