@@ -1,75 +1,62 @@
-"""Compare the answers to a predicate: of a scan and of an index, of our library and of pylance."""
+"""Compare the answers to an expression: of a scan, of an index and of a take, of our library and of pylance."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import pyarrow as pa
-
-from lance_ops.errors import LanceOpsError
-from tests.fuzz.predicates.grammar import Node, conditions_in
-from tests.fuzz.predicates.known import reason_for
+from tests.fuzz.predicates.answers import Answer, Form, ask_ours, ask_theirs, take_ours
+from tests.fuzz.predicates.column_types import TYPE_REASONS, type_reason
+from tests.fuzz.predicates.grammar import Node
+from tests.fuzz.predicates.known import REASONS, reasons_for
+from tests.fuzz.predicates.proof import Case, Subject
 from tests.fuzz.predicates.tables import index_name
+from tests.fuzz.predicates.their_index import NOT_TRUE, index_reason
 
-__all__ = ["Answer", "Difference", "Subject", "compare"]
+__all__ = ["ALL_REASONS", "Difference", "compare", "compare_column"]
 
-
-@dataclass(frozen=True)
-class Answer:
-    """The ids that a filter selects, or the error that it raised."""
-
-    ids: tuple[int, ...] = ()
-    error: str = ""
-
-    def same_as(self, other: Answer) -> bool:
-        """Whether both select the same rows, or both raise; the libraries word their errors differently."""
-        return bool(self.error and other.error) or self == other
-
-    def __str__(self) -> str:
-        return self.error or f"{len(self.ids)} rows: {list(self.ids)}"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One state of a table, opened by both libraries; `name` says how to make it again, `wild` is as for `rows`."""
-
-    name: str
-    ours: Any
-    theirs: Any
-    wild: bool
+ALL_REASONS = (*REASONS, *TYPE_REASONS, NOT_TRUE)
+"""Every reason for which a difference is accepted."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two answers that should be equal; `known` is the reason why the difference is accepted, if it is."""
+    """Two answers that should be equal; `known` are the reasons why the difference is accepted, if it is."""
 
     what: str
     sql: str
     left: Answer
     right: Answer
     subject: str
-    known: str = ""
+    known: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.what} ({self.subject})\n  {self.sql}\n  {self.left}\n  {self.right}"
 
 
-def compare(predicate: Node, subject: Subject) -> Difference | None:
-    """Return how the answers to a predicate differ, reduced to its smallest differing condition; None if they agree.
+def compare(predicate: Node, subject: Subject) -> list[Difference]:
+    """Return how the answers to a predicate differ, as its smallest differing conditions; empty if they agree.
 
-    An error of our library that is not typed escapes.
+    A condition is left out if a condition inside it differs. An error of our library that is not typed escapes.
     """
-    if _difference(predicate, subject) is None:
-        return None
-    found = (_difference(condition, subject) for condition in conditions_in(predicate))
-    return next(difference for difference in found if difference is not None)
+    whole = _filter_difference(predicate, subject)
+    return [] if whole is None else list(_smallest(predicate, subject))
 
 
-def _difference(condition: Node, subject: Subject) -> Difference | None:
+def _smallest(predicate: Node, subject: Subject) -> Iterator[Difference]:
+    inner = [difference for part in predicate.parts for difference in _smallest(part, subject)]
+    if inner:
+        yield from inner
+    elif predicate.is_condition:
+        difference = _filter_difference(predicate, subject)
+        if difference is not None:
+            yield difference
+
+
+def _filter_difference(condition: Node, subject: Subject) -> Difference | None:
     sql = condition.sql
-    scanned = _ask_ours(subject.ours, sql, use_scalar_index=False)
-    indexed = _ask_ours(subject.ours, sql)
+    scanned = ask_ours(subject.ours, Form.FILTER, sql, use_scalar_index=False)
+    indexed = ask_ours(subject.ours, Form.FILTER, sql)
     if not indexed.same_as(scanned):
         return Difference("an index and a scan differ", sql, indexed, scanned, subject.name)
     if not scanned.error and condition.served_by:
@@ -77,31 +64,59 @@ def _difference(condition: Node, subject: Subject) -> Difference | None:
         for path in sorted(condition.served_by):
             if f"@{index_name(path)}(BTREE)" not in plan:
                 return Difference(f"the index on {path} is not used", sql, indexed, Answer(error=plan), subject.name)
-    theirs = _ask_theirs(subject.theirs, sql, use_scalar_index=False)
-    by_their_index = _ask_theirs(subject.theirs, sql)
-    if not by_their_index.same_as(theirs):
-        return Difference("pylance's index and scan differ", sql, by_their_index, theirs, subject.name)
-    if scanned.same_as(theirs):
+    theirs = ask_theirs(subject.theirs, Form.FILTER, sql, use_scalar_index=False)
+    difference = _explained(condition, Form.FILTER, subject, scanned, theirs)
+    if difference is not None:
+        return difference
+    by_their_index = ask_theirs(subject.theirs, Form.FILTER, sql)
+    if by_their_index.same_as(theirs):
         return None
-    known = reason_for(condition, scanned.error, theirs.error, wild=subject.wild)
-    return Difference("ours and pylance differ", sql, scanned, theirs, subject.name, known)
+    known = index_reason(condition, by_their_index, theirs, subject)
+    return Difference("pylance's index and scan differ", sql, by_their_index, theirs, subject.name, known)
 
 
-def _ask_ours(dataset: Any, sql: str, **options: Any) -> Answer:
-    try:
-        return _answer(dataset.to_table(["id"], filter=sql, **options))
-    except LanceOpsError as error:
-        return Answer(error=f"{type(error).__name__}: {error}")
+def compare_column(value: Node, subject: Subject, condition: Node, positions: list[int]) -> list[Difference]:
+    """Return how the values of a computed column differ, as its smallest differing parts; empty if they agree.
+
+    A take of the rows at some positions, and the rows of a condition by an index, must have the values of a scan.
+    """
+    whole = _column_difference(value, subject) or _readers_difference(value, subject, condition, positions)
+    if whole is None:
+        return []
+    found = [difference for part in value.parts for difference in compare_column(part, subject, condition, positions)]
+    return found or [whole]
 
 
-def _ask_theirs(dataset: Any, sql: str, **options: Any) -> Answer:
-    try:
-        return _answer(dataset.to_table(["id"], filter=sql, **options))
-    except BaseException as error:  # a panic of the reference is no Exception
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        return Answer(error=f"{type(error).__name__}: {str(error).splitlines()[0]}")
+def _column_difference(value: Node, subject: Subject) -> Difference | None:
+    ours = ask_ours(subject.ours, Form.COLUMN, value.sql)
+    theirs = ask_theirs(subject.theirs, Form.COLUMN, value.sql)
+    return _explained(value, Form.COLUMN, subject, ours, theirs)
 
 
-def _answer(rows: pa.Table) -> Answer:
-    return Answer(tuple(sorted(rows["id"].to_pylist())))
+def _readers_difference(value: Node, subject: Subject, condition: Node, positions: list[int]) -> Difference | None:
+    sql = value.sql
+    scanned = ask_ours(subject.ours, Form.COLUMN, sql)
+    taken = take_ours(subject.ours, sql, positions)
+    ids = subject.ours.take(positions, columns=["id"])["id"].to_pylist()
+    if not scanned.error and not taken.same_as(scanned.among(set(ids))):
+        return Difference("a take and a scan differ", sql, taken, scanned, subject.name)
+    indexed = ask_ours(subject.ours, Form.COLUMN, sql, filter=condition.sql)
+    filtered = ask_ours(subject.ours, Form.COLUMN, sql, filter=condition.sql, use_scalar_index=False)
+    if not indexed.same_as(filtered):
+        what = f"an index and a scan differ where {condition.sql}"
+        return Difference(what, sql, indexed, filtered, subject.name)
+    if (
+        not scanned.error
+        and not filtered.error
+        and filtered.differing(scanned.among(set(filtered.values)), exactly=True)
+    ):
+        return Difference(f"a filter changes values where {condition.sql}", sql, filtered, scanned, subject.name)
+    return None
+
+
+def _explained(node: Node, form: Form, subject: Subject, ours: Answer, theirs: Answer) -> Difference | None:
+    if ours.same_as(theirs):
+        return None
+    case = Case(node, form, subject, node.sql, ours, theirs, subject.ids)
+    known = type_reason(node, ours, theirs) if case.agrees else tuple(reasons_for(case))
+    return Difference("ours and pylance differ", node.sql, ours, theirs, subject.name, known)

@@ -1,7 +1,6 @@
 """Random predicates over the columns of `tables`, as trees, so that one that differs can be reduced.
 
-A row of `_TEMPLATES` makes an expression of a kind from parts of other kinds. `conditions_in` yields the conditions
-inside a predicate, the smallest first.
+A row of `_TEMPLATES` makes an expression of a kind from parts of other kinds.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from random import Random
 
 from tests.fuzz.predicates.tables import COLUMNS, FIELDS, ColumnSpec, Kind
 
-__all__ = ["Grammar", "Node", "conditions_in"]
+__all__ = ["Grammar", "Node"]
 
 
 @dataclass(frozen=True)
@@ -33,10 +32,10 @@ class Node:
             yield from part.walk()
         yield self
 
-
-def conditions_in(node: Node) -> Iterator[Node]:
-    """Yield every condition in a predicate, itself last."""
-    return (part for part in node.walk() if part.kind is Kind.BOOLEAN)
+    @property
+    def is_condition(self) -> bool:
+        """Whether this is a truth value, so that a filter can have it."""
+        return self.kind is Kind.BOOLEAN
 
 
 _I, _F, _N, _B, _T = Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.BOOLEAN, Kind.TEXT
@@ -98,6 +97,7 @@ _TEMPLATES: dict[Kind, tuple[tuple[str, tuple[Kind, ...]], ...]] = {
     ),
     _N: (
         ("coalesce({}, {})", (_N, _N)),
+        ("({} % 7)", (_N,)),
         ("CAST({} AS DECIMAL(38, 6))", (_N,)),
         ("CAST({} AS DECIMAL(22, 1))", (_I,)),
     ),
@@ -152,6 +152,8 @@ _TEMPLATES: dict[Kind, tuple[tuple[str, tuple[Kind, ...]], ...]] = {
         ("array_has_any({}, [1, 3])", (_IS,)),
         ("array_has_all({}, ['b'])", (_TEXTS,)),
         ("CAST({} AS BOOLEAN)", (_I,)),
+        ("CAST({} AS BOOLEAN)", (_N,)),
+        ("(NOT ({} IS TRUE))", (_B,)),
     ),
 }
 _ANY_KIND = tuple(Kind)
@@ -175,14 +177,18 @@ class Grammar:
         """Draw a condition; a third of all conditions are of a form that an index answers."""
         draw = self._random.random()
         if draw < 0.35 or depth == 0:
-            return self._served()
+            return self.served()
         if draw < 0.5:
             return self._conjunction(depth - 1)
         if draw < 0.75:
             return self._comparison(depth - 1)
         return self._from_template(Kind.BOOLEAN, depth - 1)
 
-    def _served(self) -> Node:
+    def column(self, depth: int = 3) -> Node:
+        """Draw an expression of any kind."""
+        return self.value(self._random.choice(_ANY_KIND), depth)
+
+    def served(self) -> Node:
         """Draw a condition on one column, as an index on that column answers it."""
         column = self._random.choice(self._indexed)
         path, literals = self._random.choice(_spellings(column.path)), column.literals
