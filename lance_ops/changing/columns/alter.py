@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.types as pt
 
 from lance_ops.changing.columns.backfill import plan_backfill, write_columns
+from lance_ops.changing.columns.casts import is_castable
 from lance_ops.changing.columns.column_file import fragments_with_column_files, pending_columns
 from lance_ops.changing.columns.column_sources import CastColumns
 from lance_ops.core.errors import InvalidInput
@@ -154,36 +154,11 @@ def _altered(field: Field, alteration: Alteration, next_id: int) -> Field:
     wanted = alteration.data_type
     if wanted is None or wanted == field.arrow_type:
         return field
-    if not _is_castable(field.arrow_type, wanted):
+    if not is_castable(field.arrow_type, wanted):
         raise InvalidInput(f"column {alteration.path!r} is {field.arrow_type} and cannot be cast to {wanted}")
     as_arrow = pa.field(field.name, wanted, field.nullable)
     cast = replace(Schema.from_arrow(pa.schema([as_arrow])).fields[0], metadata=field.metadata)
     return renumbered(cast, next_id, field.parent_id)
-
-
-def _is_castable(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether both types have the same kind of values, in different widths."""
-    for kind in (
-        pt.is_integer,
-        pt.is_floating,
-        pt.is_decimal,
-        lambda each: pt.is_string(each) or pt.is_large_string(each) or pt.is_string_view(each),
-        lambda each: pt.is_binary(each) or pt.is_large_binary(each),
-        pt.is_timestamp,
-        pt.is_date,
-        pt.is_time,
-        pt.is_duration,
-    ):
-        if kind(given) and kind(wanted):
-            return True
-    if _is_list(given) and _is_list(wanted):
-        inner = given.value_type, wanted.value_type
-        return inner[0] == inner[1] or _is_castable(*inner)
-    return False
-
-
-def _is_list(arrow_type: pa.DataType) -> bool:
-    return bool(pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type))
 
 
 def _part_with(field: Field, ids: set[int]) -> Field | None:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as pt
 
+from lance_ops.changing.columns.casts import cast_values
 from lance_ops.changing.columns.checkpoint import Checkpoint
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import rows_at
@@ -117,20 +116,10 @@ class CastColumns(ColumnSource):
         wanted = schema.to_arrow_storage()
         for column, to in zip(rows.columns, wanted, strict=True):
             try:
-                columns.append(pa.chunked_array([_cast(chunk, to.type) for chunk in column.chunks], to.type))
+                columns.append(pa.chunked_array([cast_values(chunk, to.type) for chunk in column.chunks], to.type))
             except pa.ArrowInvalid as error:
                 raise InvalidInput(f"a value of column {to.name!r} does not fit {to.type}: {error}") from error
         return pa.Table.from_arrays(columns, schema=wanted)
-
-
-def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast values; a struct child by child, by position."""
-    if values.type == target:
-        return values
-    if not (pt.is_struct(values.type) and pt.is_struct(target)):
-        return pc.cast(values, target)
-    children = [_cast(values.field(position), target.field(position).type) for position in range(target.num_fields)]
-    return pa.StructArray.from_arrays(children, fields=list(target), mask=values.is_null())
 
 
 def as_table(result: object) -> pa.Table:
