@@ -318,3 +318,14 @@ def test_a_number_with_a_point_is_exact_beside_decimals(tmp_path: Path) -> None:
     assert dataset.to_table(columns={"v": "d + 1.10"})["v"].to_pylist() == [Decimal("1.40"), Decimal("2.60")]
     case = "CASE WHEN d > 1 THEN 1.5 ELSE d END"
     assert dataset.to_table(columns={"v": case})["v"].type == pa.decimal128(8, 2)
+
+
+@pytest.mark.parametrize(
+    "text", ["get_field(NULL, 'x')", "get_field(get_field(NULL, 'x'), 'y')", "NULL['x']", "NULL[1]", "(NULL)[NULL]"]
+)
+def test_a_field_or_an_item_of_null_is_null(both: tuple[Any, Any], text: str) -> None:
+    ours, theirs = both
+    for condition in (f"{text} IS NULL", f"{text} IS NOT NULL"):
+        assert ours.count_rows(condition) == theirs.count_rows(condition)
+    mine, other = (side.to_table(columns={"id": "id", "x": text}) for side in both)
+    assert mine.equals(other) and mine["x"].null_count == len(mine)

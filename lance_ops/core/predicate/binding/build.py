@@ -267,13 +267,15 @@ def arrow_cast(operand: Expression, name: Expression, lenient: bool = False) -> 
 
 
 def list_element(lists: Expression, position: Expression) -> Expression:
-    """Return the item at a position of each list."""
-    if not is_list(lists.type):
+    """Return the item at a position of each list; an item of NULL is NULL."""
+    if not is_list(lists.type) and not pa.types.is_null(lists.type):
         raise InvalidFilter(f"{lists.to_sql()} is {lists.type} and has no items")
     if pa.types.is_null(position.type):
         position = Literal(pa.scalar(None, pa.int64()))
     if not pa.types.is_integer(position.type) or pa.types.is_uint64(position.type):
         raise InvalidFilter(f"{position.to_sql()} is {position.type}, and the position of an item is an int64")
+    if pa.types.is_null(lists.type):
+        return Literal(pa.scalar(None, pa.null()))
     return fold(ListElement(lists, position, lists.type.value_type))
 
 

@@ -92,6 +92,8 @@ def _fit(item: pa.Scalar, item_type: pa.DataType) -> pa.Scalar | None:
 
 def _get_field(structs: Expression, *names: Expression) -> Expression:
     for name in names:
+        if pa.types.is_null(structs.type):
+            return structs
         if not isinstance(name, Literal) or not is_text(name.type) or not name.value.is_valid:
             raise InvalidFilter(f"get_field takes the names of fields as text, not {name.to_sql()}")
         structs = field_of(structs, Name(name.value.as_py()))

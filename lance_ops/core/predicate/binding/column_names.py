@@ -9,7 +9,7 @@ from difflib import get_close_matches
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter
-from lance_ops.core.predicate.tree import Column, Expression, StructField
+from lance_ops.core.predicate.tree import Column, Expression, Literal, StructField
 
 __all__ = ["Name", "field_of", "resolve"]
 
@@ -35,8 +35,10 @@ def resolve(schema: pa.Schema, path: Sequence[Name]) -> Column:
 def field_of(structs: Expression, name: Name) -> Expression:
     """Return a field of structs; raise `InvalidFilter` as `resolve` does.
 
-    A field of a column is a column itself, for which there may be statistics and an index.
+    A field of a column is a column itself, for which there may be statistics and an index. A field of NULL is NULL.
     """
+    if isinstance(structs, Literal) and pa.types.is_null(structs.type):
+        return structs
     if isinstance(structs, Column):
         return _field_of_column(structs, name)
     field = _pick(name, _fields_of(structs, structs.to_sql(), name), structs.to_sql())
