@@ -86,9 +86,9 @@ class RawFileRefused(InvalidInput):
     """A raw file that ingestion does not read: a link, a bomb, or bytes that contradict its format; names the file."""
 
     def __init__(self, path: str, reason: str) -> None:
-        self.path = path
-        self.reason = reason
-        super().__init__(f"raw file {path}: {reason}")
+        self.path = redact(path)
+        self.reason = redact(reason)
+        super().__init__(f"raw file {self.path}: {self.reason}")
 
     def __reduce__(self) -> tuple[type[RawFileRefused], tuple[str, str]]:
         return type(self), (self.path, self.reason)

@@ -105,6 +105,29 @@ def test_a_folder_is_read_in_order_and_a_duplicate_name_is_refused(tmp_path: Pat
         load_datasets(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: a\nuri: 5\nstorage_options: {secret: [hunter2]}\n",
+        "name: a\nstorage_options:\n  secret: hunter2: x\n",
+        "name: a\nstorage_options: {secret: hunter2\n",
+        "name: a\nstorage_options: {secret: 'hunter2\x01'}\n",
+        "name: a\nraw: {uri: [hunter2]}\nuri: x\n",
+    ],
+)
+def test_a_wrong_file_s_error_leads_to_none_that_quotes_it(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_dataset(write(tmp_path, text))
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_declaration_s_text_shows_no_option(tmp_path: Path) -> None:
+    raw = "{uri: 'ftp://u:hunter2@host/in', storage_options: {password: hunter2}}"
+    config = load_dataset(write(tmp_path, f"name: a\nuri: x\nstorage_options: {{secret: hunter2}}\nraw: {raw}\n"))
+    assert "hunter2" not in repr(config) + str(config)
+
+
 def test_ingesting_without_a_landing_folder_is_refused() -> None:
     with pytest.raises(ConfigError, match="raw is not configured"):
         DatasetConfig(name="a", uri="x").landing()
@@ -113,5 +136,8 @@ def test_ingesting_without_a_landing_folder_is_refused() -> None:
 def test_a_location_s_text_shows_no_secret() -> None:
     place = StoreLocation("s3://user:hunter2@bucket/a?token=hunter2", {"secret": "hunter2"})
     assert place.public_uri == "s3://bucket/a"
-    assert "secret" not in repr(place)
+    assert "secret" not in repr(place) and "hunter2" not in repr(place) and "s3://bucket/a" in repr(place)
+    for uri in ("ftp://u:p@ss:hunter2@host:x/in", "https://hunter2@host/in?hunter2", "s3://[hunter2:x@/in"):
+        assert "hunter2" not in StoreLocation(uri).public_uri + repr(StoreLocation(uri))
+    assert StoreLocation("abfss://raw@lake.dfs.core.windows.net/in").public_uri.startswith("abfss://raw@lake.")
     assert StoreLocation("/a/b c").public_uri == "/a/b c"

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, Self
-from urllib.parse import urlsplit, urlunsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from lance_ops.core.errors import ConfigError
+from lance_ops.core.redaction import REDACTED, public_uri
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
 
@@ -44,16 +44,18 @@ Options = dict[str, str]
 class StoreLocation:
     """A URI and its storage options, with variables expanded; `repr` never shows a secret."""
 
-    uri: str
+    uri: str = field(repr=False)
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def public_uri(self) -> str:
-        """The URI without user, password and query."""
+        """The URI without password and query."""
         if "://" not in self.uri:
             return self.uri
-        parts = urlsplit(self.uri)
-        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        return public_uri(self.uri).partition("?")[0].replace(f"{REDACTED}@", "")
+
+    def __repr__(self) -> str:
+        return f"StoreLocation({self.public_uri!r})"
 
 
 class _Model(BaseModel):
@@ -63,9 +65,11 @@ class _Model(BaseModel):
 class RawFiles(_Model):
     """Where raw files land, and how they form batches."""
 
-    uri: str = Field(description="The landing folder; ${NAME} is expanded when it is listed.")
+    uri: str = Field(repr=False, description="The landing folder; ${NAME} is expanded when it is listed.")
     storage_options: Options = Field(
-        default_factory=dict, description="Options of the folder's fsspec file system, such as key and secret."
+        default_factory=dict,
+        repr=False,
+        description="Options of the folder's fsspec file system, such as key and secret.",
     )
     glob: str = Field(default="**", description="Which files below the folder count; ** spans folders, * does not.")
     batch: Literal["file", "folder"] = Field(default="file", description="What one batch is: a file, or a folder.")
@@ -211,7 +215,7 @@ class DatasetConfig(_Model):
 
     name: str
     uri: str
-    storage_options: Options = Field(default_factory=dict)
+    storage_options: Options = Field(default_factory=dict, repr=False)
     description: str | None = None
     owners: tuple[str, ...] = ()
     raw: RawFiles | None = None

@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from lance_ops.core.errors import ConfigError
+from lance_ops.core.redaction import raise_alone
 from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.documents import parse_document, read_document
 
@@ -28,17 +29,19 @@ def load_datasets(folder: Path) -> tuple[DatasetConfig, ...]:
 
 
 def load_dataset(path: Path) -> DatasetConfig:
-    """Read one declared dataset."""
+    """Read one declared dataset. No error leads to one of a parser, which quotes lines and values."""
     try:
         document = parse_document(read_document(path))
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise ConfigError(f"{path}: {error}") from error
+    except ValueError as error:
+        raise_alone(ConfigError(f"{path}: {error}"))
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: must be a mapping of keys, such as `name: flights`")
     try:
         return DatasetConfig.model_validate(document)
     except ValidationError as error:
-        raise ConfigError("\n".join(_sentences(path, error))) from error
+        raise_alone(ConfigError("\n".join(_sentences(path, error))))
 
 
 def _sentences(path: Path, error: ValidationError) -> Iterable[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from lance_ops.core.errors import ConfigError
+from lance_ops.core.redaction import raise_alone
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "parse_document", "read_document"]
 
@@ -42,9 +43,9 @@ def parse_document(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}: " if mark else ""
-        raise ConfigError(f"{place}{error.problem or error.context}") from error
+        raise_alone(ConfigError(f"{place}{error.problem or error.context}"))  # the parser's error quotes the line
     except yaml.YAMLError as error:
-        raise ConfigError(str(error)) from error
+        raise_alone(ConfigError(str(error)))
 
 
 def _check_events(text: str) -> None:

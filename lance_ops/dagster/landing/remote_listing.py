@@ -6,23 +6,24 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, ObjectNotFound
 from lance_ops.dagster.declaration import StoreLocation
 from lance_ops.dagster.landing.listed import LandedFile, SetAside, moment_of
-from lance_ops.maintenance.ingest import printable, remote_file_system, why_not_literal
+from lance_ops.maintenance.ingest import failures_of_store, printable, remote_file_system, why_not_literal
 
 __all__ = ["list_remote"]
 
 
 def list_remote(location: StoreLocation, *, follow_links: bool) -> Iterator[LandedFile | SetAside]:
     """Yield every file beneath a location, in no order. A folder that does not exist counts as empty."""
-    filesystem, root = remote_file_system(location.uri, location.storage_options)
-    filesystem.invalidate_cache()
-    prefix = root.rstrip("/") + "/"
     try:
-        found = filesystem.find(root, detail=True)
-    except FileNotFoundError:
+        with failures_of_store(location.uri, location.storage_options):
+            filesystem, root = remote_file_system(location.uri, location.storage_options)
+            filesystem.invalidate_cache()
+            found = filesystem.find(root, detail=True)
+    except ObjectNotFound:
         return
+    prefix = root.rstrip("/") + "/"
     for path, info in found.items():
         if not path.startswith(prefix):
             continue

@@ -2,7 +2,12 @@
 
 from lance_ops.maintenance.ingest.ingestion import IngestBatch, IngestOptions, IngestResult, RawFile, ingest
 from lance_ops.maintenance.ingest.raw_files import unified_raw_schema
-from lance_ops.maintenance.ingest.raw_locations import ListedFile, local_path, remote_file_system
+from lance_ops.maintenance.ingest.raw_locations import (
+    ListedFile,
+    failures_of_store,
+    local_path,
+    remote_file_system,
+)
 from lance_ops.maintenance.ingest.raw_names import printable, why_not_literal
 
 __all__ = [
@@ -11,6 +16,7 @@ __all__ = [
     "IngestResult",
     "ListedFile",
     "RawFile",
+    "failures_of_store",
     "ingest",
     "local_path",
     "printable",

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_ops.core.errors import InvalidInput, RawFileRefused, SchemaMismatch
+from lance_ops.core.redaction import public_uri
 from lance_ops.maintenance.ingest.raw_locations import ListedFile, local_path, open_local, remote_file_system
 from lance_ops.maintenance.ingest.raw_names import printable
 
@@ -44,6 +45,9 @@ class RawFile:
     token: str
     listed: ListedFile | None = field(default=None, compare=False, repr=False)
     """How a landing folder on a local disk listed the file; the reader then refuses links and replaced files."""
+
+    def __repr__(self) -> str:
+        return f"RawFile({public_uri(self.uri)!r}, {self.size_bytes}, {self.token!r})"
 
 
 @dataclass(frozen=True)

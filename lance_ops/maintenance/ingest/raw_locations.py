@@ -16,16 +16,19 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from fsspec import get_filesystem_class
 
-from lance_ops.core.errors import InvalidInput, RawFileRefused
+from lance_ops.core.errors import InvalidInput, LanceOpsError, ObjectNotFound, RawFileRefused, StoreError
+from lance_ops.core.redaction import public_uri, raise_alone, redact, secret_values, secrets_in
 from lance_ops.maintenance.ingest.raw_names import printable
 
-__all__ = ["ListedFile", "local_path", "open_local", "remote_file_system"]
+__all__ = ["ListedFile", "failures_of_store", "local_path", "open_local", "remote_file_system"]
 
 _STORE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://[^/]*")
 _LOCAL = ("file", "local")
@@ -82,6 +85,24 @@ def remote_file_system(uri: str, storage_options: Mapping[str, str]) -> tuple[An
     kind = get_filesystem_class(found["scheme"])
     options = {**kind._get_kwargs_from_urls(found[0]), **storage_options}
     return kind(**options), kind._strip_protocol(uri)
+
+
+@contextmanager
+def failures_of_store(uri: str, storage_options: Mapping[str, str]) -> Iterator[None]:
+    """Turn the errors of an fsspec file system into errors without secrets: `ObjectNotFound`, `StoreError`.
+
+    Its packages have errors of all classes, and many quote the URL of a request with its signature.
+    """
+    try:
+        yield
+    except (LanceOpsError, pa.ArrowException):
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        secrets = secret_values(storage_options) | secrets_in(uri)
+        name = printable(public_uri(uri))
+        if isinstance(error, FileNotFoundError):
+            raise_alone(ObjectNotFound(name), error, secrets)
+        raise_alone(StoreError(f"{name}: {redact(f'{type(error).__name__}: {error}', secrets)}"), error, secrets)
 
 
 def open_local(path: str, listed: ListedFile | None) -> int:
