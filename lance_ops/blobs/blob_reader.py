@@ -62,9 +62,9 @@ class BlobReader:
         """
         files = {owner: self._file_of(owner, field) for owner in np.unique(fragment_of(addresses)).tolist()}
         owners = [files[owner] for owner in fragment_of(addresses).tolist()]
-        if described.type != DESCRIPTOR:
-            return [self._in_data_file(file, row) for file, row in zip(owners, described.to_pylist(), strict=True)]
-        return [self._described(file, row) for file, row in zip(owners, described.to_pylist(), strict=True)]
+        locate = self._described if described.type == DESCRIPTOR else self._in_data_file
+        rows = zip(owners, described.to_pylist(), strict=True)
+        return [None if file is None else locate(file, row) for file, row in rows]
 
     def fetch(self, locations: Sequence[BlobLocation | None]) -> list[bytes | None]:
         """Return the bytes at each location; neighbours in a file are read together."""
@@ -175,12 +175,10 @@ class BlobReader:
             source = self._sources[name] = FileSource(location.store, location.path, size_bytes or None)
         return source
 
-    def _file_of(self, fragment_id: int, field: Field) -> DataFile:
+    def _file_of(self, fragment_id: int, field: Field) -> DataFile | None:
+        """Return the data file that holds the field's descriptions; None if all are null because none does."""
         fragment = self._snapshot.fragments_by_id[fragment_id]
-        file = next((file for file in fragment.files if field.id in file.fields), None)
-        if file is None:  # no file has the field, so all values are null and no location is needed
-            return fragment.files[0]
-        return file
+        return next((file for file in fragment.files if field.id in file.fields), None)
 
 
 def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lance_ops.committers.allowed_bases import ALLOWED_BASES_OPTION, check_base_is_allowed, with_allowed_bases
+from lance_ops.committers.allowed_expansion import ALLOW_EXPANSION_OPTION, allows_expansion
 from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict, Unknown
 from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.locked_committer import CommitLock, LockedCommitter, with_commit_lock
@@ -13,6 +14,7 @@ from lance_ops.committers.versions_directory import list_detached, migrate_to_v2
 
 __all__ = [
     "ALLOWED_BASES_OPTION",
+    "ALLOW_EXPANSION_OPTION",
     "ALL_COMMITTERS",
     "VERSION_HINT_PATH",
     "Abandoned",
@@ -26,6 +28,7 @@ __all__ = [
     "LockedCommitter",
     "PutIfAbsentCommitter",
     "Unknown",
+    "allows_expansion",
     "check_base_is_allowed",
     "list_detached",
     "migrate_to_v2",

@@ -2,7 +2,8 @@
 
 The storage option `manifest_store`, a URL, names an external manifest store. For DynamoDB there is also the reference's
 form of URI: `s3+ddb://bucket/path?ddbTableName=table`. An option `base_{id}.{key}` applies to one base path of the
-dataset, where it replaces the option `{key}`. `allowed_bases` is for manifests: see `allowed_bases.py`.
+dataset, where it replaces the option `{key}`. `allowed_bases` and `allow_expansion` are for what manifests say:
+see `allowed_bases.py` and `allowed_expansion.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 from lance_ops.committers.allowed_bases import ALLOWED_BASES_OPTION
+from lance_ops.committers.allowed_expansion import ALLOW_EXPANSION_OPTION
 from lance_ops.committers.contract import Committer
 from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.manifest_stores import open_manifest_store
@@ -24,7 +26,7 @@ from lance_ops.store import Store, open_store
 __all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_base", "open_root", "options_for_base", "options_of_base"]
 
 MANIFEST_STORE_OPTION = "manifest_store"
-_NOT_FOR_STORES = (MANIFEST_STORE_OPTION, "dynamodb_endpoint", ALLOWED_BASES_OPTION)
+_NOT_FOR_STORES = (MANIFEST_STORE_OPTION, "dynamodb_endpoint", ALLOWED_BASES_OPTION, ALLOW_EXPANSION_OPTION)
 _TABLE_PARAMETER = "ddbTableName"
 _OF_ONE_BASE = re.compile(r"base_(?P<id>\d+)\.(?P<key>.+)", re.DOTALL)
 _DYNAMODB_URI = re.compile(r"(?P<scheme>s3a?)\+ddb://(?P<rest>[^?]*)(?:\?(?P<query>.*))?", re.IGNORECASE)

@@ -4,10 +4,21 @@
 which datasets use directly: these work on a store and know fields by their ids.
 """
 
+from lance_ops.encodings import MAX_RATIO
 from lance_ops.file.arrow_values import copy_array, reorder
 from lance_ops.file.blob_sidecar import SidecarWriter, verified_sidecar
 from lance_ops.file.checksums import checksum_report, read_verified
-from lance_ops.file.page_reading import FileSource, Ranges, RowSelection, RowSet, RowSlice, row_bytes
+from lance_ops.file.page_reading import (
+    READ_BYTES,
+    Budget,
+    FileSource,
+    Ranges,
+    RowSelection,
+    RowSet,
+    RowSlice,
+    SharedBytes,
+    row_bytes,
+)
 from lance_ops.file.reader import FileReader
 from lance_ops.file.reference_api import (
     LanceBufferDescriptor,
@@ -25,6 +36,9 @@ from lance_ops.file.v0_1 import Dictionaries
 from lance_ops.file.writer import FileWriter, WrittenFile, page_budget
 
 __all__ = [
+    "MAX_RATIO",
+    "READ_BYTES",
+    "Budget",
     "Dictionaries",
     "FileReader",
     "FileRows",
@@ -42,6 +56,7 @@ __all__ = [
     "RowSelection",
     "RowSet",
     "RowSlice",
+    "SharedBytes",
     "SidecarWriter",
     "WrittenFile",
     "can_read_together",

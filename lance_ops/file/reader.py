@@ -193,19 +193,27 @@ class FileReader:
         return pa.py_buffer(found.view(extent.position, extent.end))
 
     def read(
-        self, schema: Schema | None = None, start: int = 0, stop: int | None = None, *, threads: int = 1
+        self,
+        schema: Schema | None = None,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        threads: int = 1,
+        budget: Budget | None = None,
     ) -> pa.Table:
         """Return the rows in `[start, stop)` of the fields in `schema`; all rows and fields by default.
 
-        Fields are known by their ids. The pages of a large read are decoded in `threads` threads.
+        Fields are known by their ids. The pages of a large read are decoded in `threads` threads. `budget` is shared
+        with other reads; without one, the read has what the file's size allows.
         """
         last = self.num_rows if stop is None else min(stop, self.num_rows)
         if start < 0 or start > max(last, start):
             raise InvalidInput(f"rows {start} to {stop} of {self.num_rows}")
-        return self._read(self.schema if schema is None else schema, RowSlice(start, max(start, last)), threads)
+        rows = RowSlice(start, max(start, last))
+        return self._read(self.schema if schema is None else schema, rows, threads, budget)
 
-    def take(self, schema: Schema | None, offsets: npt.ArrayLike) -> pa.Table:
-        """Return the rows at these offsets, in the given order, repeats included.
+    def take(self, schema: Schema | None, offsets: npt.ArrayLike, *, budget: Budget | None = None) -> pa.Table:
+        """Return the rows at these offsets, in the given order, repeats included; `budget` is as in `read`.
 
         Raises `InvalidInput` for an offset outside the file.
         """
@@ -219,7 +227,7 @@ class FileReader:
         if len(distinct) and not 0 <= int(distinct[0]) <= int(distinct[-1]) < self.num_rows:
             bounds = f"from {distinct[0]} to {distinct[-1]}"
             raise InvalidInput(f"row offsets {bounds} in a file of {self.num_rows} rows")
-        found = self._read(self.schema if schema is None else schema, _as_rows(distinct))
+        found = self._read(self.schema if schema is None else schema, _as_rows(distinct), budget=budget)
         return found if position is None else reorder(found, position)
 
     def load(self, schema: Schema) -> None:
@@ -291,8 +299,8 @@ class FileReader:
         """Return the pages of one column of a 2.x file; raise `InvalidInput` if there is no such column."""
         return self._file.column(index)
 
-    def _read(self, projection: Schema, rows: RowSelection, threads: int = 1) -> pa.Table:
-        budget = Budget(self.size_bytes)
+    def _read(self, projection: Schema, rows: RowSelection, threads: int = 1, budget: Budget | None = None) -> pa.Table:
+        budget = Budget(self.size_bytes) if budget is None else budget
         with naming_place(self.path, "schema"):
             budget.expect(rows.count, _row_bytes(projection))
         self._file.prefetch_metadata(projection.fields)

@@ -23,7 +23,9 @@ from lance_ops.reading.scan_execution import (
     scan,
     scan_fragments,
     scan_rows,
+    scan_whole,
 )
+from lance_ops.reading.scan_plan import check_is_stored
 from lance_ops.reading.scan_trace import ScanTrace, Step, traced
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows, offset_array
 from lance_ops.reading.sorted_scan import ColumnOrdering, check_orderings, describe_order, scan_sorted, without_limit
@@ -49,6 +51,7 @@ __all__ = [
     "awaits_remap",
     "bind_filter",
     "changes_between",
+    "check_is_stored",
     "check_orderings",
     "describe_order",
     "empty_answer",
@@ -63,6 +66,7 @@ __all__ = [
     "scan_fragments",
     "scan_rows",
     "scan_sorted",
+    "scan_whole",
     "schema_with_row_columns",
     "serving_index",
     "take_addresses",

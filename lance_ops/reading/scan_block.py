@@ -6,9 +6,8 @@ asked to. A column that was read to test the predicate is not read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -19,16 +18,23 @@ from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
+from lance_ops.file import Budget
 from lance_ops.reading.row_columns import ROW_ADDRESS, SELECTABLE_ROW_COLUMNS
-from lance_ops.reading.scan_plan import Block, ScanRequest
+from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanRequest
 from lance_ops.reading.scanned_rows import ScannedRows, with_row_columns
 from lance_ops.snapshot import FragmentReader, Snapshot
 from lance_ops.table.rows import offsets_in
 
-__all__ = ["read_block"]
+__all__ = ["MAX_BLOCK_BYTES", "read_block", "read_halves"]
 
 Columns: TypeAlias = dict[str, pa.ChunkedArray]
 T = TypeVar("T")
+
+MAX_BLOCK_BYTES = 4 * BLOCK_BYTES
+"""The most that a block of several rows may produce. A plan only estimates the bytes of variable-width values."""
+
+_MAX_PART_BYTES = 2 * BLOCK_BYTES
+"""As `MAX_BLOCK_BYTES`, for a part of a block that was too large, which is read while other blocks wait."""
 
 _TAKE_BELOW = 0.05  # if a smaller share of the block's rows matches, read the other columns row by row
 
@@ -39,16 +45,34 @@ def read_block(
     block: Block,
     request: ScanRequest,
     finish: Callable[[ScannedRows], T],
+    budget: Budget | None,
 ) -> Iterable[T]:
-    """Read a block's matching rows; if the block is too large for one read, read its halves lazily, one by one."""
-    try:
-        parts = _parts_that_may_match(snapshot, reader, block) if request.use_stats else [block]
-        return [finish(_read_part(snapshot, reader, part, request)) for part in parts]
-    except ReadTooLarge:
-        halves = block.halves()
-        if not halves:
-            raise
-        return chain.from_iterable(read_block(snapshot, reader, half, request, finish) for half in halves)
+    """Read a block's matching rows. Raises `ReadTooLarge` if they exceed the budget; see `read_halves`.
+
+    Without a budget, a read has what the sizes of the files allow.
+    """
+    parts = _parts_that_may_match(snapshot, reader, block) if request.use_stats else [block]
+    return [finish(_read_part(snapshot, reader, part, request, budget)) for part in parts]
+
+
+def read_halves(
+    snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest, finish: Callable[[ScannedRows], T]
+) -> Iterator[T]:
+    """Read a block that is too large for one read in parts, lazily, one by one.
+
+    A part of several rows may take `_MAX_PART_BYTES`. A single row may take what the sizes of its files allow: it
+    cannot be cut.
+    """
+    for part in block.cut(-(-len(block) // 2)):
+        budget = None if len(part) == 1 else Budget(0, _MAX_PART_BYTES)
+        try:
+            found = read_block(snapshot, reader, part, request, finish, budget)
+        except ReadTooLarge:
+            if len(part) == 1:
+                raise
+            found = read_halves(snapshot, reader, part, request, finish)
+        yield from found
+        del found  # frees its memory before the next part is read
 
 
 def _parts_that_may_match(snapshot: Snapshot, reader: FragmentReader, block: Block) -> list[Block]:
@@ -61,23 +85,30 @@ def _parts_that_may_match(snapshot: Snapshot, reader: FragmentReader, block: Blo
     return [replace(block, start=start, stop=stop) for start, stop in runs]
 
 
-def _read_part(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> ScannedRows:
+def _read_part(
+    snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest, budget: Budget | None
+) -> ScannedRows:
     if block.offsets is not None:
-        return _read_offsets(snapshot, reader, block, block.offsets, request.schema)
+        return _read_offsets(snapshot, reader, block, block.offsets, request.schema, budget)
     live = None if request.include_deleted_rows else _live_mask(snapshot, block)
     if block.predicate is not None:
-        return _read_matches(snapshot, reader, block, live, request)
-    table = reader.read(request.schema, block.start, block.stop)
+        return _read_matches(snapshot, reader, block, live, request, budget)
+    table = reader.read(request.schema, block.start, block.stop, budget=budget)
     if live is None:
         return ScannedRows(block.fragment, range(block.start, block.stop), table)
     return ScannedRows(block.fragment, _offsets_of(live, block), _filtered(table, live))
 
 
 def _read_matches(
-    snapshot: Snapshot, reader: FragmentReader, block: Block, live: BoolArray | None, request: ScanRequest
+    snapshot: Snapshot,
+    reader: FragmentReader,
+    block: Block,
+    live: BoolArray | None,
+    request: ScanRequest,
+    budget: Budget | None,
 ) -> ScannedRows:
     """Read the block's live rows that match: early columns whole and then filtered, late columns row by row."""
-    mask, tested = _test(snapshot, reader, block, None, live)
+    mask, tested = _test(snapshot, reader, block, None, live, budget)
     offsets = _offsets_of(mask, block)
     columns = _requested_columns(tested, mask, request.schema)
     del tested  # frees its memory before more columns are read
@@ -87,33 +118,44 @@ def _read_matches(
     rest = [field for field in request.schema.fields if field.name not in columns]
     early_schema = Schema(tuple(field for field in rest if field.name not in late))
     if early_schema.fields:
-        columns |= _columns(_filtered(reader.read(early_schema, block.start, block.stop), mask))
+        early = reader.read(early_schema, block.start, block.stop, budget=budget)
+        columns |= _columns(_filtered(early, mask))
     late_schema = Schema(tuple(field for field in rest if field.name in late))
     if late_schema.fields:
-        columns |= _columns(reader.take(late_schema, offsets))
+        columns |= _columns(reader.take(late_schema, offsets, budget=budget))
     return ScannedRows(block.fragment, offsets, _in_order(columns, request.schema))
 
 
 def _read_offsets(
-    snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Uint64Array, schema: Schema
+    snapshot: Snapshot,
+    reader: FragmentReader,
+    block: Block,
+    offsets: Uint64Array,
+    schema: Schema,
+    budget: Budget | None,
 ) -> ScannedRows:
     """Read the rows at these offsets that match the block's predicate."""
     columns: Columns = {}
     if block.predicate is not None:
-        mask, tested = _test(snapshot, reader, block, offsets, None)
+        mask, tested = _test(snapshot, reader, block, offsets, None, budget)
         offsets, columns = offsets[mask], _requested_columns(tested, mask, schema)
     rest = Schema(tuple(field for field in schema.fields if field.name not in columns))
     if rest.fields:
         if len(offsets) and int(offsets[-1] - offsets[0]) == len(offsets) - 1:
-            table = reader.read(rest, int(offsets[0]), int(offsets[-1]) + 1)
+            table = reader.read(rest, int(offsets[0]), int(offsets[-1]) + 1, budget=budget)
         else:
-            table = reader.take(rest, offsets)
+            table = reader.take(rest, offsets, budget=budget)
         columns |= _columns(table)
     return ScannedRows(block.fragment, offsets, _in_order(columns, schema))
 
 
 def _test(
-    snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Uint64Array | None, live: BoolArray | None
+    snapshot: Snapshot,
+    reader: FragmentReader,
+    block: Block,
+    offsets: Uint64Array | None,
+    live: BoolArray | None,
+    budget: Budget | None,
 ) -> tuple[BoolArray, dict[Field, pa.ChunkedArray]]:
     """Return a mask of the live rows for which the predicate is true, and the columns that were read to test it."""
     assert block.predicate is not None
@@ -122,7 +164,10 @@ def _test(
     row_columns = [name for name in columns if name in SELECTABLE_ROW_COLUMNS]
     if not columns:
         row_columns = [ROW_ADDRESS]  # a table without columns has no rows
-    table = reader.read(schema, block.start, block.stop) if offsets is None else reader.take(schema, offsets)
+    if offsets is None:
+        table = reader.read(schema, block.start, block.stop, budget=budget)
+    else:
+        table = reader.take(schema, offsets, budget=budget)
     rows = range(block.start, block.stop) if offsets is None else offsets
     tested = with_row_columns(snapshot, table, block.fragment, rows, row_columns)
     return _true_mask(block.predicate, tested, live), dict(zip(schema.fields, table.columns, strict=True))

@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from typing import TypeVar
 
 import pyarrow as pa
 
 from lance_ops.core.cores import available_cores
-from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.errors import LanceOpsError, ReadTooLarge
 from lance_ops.core.map_ordered import map_ordered
+from lance_ops.file import Budget, SharedBytes
 from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS, row_field
-from lance_ops.reading.scan_block import read_block
-from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanPlan, ScanRequest, plan_scan
+from lance_ops.reading.scan_block import MAX_BLOCK_BYTES, read_block, read_halves
+from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanPlan, ScanRequest, check_is_stored, plan_scan
 from lance_ops.reading.scan_trace import current_trace
 from lance_ops.reading.scanned_rows import ScannedRows, with_row_columns
 from lance_ops.snapshot import FragmentReader, Snapshot
@@ -32,6 +33,7 @@ __all__ = [
     "scan",
     "scan_fragments",
     "scan_rows",
+    "scan_whole",
 ]
 
 T = TypeVar("T")
@@ -45,6 +47,15 @@ _PRELOADED_FILES, _MAX_PRELOADED_COLUMNS = 16, 16
 Both are small, so that the first rows come soon.
 """
 
+HELD_BYTES = 3 * BLOCK_BYTES
+"""What a scan may hold at once for each block that it reads ahead; `MAX_BLOCK_BYTES` if it reads one.
+
+A block that exceeds this together with the others is read in halves, one after the other, and later blocks are smaller.
+"""
+
+_MOST_CUTS = 8
+"""The most parts that a planned block is cut into for all of a scan, because some block was larger than planned."""
+
 _REMOTE_READERS = 8  # reads from a remote store wait far longer than they decode
 
 
@@ -53,10 +64,24 @@ def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     return (table for _, table in scan_fragments(snapshot, request))
 
 
+def scan_whole(snapshot: Snapshot, request: ScanRequest) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the answer as `scan_fragments` does, for a caller that reads all of it before it gives an answer.
+
+    Raises `ReadTooLarge` as `check_is_stored` does.
+    """
+    plan = plan_scan(snapshot, request)
+    check_is_stored(snapshot, plan)
+    yield from _answer(snapshot, plan)
+
+
 def scan_fragments(snapshot: Snapshot, request: ScanRequest) -> Iterator[tuple[int, pa.Table]]:
     """Yield the answer as `scan` does, each block with the id of its fragment."""
-    trace = current_trace()
-    plan, names = plan_scan(snapshot, request), request.row_columns
+    yield from _answer(snapshot, plan_scan(snapshot, request))
+
+
+def _answer(snapshot: Snapshot, plan: ScanPlan) -> Iterator[tuple[int, pa.Table]]:
+    trace, request = current_trace(), plan.request
+    names = request.row_columns
 
     def add_row_columns(rows: ScannedRows) -> tuple[int, pa.Table]:
         is_null = request.include_deleted_rows
@@ -74,7 +99,8 @@ def scan_fragments(snapshot: Snapshot, request: ScanRequest) -> Iterator[tuple[i
 def scan_rows(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]:
     """Yield the answer as `scan` does, as rows with their physical offsets.
 
-    The request must have no limit and no offset. Only requested columns are added, even if there are none.
+    The request must have no limit and no offset. Only requested columns are added, even if there are none. Raises
+    `ReadTooLarge` as `check_is_stored` does: the callers change a table, so they need all rows.
     """
     assert request.limit is None and not request.offset
     names = request.asked_row_columns
@@ -82,7 +108,9 @@ def scan_rows(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]
     def add_row_columns(rows: ScannedRows) -> ScannedRows:
         return replace(rows, table=with_row_columns(snapshot, rows.table, rows.fragment, rows.offsets, names))
 
-    found = _read_all(snapshot, plan_scan(snapshot, request), add_row_columns if names else lambda rows: rows)
+    plan = plan_scan(snapshot, request)
+    check_is_stored(snapshot, plan)
+    found = _read_all(snapshot, plan, add_row_columns if names else lambda rows: rows)
     return (rows for rows in found if len(rows))
 
 
@@ -124,11 +152,28 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
     # bounds the open readers by the blocks that are in progress
     reader_of = lru_cache(ahead + _PRELOADED_FILES)(lambda fragment: snapshot.reader(fragment, threads=threads))
 
-    def read(block: Block) -> Iterable[T]:
-        return read_block(snapshot, reader_of(block.fragment), block, request, finish)
+    held = SharedBytes(max(ahead * HELD_BYTES, MAX_BLOCK_BYTES))
+    share = 1  # of a planned block that is read at once: blocks that are larger than planned make it smaller
+
+    def read(task: tuple[Block, int]) -> tuple[Budget, Iterable[T]]:
+        """Return a block's results, and the bytes to give back when the caller asks for the next block's."""
+        nonlocal share
+        block, cut_into = task
+        reader = reader_of(block.fragment)
+        budget = Budget(0, MAX_BLOCK_BYTES, held)
+        try:
+            return budget, read_block(snapshot, reader, block, request, finish, budget)
+        except ReadTooLarge:
+            budget.release()
+            share = min(max(share, 2 * cut_into), _MOST_CUTS)
+            return budget, read_halves(snapshot, reader, block, request, finish)
 
     blocks = _preloaded(snapshot, plan, reader_of) if request.limit is None else plan.blocks
-    return chain.from_iterable(map_ordered(read, blocks, workers, ahead))
+    tasks = ((part, share) for block in blocks for part in block.cut(-(-len(block) // share)))
+    for budget, found in map_ordered(read, tasks, workers, ahead):
+        yield from found
+        del found
+        budget.release()
 
 
 def _preloaded(snapshot: Snapshot, plan: ScanPlan, reader_of: Callable[[Fragment], FragmentReader]) -> Iterator[Block]:

@@ -5,9 +5,11 @@ A block is a range of a fragment's physical rows, or scattered offsets that an i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
+from typing import overload
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +23,11 @@ from lance_ops.indices import RowAddressSet
 from lance_ops.reading.index_lookup import IndexLookup, look_up
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_ops.reading.scan_trace import current_trace
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot, check_rows_are_stored
 from lance_ops.table import Fragment
 from lance_ops.table.rows import offsets_in
 
-__all__ = ["BLOCK_BYTES", "Block", "ScanPlan", "ScanRequest", "plan_scan"]
+__all__ = ["BLOCK_BYTES", "Block", "Blocks", "ScanPlan", "ScanRequest", "check_is_stored", "plan_scan"]
 
 
 BLOCK_BYTES = 16 * 1024**2
@@ -97,15 +99,48 @@ class Block:
     offsets: Uint64Array | None
     predicate: Predicate | None
 
-    def halves(self) -> tuple[Block, ...]:
-        """Return two blocks with half of the rows each; an empty tuple for a single row."""
-        rows = self.stop - self.start if self.offsets is None else len(self.offsets)
-        if rows < 2:
-            return ()
-        if self.offsets is None:
-            middle = self.start + rows // 2
-            return replace(self, stop=middle), replace(self, start=middle)
-        return replace(self, offsets=self.offsets[: rows // 2]), replace(self, offsets=self.offsets[rows // 2 :])
+    def __len__(self) -> int:
+        return self.stop - self.start if self.offsets is None else len(self.offsets)
+
+    def part(self, first: int, num_rows: int) -> Block:
+        """Return the block of at most `num_rows` of the rows, from row `first` of the block on."""
+        if self.offsets is not None:
+            return replace(self, offsets=self.offsets[first : first + num_rows])
+        start = self.start + first
+        return replace(self, start=start, stop=min(start + num_rows, self.stop))
+
+    def cut(self, num_rows: int) -> Iterator[Block]:
+        """Yield the rows as blocks of `num_rows`; the last may have fewer."""
+        return (self.part(first, num_rows) for first in range(0, len(self), num_rows))
+
+
+class Blocks(Sequence[Block]):
+    """Blocks that are made when they are asked for: a few bytes of a manifest may stand for millions of them.
+
+    Each part of a plan is rows of one fragment, with the number of rows of a block.
+    """
+
+    def __init__(self, parts: Iterable[tuple[Block, int]]) -> None:
+        self.parts = tuple(part for part in parts if len(part[0]))
+        self._ends = tuple(accumulate(-(-len(rows) // block_rows) for rows, block_rows in self.parts))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
+    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
+        if isinstance(index, slice):
+            return tuple(self[each] for each in range(len(self))[index])
+        at = range(len(self))[index]
+        slot = bisect_right(self._ends, at)
+        rows, block_rows = self.parts[slot]
+        return rows.part((at - (self._ends[slot - 1] if slot else 0)) * block_rows, block_rows)
+
+    def __iter__(self) -> Iterator[Block]:
+        return chain.from_iterable(rows.cut(block_rows) for rows, block_rows in self.parts)
 
 
 @dataclass(frozen=True)
@@ -116,19 +151,19 @@ class ScanPlan:
     """
 
     request: ScanRequest
-    blocks: tuple[Block, ...]
+    blocks: Blocks
     offset: int
     lookup: IndexLookup | None = None
 
     @property
     def num_fragments(self) -> int:
         """The number of fragments that are read."""
-        return len({block.fragment.id for block in self.blocks})
+        return len({rows.fragment.id for rows, _ in self.blocks.parts})
 
     @property
     def num_physical_rows(self) -> int:
         """The number of rows in the blocks, of which the predicate selects some."""
-        return sum(block.stop - block.start if block.offsets is None else len(block.offsets) for block in self.blocks)
+        return sum(len(rows) for rows, _ in self.blocks.parts)
 
     def explain(self) -> str:
         """Describe the plan, one line for each node."""
@@ -137,7 +172,7 @@ class ScanPlan:
         lines = [f"LanceRead: projection=[{names}], num_fragments={self.num_fragments}, full_filter={predicate}"]
         if self.lookup:
             lines.append(f"  ScalarIndexQuery: query={self.lookup.describe()}")
-            scanned = len({block.fragment.id for block in self.blocks if block.offsets is None})
+            scanned = len({rows.fragment.id for rows, _ in self.blocks.parts if rows.offsets is None})
             lines.append(f"    unindexed fragments scanned: {scanned}")
         return "\n".join(lines)
 
@@ -145,24 +180,41 @@ class ScanPlan:
 def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     """Choose the blocks; search indices if they can answer a part of the predicate.
 
-    Raises `InvalidInput` for a fragment that the version does not have.
+    Raises `InvalidInput` for a fragment that the version does not have, and `ReadTooLarge` as `check_is_stored` does if
+    there is a predicate, because a scan for the first match may go through all rows.
     """
+    plan = _plan(snapshot, request)
+    if request.predicate is not None:
+        check_is_stored(snapshot, plan)
+    return plan
+
+
+def check_is_stored(snapshot: Snapshot, plan: ScanPlan) -> None:
+    """Raise `ReadTooLarge` if the plan has far more rows than its fragments' files can hold.
+
+    Whoever reads all rows of a plan before giving an answer calls this first.
+    """
+    fragments = (rows.fragment for rows, _ in plan.blocks.parts)
+    check_rows_are_stored(snapshot, plan.num_physical_rows, fragments)
+
+
+def _plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     fragments = _fragments(snapshot, request.fragment_ids)
     if request.rows is not None:
-        chosen = (_row_blocks(snapshot, fragment, request.rows, request.predicate, request) for fragment in fragments)
-        return ScanPlan(request, tuple(chain.from_iterable(chosen)), request.offset)
+        chosen = (_chosen_rows(snapshot, fragment, request.rows, request.predicate, request) for fragment in fragments)
+        return ScanPlan(request, Blocks(chosen), request.offset)
     if request.predicate is None:
-        return ScanPlan(request, tuple(_blocks_within_limit(snapshot, request, fragments)), 0)
+        return ScanPlan(request, Blocks(_rows_within_limit(snapshot, request, fragments)), 0)
     lookup = None
     if request.use_scalar_index and not request.include_deleted_rows:
         lookup = _look_up(snapshot, request.predicate)
-    blocks: list[Block] = []
+    parts: list[tuple[Block, int]] = []
     for fragment in fragments:
         if lookup is not None and fragment.id in lookup.covered:
-            blocks.extend(_row_blocks(snapshot, fragment, lookup.rows, lookup.remainder, request))
+            parts.append(_chosen_rows(snapshot, fragment, lookup.rows, lookup.remainder, request))
         elif lookup is None or not request.indexed_only:
-            blocks.extend(_range_blocks(snapshot, fragment, 0, fragment.physical_rows, request))
-    return ScanPlan(request, tuple(blocks), request.offset, lookup)
+            parts.append(_row_range(snapshot, fragment, 0, fragment.physical_rows, request))
+    return ScanPlan(request, Blocks(parts), request.offset, lookup)
 
 
 def _look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
@@ -185,8 +237,10 @@ def _fragments(snapshot: Snapshot, fragment_ids: tuple[int, ...] | None) -> Sequ
     return [snapshot.fragments_by_id[fragment_id] for fragment_id in requested]
 
 
-def _blocks_within_limit(snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragment]) -> Iterator[Block]:
-    """Yield the blocks that hold rows `offset` to `offset + limit` of a scan without a predicate."""
+def _rows_within_limit(
+    snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragment]
+) -> Iterator[tuple[Block, int]]:
+    """Yield the parts that hold rows `offset` to `offset + limit` of a scan without a predicate."""
     first, skipped = request.offset, 0
     if first and fragments is snapshot.fragments and not request.include_deleted_rows:
         ends = snapshot.live_row_ends
@@ -202,30 +256,27 @@ def _blocks_within_limit(snapshot: Snapshot, request: ScanRequest, fragments: Se
                 start, stop = int(live[start]), int(live[stop - 1]) + 1
             elif rows < fragment.physical_rows:
                 stop = fragment.physical_rows
-            yield from _range_blocks(snapshot, fragment, start, stop, request)
+            yield _row_range(snapshot, fragment, start, stop, request)
         first -= rows
         last = None if last is None else last - rows
         if last is not None and last <= 0:
             return
 
 
-def _row_blocks(
+def _chosen_rows(
     snapshot: Snapshot, fragment: Fragment, rows: RowAddressSet, predicate: Predicate | None, request: ScanRequest
-) -> Iterator[Block]:
-    block_rows = _block_rows(snapshot, fragment, request.schema)
+) -> tuple[Block, int]:
     live = rows.offsets(fragment.id) - snapshot.deletion_vector(fragment)
     offsets = offsets_in(live).astype(np.uint64)
-    return (
-        Block(fragment, 0, fragment.physical_rows, offsets[at : at + block_rows], predicate)
-        for at in range(0, len(offsets), block_rows)
-    )
+    block_rows = _block_rows(snapshot, fragment, request.schema) if len(offsets) else 1
+    return Block(fragment, 0, fragment.physical_rows, offsets, predicate), block_rows
 
 
-def _range_blocks(
+def _row_range(
     snapshot: Snapshot, fragment: Fragment, start: int, stop: int, request: ScanRequest
-) -> Iterator[Block]:
-    rows = _block_rows(snapshot, fragment, request.schema)
-    return (Block(fragment, at, min(at + rows, stop), None, request.predicate) for at in range(start, stop, rows))
+) -> tuple[Block, int]:
+    block_rows = _block_rows(snapshot, fragment, request.schema)
+    return Block(fragment, start, stop, None, request.predicate), block_rows
 
 
 def _block_rows(snapshot: Snapshot, fragment: Fragment, schema: Schema) -> int:

@@ -27,9 +27,9 @@ from lance_ops.indices import (
     sort_rows,
 )
 from lance_ops.reading.row_columns import ROW_ADDRESS
-from lance_ops.reading.scan_execution import ScanRequest, empty_answer, limit_rows, scan
+from lance_ops.reading.scan_execution import ScanRequest, empty_answer, limit_rows, scan_whole
 from lance_ops.reading.take import take_addresses
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import FREE_SORTED_BYTES, Snapshot, held
 
 __all__ = ["ColumnOrdering", "check_orderings", "describe_order", "scan_sorted", "without_limit"]
 
@@ -109,7 +109,7 @@ def _first_rows(
         with_row_offset=False,
     )
     kept: pa.RecordBatch | None = None
-    for table in scan(snapshot, keys) if last else ():
+    for _, table in scan_whole(snapshot, keys) if last else ():
         for batch in table.to_batches(max_chunksize=_SORTED_AT_ONCE):
             candidates = _keyed(batch, columns, order, [ROW_ADDRESS])
             if kept is not None:
@@ -127,7 +127,8 @@ def _first_rows(
 def _all_rows(
     snapshot: Snapshot, request: ScanRequest, order: RowOrder, columns: Sequence[Column], sort_bytes: int
 ) -> Iterator[pa.Table]:
-    rows = scan(snapshot, without_limit(request))
+    whole = (table for _, table in scan_whole(snapshot, without_limit(request)))
+    rows = held(snapshot, whole, snapshot.fragments, FREE_SORTED_BYTES)
     batches = (
         _keyed(batch, columns, order, batch.schema.names) for table in rows for batch in _plain(table).to_batches()
     )

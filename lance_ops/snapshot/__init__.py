@@ -1,6 +1,7 @@
 """One version of a dataset, opened: its manifest, its fragments' rows, deletion vectors and row ids, and its files."""
 
 from lance_ops.snapshot.checksum_use import VERIFY_CHECKSUMS_KEY, ChecksumUse
+from lance_ops.snapshot.expansion import FREE_SORTED_BYTES, FREE_SORTED_ROWS, check_rows_are_stored, held
 from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.snapshot import Snapshot
@@ -10,6 +11,8 @@ from lance_ops.snapshot.validation import validate, validate_fragment
 from lance_ops.snapshot.version_history import history
 
 __all__ = [
+    "FREE_SORTED_BYTES",
+    "FREE_SORTED_ROWS",
     "VERIFY_CHECKSUMS_KEY",
     "ChecksumUse",
     "FragmentReader",
@@ -17,7 +20,9 @@ __all__ = [
     "Snapshot",
     "SnapshotReference",
     "all_files",
+    "check_rows_are_stored",
     "field_sizes",
+    "held",
     "history",
     "tracked_files",
     "validate",

@@ -21,7 +21,7 @@ from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file import FileReader
+from lance_ops.file import Budget, FileReader, row_bytes
 from lance_ops.legacy import rows_that_may_match
 from lance_ops.snapshot.open_file_cache import OpenFiles
 from lance_ops.snapshot.stored_columns import check_types, live_columns, stored_ids_by_table_id
@@ -74,16 +74,23 @@ class FragmentReader:
         """The fragment that is read."""
         return self._fragment
 
-    def read(self, schema: Schema, start: int = 0, stop: int | None = None) -> pa.Table:
-        """Return physical rows `start` to `stop` (exclusive) of the fields of `schema`."""
-        end = self._fragment.physical_rows if stop is None else min(stop, self._fragment.physical_rows)
-        return self._read(
-            schema, max(end - start, 0), lambda reader, part: reader.read(part, start, end, threads=self._threads)
-        )
+    def read(
+        self, schema: Schema, start: int = 0, stop: int | None = None, *, budget: Budget | None = None
+    ) -> pa.Table:
+        """Return physical rows `start` to `stop` (exclusive) of the fields of `schema`.
 
-    def take(self, schema: Schema, offsets: Uint64Array) -> pa.Table:
-        """Return the rows at physical `offsets`, in the order of `offsets`."""
-        return self._read(schema, len(offsets), lambda reader, part: reader.take(part, offsets))
+        All files share `budget`; without one, each has what its size allows.
+        """
+        end = self._fragment.physical_rows if stop is None else min(stop, self._fragment.physical_rows)
+
+        def read(reader: FileReader, part: Schema) -> pa.Table:
+            return reader.read(part, start, end, threads=self._threads, budget=budget)
+
+        return self._read(schema, max(end - start, 0), read, budget)
+
+    def take(self, schema: Schema, offsets: Uint64Array, *, budget: Budget | None = None) -> pa.Table:
+        """Return the rows at physical `offsets`, in the order of `offsets`; `budget` is as in `read`."""
+        return self._read(schema, len(offsets), lambda reader, part: reader.take(part, offsets, budget=budget), budget)
 
     def load(self, schema: Schema) -> None:
         """Load the metadata of `schema`'s fields from files that are read in place, before their rows are read."""
@@ -154,16 +161,17 @@ class FragmentReader:
             self._as_stored(source, self._open(source.file))
 
     def count_rows(self) -> int:
-        """Return the number of physical rows in the first data file, whatever the manifest says."""
-        return self._open(self._fragment.files[0]).num_rows
+        """Return the number of physical rows in the first data file, whatever the manifest says; 0 without a file."""
+        return self._open(self._fragment.files[0]).num_rows if self._fragment.files else 0
 
-    def _read(self, schema: Schema, num_rows: int, read: ReadFile) -> pa.Table:
+    def _read(self, schema: Schema, num_rows: int, read: ReadFile, budget: Budget | None) -> pa.Table:
         parts = []
         for source in self._sources(schema):
             reader = self._open_checked(source.file)
             table = read(reader, self._as_stored(source, reader))
             parts.append((source.schema, table))
-        columns = _assemble(schema.fields, parts, num_rows)
+        of_nulls = Budget(0) if budget is None else budget
+        columns = _assemble(schema.fields, parts, num_rows, of_nulls)
         return pa.Table.from_arrays(columns, schema=schema.to_arrow_storage())
 
     def _open_checked(self, file: DataFile) -> FileReader:
@@ -227,16 +235,23 @@ def _renumbered(field: Field, ids: Mapping[int, int]) -> Field:
     return replace(field, id=ids.get(field.id, field.id), children=children)
 
 
-def _assemble(fields: tuple[Field, ...], parts: list[_Part], num_rows: int) -> list[pa.ChunkedArray]:
-    """Return whole columns, each assembled from the files that hold parts of it; null if none does."""
+def _assemble(
+    fields: tuple[Field, ...], parts: list[_Part], num_rows: int, budget: Budget
+) -> list[pa.ChunkedArray]:
+    """Return whole columns, each assembled from the files that hold parts of it; null if none does.
+
+    Nulls are counted against the budget, because no file's bytes stand for them.
+    """
     held: dict[int, list[tuple[Field, pa.ChunkedArray]]] = {}
     for schema, table in parts:
         for part, column in zip(schema.fields, table.columns, strict=True):
             held.setdefault(part.id, []).append((part, column))
-    return [_assemble_one(field, held.get(field.id, []), num_rows) for field in fields]
+    return [_assemble_one(field, held.get(field.id, []), num_rows, budget) for field in fields]
 
 
-def _assemble_one(field: Field, held: list[tuple[Field, pa.ChunkedArray]], num_rows: int) -> pa.ChunkedArray:
+def _assemble_one(
+    field: Field, held: list[tuple[Field, pa.ChunkedArray]], num_rows: int, budget: Budget
+) -> pa.ChunkedArray:
     """Return a whole column from the parts of its field that are held.
 
     As in the reference, a struct is null where it is null in every file that holds a part of it.
@@ -245,11 +260,12 @@ def _assemble_one(field: Field, held: list[tuple[Field, pa.ChunkedArray]], num_r
         if part is field or part == field:
             return column
     if not held:
+        budget.spend(num_rows * row_bytes(field.arrow_type))
         return pa.chunked_array([pa.nulls(num_rows, field.arrow_type)])
     if not pt.is_struct(field.arrow_type):
         raise UnsupportedFeature("a list or map whose children are in several files", f"column {field.name!r}")
     structs = [(part, column.combine_chunks()) for part, column in held]
     below = [(Schema(part.children), pa.Table.from_struct_array(struct)) for part, struct in structs]
-    children = [child.combine_chunks() for child in _assemble(field.children, below, num_rows)]
+    children = [child.combine_chunks() for child in _assemble(field.children, below, num_rows, budget)]
     is_null = reduce(pc.and_, (struct.is_null() for _, struct in structs))
     return pa.chunked_array([pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=is_null)])

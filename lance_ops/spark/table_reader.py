@@ -21,6 +21,7 @@ from lance_ops.reading import (
     VERSION_COLUMNS,
     ScanRequest,
     bind_filter,
+    check_is_stored,
     plan_scan,
     scan,
 )
@@ -59,11 +60,15 @@ class LanceReader(DataSourceReader):
         )
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Group the fragments that may hold a matching row, in their order, by the number of rows to read."""
+        """Group the fragments that may hold a matching row, in their order, by the number of rows to read.
+
+        Raises `ReadTooLarge` as `check_is_stored` does.
+        """
         rows: dict[int, int] = {}
-        for block in plan_scan(self._snapshot, self._request).blocks:
-            looked_at = block.stop - block.start if block.offsets is None else len(block.offsets)
-            rows[block.fragment.id] = rows.get(block.fragment.id, 0) + looked_at
+        plan = plan_scan(self._snapshot, self._request)
+        check_is_stored(self._snapshot, plan)
+        for part, _ in plan.blocks.parts:
+            rows[part.fragment.id] = rows.get(part.fragment.id, 0) + len(part)
         groups = group_evenly(
             {fragment: count for fragment, count in rows.items() if count}, self._num_partitions(rows)
         )

@@ -29,6 +29,7 @@ from lance_ops.store.probe import prove_conditional_create
 from lance_ops.store.process_resources import PROCESS_RESOURCES
 from lance_ops.store.ranges import merge_touching
 from lance_ops.store.remote import FsspecStore
+from lance_ops.store.storage_options import read_bool
 
 __all__ = [
     "PROCESS_COUNTERS",
@@ -62,4 +63,5 @@ __all__ = [
     "open_store",
     "path_beneath",
     "prove_conditional_create",
+    "read_bool",
 ]

@@ -63,9 +63,9 @@ def test_late_materialization_takes_only_columns_that_the_filter_did_not_read(
     taken: set[str] = set()
     take = FragmentReader.take
 
-    def watched(self: FragmentReader, schema: Any, offsets: Any) -> pa.Table:
+    def watched(self: FragmentReader, schema: Any, offsets: Any, **options: Any) -> pa.Table:
         taken.update(schema.names)
-        return take(self, schema, offsets)
+        return take(self, schema, offsets, **options)
 
     monkeypatch.setattr(FragmentReader, "take", watched)
     assert dataset.to_table(filter=matching, late_materialization=late, with_row_id=False) == expected
@@ -87,9 +87,9 @@ def test_use_stats_false_ignores_statistics(dataset_uri: str, monkeypatch: pytes
     runs: list[tuple[int, int]] = []
     read = FragmentReader.read
 
-    def watched(self: FragmentReader, schema: Any, start: int = 0, stop: int | None = None) -> pa.Table:
+    def watched(self: FragmentReader, schema: Any, start: int = 0, stop: int | None = None, **options: Any) -> pa.Table:
         runs.append((start, stop or 0))
-        return read(self, schema, start, stop)
+        return read(self, schema, start, stop, **options)
 
     monkeypatch.setattr(FragmentReader, "read", watched)
     assert dataset.to_table(filter="id = 2000")["id"].to_pylist() == [2000]

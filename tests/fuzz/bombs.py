@@ -20,7 +20,7 @@ from lance_ops.store.memory import MemoryStore
 from tests.checksums import without_checksums
 from tests.fuzz.anatomy import Anatomy, LegacyAnatomy, dissect
 
-__all__ = ["BOMBS", "write"]
+__all__ = ["BOMBS", "claiming", "write"]
 
 Bomb: TypeAlias = Callable[[], bytes]
 
@@ -51,7 +51,8 @@ def _claim(anatomy: Anatomy, num_rows: int) -> bytes:
     return anatomy.build()
 
 
-def _constant(column: pa.Array, num_rows: int) -> bytes:
+def claiming(column: pa.Array, num_rows: int) -> bytes:
+    """Return a file of a column of equal values whose only page claims `num_rows` rows."""
     return _claim(_anatomy(column), num_rows)
 
 
@@ -225,12 +226,12 @@ def _descending_offsets() -> bytes:
 
 
 BOMBS: dict[str, tuple[Bomb, str]] = {
-    "2^60 nulls": (lambda: _constant(pa.nulls(10, pa.int64()), 1 << 60), "ReadTooLarge+rows"),
-    "2^40 equal numbers": (lambda: _constant(pa.array([7] * 10), 1 << 40), "ReadTooLarge+rows"),
-    "2^40 equal strings": (lambda: _constant(pa.array(["x" * 50] * 10), 1 << 40), "ReadTooLarge+rows"),
-    "2^60 values of type null": (lambda: _constant(pa.nulls(10), 1 << 60), "ReadTooLarge+rows"),
-    "2^61 values of no width": (lambda: _constant(pa.array([b""] * 10, pa.binary(0)), 1 << 61), "ReadTooLarge+rows"),
-    "more rows than 63 bits count": (lambda: _constant(pa.nulls(10, pa.int64()), 1 << 63), "CorruptFile"),
+    "2^60 nulls": (lambda: claiming(pa.nulls(10, pa.int64()), 1 << 60), "ReadTooLarge+rows"),
+    "2^40 equal numbers": (lambda: claiming(pa.array([7] * 10), 1 << 40), "ReadTooLarge+rows"),
+    "2^40 equal strings": (lambda: claiming(pa.array(["x" * 50] * 10), 1 << 40), "ReadTooLarge+rows"),
+    "2^60 values of type null": (lambda: claiming(pa.nulls(10), 1 << 60), "ReadTooLarge+rows"),
+    "2^61 values of no width": (lambda: claiming(pa.array([b""] * 10, pa.binary(0)), 1 << 61), "ReadTooLarge+rows"),
+    "more rows than 63 bits count": (lambda: claiming(pa.nulls(10, pa.int64()), 1 << 63), "CorruptFile"),
     "2^40 nulls in 2.0": (_many_nulls_2_0, "ReadTooLarge+rows"),
     "2^40 numbers of 0 bits": (_packed_into_0_bits, "ReadTooLarge+rows"),
     "a list of 2^40 items": (_list_of_many_null_items, "ReadTooLarge"),

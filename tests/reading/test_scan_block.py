@@ -29,9 +29,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     names: Counter[str] = Counter()
 
     def counting(function: Any) -> Any:
-        def counted(reader: FragmentReader, schema: Schema, *where: Any) -> pa.Table:
+        def counted(reader: FragmentReader, schema: Schema, *where: Any, **options: Any) -> pa.Table:
             names.update(schema.names)
-            return function(reader, schema, *where)
+            return function(reader, schema, *where, **options)
 
         return counted
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +34,13 @@ def test_blocks_are_decoded_in_several_threads_and_stay_in_order(
     together = threading.Barrier(2, timeout=30)
     read = FragmentReader.read
 
-    def recording(self: FragmentReader, schema: Schema, start: int = 0, stop: int | None = None) -> pa.Table:
+    def recording(
+        self: FragmentReader, schema: Schema, start: int = 0, stop: int | None = None, **options: Any
+    ) -> pa.Table:
         if len(threads) < 2:  # each of two blocks waits for the other to start
             threads.add(threading.get_ident())
             together.wait()
-        return read(self, schema, start, stop)
+        return read(self, schema, start, stop, **options)
 
     monkeypatch.setattr(FragmentReader, "read", recording)
     monkeypatch.setattr(scan, "available_cores", lambda: 2)
@@ -64,9 +67,11 @@ def test_files_are_preloaded_before_reads_and_a_corrupt_one_fails_in_order(
         assert schema.names == (["n", "m"] if condition is None else ["n"])
         load(self, schema)
 
-    def reading(self: FragmentReader, schema: Schema, start: int = 0, stop: int | None = None) -> pa.Table:
+    def reading(
+        self: FragmentReader, schema: Schema, start: int = 0, stop: int | None = None, **options: Any
+    ) -> pa.Table:
         done.append(("read", self.fragment.id))
-        return read(self, schema, start, stop)
+        return read(self, schema, start, stop, **options)
 
     monkeypatch.setattr(FragmentReader, "load", loading)
     monkeypatch.setattr(FragmentReader, "read", reading)

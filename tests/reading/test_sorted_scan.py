@@ -127,9 +127,9 @@ def test_a_sorted_scan_with_a_limit_reads_other_columns_only_of_its_rows(
     scanned: set[str] = set()
     read = FragmentReader.read
 
-    def watched(self: FragmentReader, schema: Any, *args: Any) -> pa.Table:
+    def watched(self: FragmentReader, schema: Any, *args: Any, **options: Any) -> pa.Table:
         scanned.update(schema.names)
-        return read(self, schema, *args)
+        return read(self, schema, *args, **options)
 
     monkeypatch.setattr(FragmentReader, "read", watched)
     table = dataset.to_table(order_by=[ColumnOrdering("few", ascending=False)], limit=3, filter="flag")

@@ -27,10 +27,11 @@ from lance_ops.reading import (
     scan,
     scan_fragments,
     scan_sorted,
+    scan_whole,
     traced,
     without_limit,
 )
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot, held
 
 __all__ = ["BatchSize", "LanceScanner", "default_batch_size"]
 
@@ -127,8 +128,11 @@ class LanceScanner:
         return self._projection.schema
 
     def to_table(self) -> pa.Table:
-        """Return the whole result."""
-        tables = list(self._watched(self._rows(self._request))) or [empty_answer(self._request)]
+        """Return the whole result.
+
+        Raises `ReadTooLarge` if it is too large for the files that it was read from: see `snapshot/expansion.py`.
+        """
+        tables = list(self._watched(self._held(self._request))) or [empty_answer(self._request)]
         return self._projection.apply(pa.concat_tables(tables))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -155,7 +159,7 @@ class LanceScanner:
         """
         check_blob_mode(blob_mode)
         addressed = replace(self._request, with_row_address=True)
-        tables = list(self._watched(self._rows(addressed))) or [empty_answer(addressed)]
+        tables = list(self._watched(self._held(addressed))) or [empty_answer(addressed)]
         return data_frame(pa.concat_tables(tables), self._projection, blob_mode, **kwargs)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -174,7 +178,7 @@ class LanceScanner:
         if request.predicate is None and request.rows is None and not request.include_deleted_rows:
             left = max(self._num_live_rows(request.fragment_ids) - request.offset, 0)
             return left if request.limit is None else min(left, request.limit)
-        return sum(table.num_rows for table in scan(self._snapshot, self._counted_request()))
+        return sum(table.num_rows for _, table in scan_whole(self._snapshot, self._counted_request()))
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Describe the plan of the scan, one node in each line."""
@@ -208,6 +212,13 @@ class LanceScanner:
         if self._order_by:
             return scan_sorted(self._snapshot, request, self._order_by)
         return scan(self._snapshot, request)
+
+    def _held(self, request: ScanRequest) -> Iterator[pa.Table]:
+        """Yield the answer for a caller that holds all of it; raises `ReadTooLarge` as `held` does."""
+        ids = request.fragment_ids
+        fragments = [each for each in self._snapshot.fragments if ids is None or each.id in ids]
+        whole = (table for _, table in scan_whole(self._snapshot, request))
+        return held(self._snapshot, self._rows(request) if self._order_by else whole, fragments)
 
     def _num_live_rows(self, fragment_ids: Collection[int] | None) -> int:
         if fragment_ids is None:

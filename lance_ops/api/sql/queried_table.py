@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_ops.api.arrow_dataset import ArrowDataset
 from lance_ops.api.scanning import Columns, Filter, LanceScanner, ScanOptions, make_scanner
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot, check_rows_are_stored
 
 __all__ = ["QueriedTable"]
 
@@ -19,11 +19,13 @@ __all__ = ["QueriedTable"]
 class QueriedTable(ArrowDataset):
     """A version of a dataset with the columns that the options of a scan give it.
 
-    Raises what a scan with these options raises.
+    Raises what a scan with these options raises, and `ReadTooLarge` as `check_rows_are_stored` does, because a query
+    may read all rows before its first answer.
     """
 
     def __init__(self, snapshot: Snapshot, options: ScanOptions) -> None:
         super().__init__()
+        check_rows_are_stored(snapshot, sum(each.physical_rows for each in snapshot.fragments), snapshot.fragments)
         self._snapshot = snapshot
         self._options = options
         self._schema = make_scanner(snapshot, options).projected_schema

@@ -28,7 +28,7 @@ from lance_ops.reading import (
     ScanRequest,
     scan_rows,
 )
-from lance_ops.snapshot import Snapshot, SnapshotReference
+from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
 from lance_ops.table import Fragment
 
 __all__ = [
@@ -54,9 +54,13 @@ class BackfillTask:
 def plan_backfill(
     snapshot: Snapshot, columns: Schema, source: ColumnSource, batch_size: int | None = None
 ) -> tuple[BackfillTask, ...]:
-    """Return one task for each fragment; raise `UnsupportedFeature` if the file version cannot have such columns."""
+    """Return one task for each fragment; raise `UnsupportedFeature` if the file version cannot have such columns.
+
+    Raises `ReadTooLarge` as `check_rows_are_stored` does.
+    """
     _check_can_add(snapshot, columns)
     check_batch_size(batch_size)
+    check_rows_are_stored(snapshot, sum(each.physical_rows for each in snapshot.fragments), snapshot.fragments)
     reference = SnapshotReference.of(snapshot)
     return tuple(BackfillTask(reference, part.id, columns, source, batch_size) for part in snapshot.fragments)
 

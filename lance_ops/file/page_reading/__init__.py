@@ -1,6 +1,6 @@
 """Read pages of any file version: select rows, fetch the bytes they need, and limit the memory they take."""
 
-from lance_ops.file.page_reading.budget import Budget, row_bytes
+from lance_ops.file.page_reading.budget import READ_BYTES, Budget, SharedBytes, row_bytes
 from lance_ops.file.page_reading.decoding_errors import naming_place
 from lance_ops.file.page_reading.decoding_steps import Steps, combine_steps, run_all, run_steps, shift_steps
 from lance_ops.file.page_reading.flat_values import read_flat_values
@@ -9,6 +9,7 @@ from lance_ops.file.page_reading.rows import RowSelection, RowSet, RowSlice, row
 from lance_ops.file.page_reading.source import Extent, FileSource, Ranges, SourceBytes, merge_ranges
 
 __all__ = [
+    "READ_BYTES",
     "Budget",
     "Extent",
     "FileSource",
@@ -17,6 +18,7 @@ __all__ = [
     "RowSelection",
     "RowSet",
     "RowSlice",
+    "SharedBytes",
     "SourceBytes",
     "Steps",
     "combine_steps",

@@ -6,13 +6,15 @@ produce far more bytes than the file has. A scan reads in small parts, so it sti
 
 from __future__ import annotations
 
+from threading import Lock
+
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import ReadTooLarge
 from lance_ops.encodings import MAX_RATIO
 
-__all__ = ["READ_BYTES", "Budget", "row_bytes"]
+__all__ = ["READ_BYTES", "Budget", "SharedBytes", "row_bytes"]
 
 READ_BYTES = 192 << 20
 """One read of any file may produce this many bytes, or `MAX_RATIO` times the size of the file if that is more."""
@@ -32,11 +34,35 @@ _ROW_BYTES: dict[int, int] = {
 """The results of `row_bytes` for the most common types, by type id."""
 
 
-class Budget:
-    """The bytes that one read may still produce. Threads share it without a lock: the limit need not be exact."""
+class SharedBytes:
+    """Bytes that the reads of several threads share; each `Budget` that draws on them gives them back."""
 
-    def __init__(self, size_bytes: int) -> None:
-        self._total = self._left = max(READ_BYTES, MAX_RATIO * size_bytes)
+    def __init__(self, num_bytes: int) -> None:
+        self._left = num_bytes
+        self._lock = Lock()
+
+    def take(self, num_bytes: int) -> bool:
+        """Take bytes if so many are left."""
+        with self._lock:
+            if num_bytes > self._left:
+                return False
+            self._left -= num_bytes
+            return True
+
+    def give_back(self, num_bytes: int) -> None:
+        """Give back bytes that were taken."""
+        with self._lock:
+            self._left += num_bytes
+
+
+class Budget:
+    """The bytes that one read may still produce; its threads share it."""
+
+    def __init__(self, size_bytes: int, max_bytes: int | None = None, shared: SharedBytes | None = None) -> None:
+        """Allow what a file of `size_bytes` may expand to, or exactly `max_bytes`; all of it comes out of `shared`."""
+        self._total = self._left = max(READ_BYTES, MAX_RATIO * size_bytes) if max_bytes is None else max_bytes
+        self._shared = shared
+        self._lock = Lock()
 
     def expect(self, num_rows: int, num_bytes: int) -> None:
         """Raise `ReadTooLarge` if `num_rows` rows of `num_bytes` each exceed the whole budget; nothing is spent."""
@@ -48,12 +74,21 @@ class Budget:
 
     def spend(self, num_bytes: int) -> None:
         """Count bytes that were produced; raise `ReadTooLarge` if they exceed what is left."""
-        self._check(num_bytes, self._left)
-        self._left -= num_bytes
+        with self._lock:
+            self._check(num_bytes, self._left)
+            if self._shared is not None and not self._shared.take(num_bytes):
+                raise ReadTooLarge(f"{num_bytes} bytes more beside other reads (read fewer rows at a time)")
+            self._left -= num_bytes
+
+    def release(self) -> None:
+        """Give back what was spent, when its bytes are no longer held."""
+        if self._shared is not None:
+            self._shared.give_back(self._total - self._left)
+        self._left = self._total
 
     def _check(self, num_bytes: int, limit: int) -> None:
         if num_bytes > limit:
-            raise ReadTooLarge(f"more than {self._total} bytes in one read of this file (read fewer rows at a time)")
+            raise ReadTooLarge(f"more than {self._total} bytes in one read (read fewer rows at a time)")
 
 
 def row_bytes(arrow_type: pa.DataType) -> int:

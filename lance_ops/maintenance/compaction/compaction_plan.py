@@ -14,7 +14,7 @@ from uuid import UUID
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.compaction.index_remap import needs_remap
-from lance_ops.snapshot import Snapshot, SnapshotReference
+from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
 from lance_ops.table import Fragment
 from lance_ops.writing import MAX_BYTES_PER_FILE
 
@@ -78,7 +78,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     The first group is rewritten whatever the limits, so that a compaction always makes progress.
 
     Raises `UnsupportedFeature`, before anything is written, for an index on the rows that cannot be remapped; see
-    `needs_remap`.
+    `needs_remap`. Raises `ReadTooLarge` as `check_rows_are_stored` does.
     """
     version = FileVersion.parse(options.data_storage_version) if options.data_storage_version else snapshot.file_version
     tasks: list[CompactionTask] = []
@@ -96,7 +96,10 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
                 version,
             )
         )
-    _check_indices(snapshot, [fragment_id for task in tasks for fragment_id in task.fragment_ids])
+    moving = [fragment_id for task in tasks for fragment_id in task.fragment_ids]
+    _check_indices(snapshot, moving)
+    fragments = [snapshot.fragments_by_id[fragment_id] for fragment_id in moving]
+    check_rows_are_stored(snapshot, sum(each.physical_rows for each in fragments), fragments)
     return CompactionPlan(snapshot.version, options, tuple(tasks))
 
 

@@ -32,7 +32,7 @@ def live_rows(snapshot: Snapshot, fragments: Iterable[Fragment]) -> Iterator[pa.
     min_row_bytes = sum(row_bytes(field.arrow_type) for field in snapshot.schema.fields)
 
     def size(fragment: Fragment) -> int:
-        return max(fragment.files[0].file_size_bytes, fragment.physical_rows * min_row_bytes)
+        return max(sum(file.file_size_bytes for file in fragment.files), fragment.physical_rows * min_row_bytes)
 
     def is_small(fragment: Fragment) -> bool:
         return snapshot.store.reads_in_place and len(fragment.files) == 1 and size(fragment) <= _SMALL_BYTES

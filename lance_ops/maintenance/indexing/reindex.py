@@ -21,8 +21,8 @@ from lance_ops.core.file_names import INDICES_DIR, check_index_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexQuery, IndexType, RowKey, index_type_named, index_type_of
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
-from lance_ops.reading import ScanRequest, awaits_remap, open_index, row_key_of, scan
-from lance_ops.snapshot import Snapshot
+from lance_ops.reading import ScanRequest, awaits_remap, open_index, row_key_of, scan_whole
+from lance_ops.snapshot import FREE_SORTED_BYTES, FREE_SORTED_ROWS, Snapshot, check_rows_are_stored, held
 from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.transactions import CreateIndex
 from lance_ops.writing import commit_operation, retry_conflicts
@@ -173,12 +173,19 @@ def _metadata(
 def _rows(
     snapshot: Snapshot, field: Field, fragment_ids: tuple[int, ...] | None, row_key: RowKey = RowKey.ADDRESS
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the column's live values with the rows' addresses or ids."""
+    """Yield the column's live values with the rows' addresses or ids.
+
+    Raises `ReadTooLarge` if the files are too small for so many rows.
+    """
+    wanted_ids = snapshot.fragments_by_id if fragment_ids is None else fragment_ids
+    fragments = [snapshot.fragments_by_id[each] for each in wanted_ids]
+    check_rows_are_stored(snapshot, sum(each.physical_rows for each in fragments), fragments, FREE_SORTED_ROWS)
     schema = snapshot.schema.project([snapshot.schema.path_of(field.id)])
     by_id = row_key is RowKey.STABLE_ID
     request = ScanRequest(schema, with_row_id=by_id, with_row_address=not by_id, fragment_ids=fragment_ids)
     wanted = pa.schema([pa.field(INDEX_VALUE, field.arrow_type), pa.field(INDEX_ROW, pa.uint64())])
-    for table in scan(snapshot.verifying(), request):
+    found = (table for _, table in scan_whole(snapshot.verifying(), request))
+    for table in held(snapshot, found, fragments, FREE_SORTED_BYTES):
         values = indexed_values(table.column(0), schema, field)
         yield from pa.Table.from_arrays([values, table.columns[-1]], schema=wanted).to_batches()
 
