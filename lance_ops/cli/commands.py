@@ -17,6 +17,7 @@ from lance_ops.cli import change_commands as changing
 from lance_ops.cli import clone_command as copying
 from lance_ops.cli import integrity_commands as checking
 from lance_ops.cli import read_commands as looking
+from lance_ops.cli.output import printable
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.redaction import redact
 
@@ -36,7 +37,7 @@ class _OneLineErrors(TyperGroup):
             error.message = redact(str(error.message), _option_values(given))
             raise
         except LanceOpsError as error:
-            typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+            typer.echo(f"error: {printable(' '.join(str(error).split()))}", err=True)
             raise typer.Exit(1) from error
 
 

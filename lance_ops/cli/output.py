@@ -1,4 +1,8 @@
-"""Print a command's result: as JSON for programs, or as tables and sentences for people."""
+"""Print a command's result: as JSON for programs, or as tables and sentences for people.
+
+Names and messages come from the table, whose writer is not trusted. A terminal obeys control characters: they can hide
+text, show other text, or answer for the user. So people see them as escapes; JSON has escapes of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,18 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["counted", "moment", "number", "percent", "print_facts", "print_json", "print_line", "print_table", "size"]
+__all__ = [
+    "counted",
+    "moment",
+    "number",
+    "percent",
+    "print_facts",
+    "print_json",
+    "print_line",
+    "print_table",
+    "printable",
+    "size",
+]
 
 _WIDTH_OF_PIPES = 200  # a pipe has no width, so use one that no table of these commands reaches
 
@@ -28,7 +43,7 @@ def print_json(value: Any) -> None:
 
 def print_line(text: str, style: str = "") -> None:
     """Print one sentence."""
-    _console().print(Text(text, style=style), soft_wrap=True)
+    _console().print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
@@ -37,7 +52,7 @@ def print_facts(facts: Mapping[str, str]) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(name, Text(value))
+        table.add_row(Text(printable(name)), Text(printable(value)))
     _console().print(table)
 
 
@@ -48,10 +63,17 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
         right = column.endswith(">")
         table.add_column(column.removesuffix(">"), justify="right" if right else "left", no_wrap=right)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     console = _console()
-    console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(Text(printable(title), style="bold"), soft_wrap=True)
     console.print(table)
+
+
+def printable(text: str) -> str:
+    """Return the text with an escape, as in a string of Python, for each character that cannot be seen."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def number(value: int) -> str:

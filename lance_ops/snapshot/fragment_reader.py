@@ -235,9 +235,7 @@ def _renumbered(field: Field, ids: Mapping[int, int]) -> Field:
     return replace(field, id=ids.get(field.id, field.id), children=children)
 
 
-def _assemble(
-    fields: tuple[Field, ...], parts: list[_Part], num_rows: int, budget: Budget
-) -> list[pa.ChunkedArray]:
+def _assemble(fields: tuple[Field, ...], parts: list[_Part], num_rows: int, budget: Budget) -> list[pa.ChunkedArray]:
     """Return whole columns, each assembled from the files that hold parts of it; null if none does.
 
     Nulls are counted against the budget, because no file's bytes stand for them.
