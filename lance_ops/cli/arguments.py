@@ -14,13 +14,16 @@ from typing import Annotated
 import typer
 
 from lance_ops.api import LanceDataset, dataset
+from lance_ops.cli import runners
 from lance_ops.core.durations import parse_duration
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.redaction import shown_key
+from lance_ops.writing import Runner
 
 __all__ = [
     "DryRun",
     "Json",
+    "OnSpark",
     "OptionsFile",
     "Reference",
     "StorageOptions",
@@ -28,6 +31,7 @@ __all__ = [
     "duration",
     "open_dataset",
     "reference",
+    "runner",
     "storage_options",
 ]
 
@@ -61,6 +65,10 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done,
 Reference = Annotated[
     str | None, typer.Option("--version", metavar="VERSION|TAG", help="A version's number or a tag; default: newest.")
 ]
+OnSpark = Annotated[
+    str | None,
+    typer.Option("--spark", metavar="MASTER", help="Run tasks on Spark, such as local[*] or yarn; default: threads."),
+]
 
 
 def open_dataset(uri: str, options: Mapping[str, str] | None, version: str | None = None) -> LanceDataset:
@@ -81,6 +89,11 @@ def storage_options(pairs: list[str] | None, file: Path | None = None) -> dict[s
             raise typer.BadParameter("an option has no key or no value: write KEY=VALUE", param_hint=_OPTION)
         options[key] = _value(key, value)
     return options or None
+
+
+def runner(spark: str | None) -> Runner | None:
+    """Return what runs tasks on a Spark master; None, for this process's threads, if the command line names none."""
+    return None if spark is None else runners.start_spark(spark)
 
 
 def reference(text: str | None) -> int | str | None:

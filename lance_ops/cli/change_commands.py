@@ -11,12 +11,14 @@ from lance_ops.api import LanceDataset
 from lance_ops.cli.arguments import (
     DryRun,
     Json,
+    OnSpark,
     OptionsFile,
     StorageOptions,
     Uri,
     duration,
     open_dataset,
     reference,
+    runner,
     storage_options,
 )
 from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, print_table, size
@@ -30,6 +32,7 @@ __all__ = ["cleanup", "compact", "delete", "reindex", "restore"]
 def delete(
     uri: Uri,
     predicate: Annotated[str, typer.Argument(metavar="PREDICATE", help="SQL, such as \"tailnum = 'N14228'\".")],
+    spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
@@ -38,7 +41,10 @@ def delete(
     """Delete the rows for which PREDICATE is true; the versions before keep them until clean-up."""
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     before = opened.version
-    num_rows = opened.count_rows(predicate) if dry_run else opened.delete(predicate)["num_deleted_rows"]
+    if dry_run:
+        num_rows = opened.count_rows(predicate)
+    else:
+        num_rows = opened.delete(predicate, runner=runner(spark))["num_deleted_rows"]
     if as_json:
         print_json({"num_deleted_rows": num_rows, "version": opened.version, "dry_run": dry_run})
     elif dry_run:
@@ -59,12 +65,15 @@ def compact(
         float, typer.Option(min=0, max=1, help="How many are many: a fraction of the fragment's rows.")
     ] = CompactionOptions.materialize_deletions_threshold,
     threads: Annotated[int | None, typer.Option(min=1, help="Default: one a core.")] = None,
+    spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Merge small fragments, drop deleted rows, and move the indices along."""
+    if threads is not None and spark is not None:
+        raise typer.BadParameter("tasks run in threads or on Spark, not in both", param_hint="--threads")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     options = CompactionOptions(
         target_rows_per_fragment=target_rows_per_fragment,
@@ -80,6 +89,7 @@ def compact(
         materialize_deletions=materialize_deletions,
         materialize_deletions_threshold=materialize_deletions_threshold,
         num_threads=threads,
+        runner=runner(spark),
     )
     if as_json:
         print_json({"metrics": metrics, "version": opened.version, "dry_run": False})

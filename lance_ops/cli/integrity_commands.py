@@ -9,12 +9,14 @@ import typer
 from lance_ops.cli.arguments import (
     DryRun,
     Json,
+    OnSpark,
     OptionsFile,
     Reference,
     StorageOptions,
     Uri,
     open_dataset,
     reference,
+    runner,
     storage_options,
 )
 from lance_ops.cli.output import counted, print_json, print_line, print_table, size
@@ -37,6 +39,7 @@ def verify(
     version: Reference = None,
     quick: Annotated[bool, typer.Option("--quick", help="Only presence, sizes and metadata of files.")] = False,
     all_versions: Annotated[bool, typer.Option("--all-versions", help="Also the other retained versions.")] = False,
+    spark: OnSpark = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
@@ -46,9 +49,8 @@ def verify(
     wanted = reference(version)
     if isinstance(wanted, str):
         wanted = open_dataset(uri, storage_options(storage_option, options_file), version).version
-    report = verify_uri(
-        uri, wanted, storage_options(storage_option, options_file), VerificationOptions(level, all_versions)
-    )
+    options = VerificationOptions(level, all_versions)
+    report = verify_uri(uri, wanted, storage_options(storage_option, options_file), options, runner(spark))
     if as_json:
         print_json(report.to_dict())
     else:
@@ -72,6 +74,7 @@ def repair(
         bool, typer.Option("--delete-dangling-tags", help="Delete tags of versions that do not exist.")
     ] = False,
     dry_run: DryRun = False,
+    spark: OnSpark = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
@@ -87,6 +90,7 @@ def repair(
         restore_older_version=restore_older_version,
         drop_damaged_rows=drop_damaged_rows,
         delete_dangling_tags=delete_dangling_tags,
+        runner=runner(spark),
     )
     result = None if dry_run else opened.repair(plan)
     if as_json:

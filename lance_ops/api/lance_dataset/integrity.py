@@ -52,19 +52,20 @@ class Integrity(Handle):
         restore_older_version: bool = False,
         drop_damaged_rows: bool = False,
         delete_dangling_tags: bool = False,
+        runner: Runner | None = None,
     ) -> RepairPlan:
         """Return the actions that mend the damages of a report (by default, of a full verification), and what stays.
 
         `copy` is a copy of the dataset's folder, or a deep clone of a retained version. No action loses rows or tags,
         unless the other arguments allow it. If the newest manifest cannot be read, a handle on any older version plans
         to go back to the newest version that can be. Otherwise raises `InvalidInput` if the handle is not on the
-        newest version.
+        newest version. `runner` executes the verification.
         """
         options = RepairOptions(
             copy, copy_storage_options, restore_older_version, drop_damaged_rows, delete_dangling_tags
         )
         of_manifest = plan_repair_of_manifest(self._snapshot, options)
-        return of_manifest or plan_repair(self._snapshot, report or self.verify(), options)
+        return of_manifest or plan_repair(self._snapshot, report or self.verify(runner=runner), options)
 
     def repair(self, plan: RepairPlan) -> RepairResult:
         """Apply a repair's plan, and move the handle to the newest version.

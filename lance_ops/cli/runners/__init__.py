@@ -1,0 +1,15 @@
+"""Where a command runs its tasks; Spark is imported when a command line names a Spark master."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.cli.runners.spark_master import start_spark
+
+__all__ = ["start_spark"]
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, {"start_spark": "spark_master"})
