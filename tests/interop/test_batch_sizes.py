@@ -123,6 +123,22 @@ def test_the_environment_sets_the_default_size_in_both(uri: str, monkeypatch: py
     assert (max(lengths(ours)) <= int(size)) if size else (max(lengths(ours)) >= 36)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"batch_size": 5}, {"filter": "a % 3 = 0"}, {"limit": 50, "offset": 3}], ids=str
+)
+@pytest.mark.parametrize("num_bytes", [1, 64, 100, 1 << 20])
+def test_batches_of_bytes_have_the_reference_s_rows_and_no_more_bytes(
+    uri: str, num_bytes: int, options: dict[str, Any]
+) -> None:
+    options = {"columns": ["a"], "batch_size_bytes": num_bytes, **options}
+    found = list(lance_ops.dataset(uri).to_batches(**options))
+    expected = list(lance.dataset(uri).to_batches(**options))
+    assert pa.Table.from_batches(found).column("a").to_pylist() == pa.Table.from_batches(expected)["a"].to_pylist()
+    assert all(batch.nbytes <= max(num_bytes, 8) and batch.num_rows <= options.get("batch_size", 40) for batch in found)
+    if num_bytes == 64 and not options.keys() & {"batch_size", "filter"}:
+        assert max(batch.num_rows for batch in found) == 8
+
+
 @pytest.mark.parametrize("size", ["0", "-5", "many", "1.5", "²"])
 def test_an_unusable_default_size_is_refused_by_name(uri: str, monkeypatch: pytest.MonkeyPatch, size: str) -> None:
     monkeypatch.setenv(VARIABLE, size)

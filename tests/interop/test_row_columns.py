@@ -83,8 +83,8 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def described(table: pa.Table) -> Any:
-    """Return names, types and rows; whether `_rowoffset` is nullable differs between the reference's own verbs."""
-    fields = [(field.name, str(field.type)) for field in table.schema]
+    """Return fields and rows."""
+    fields = [(field.name, str(field.type), field.nullable) for field in table.schema]
     return fields, table.num_rows, table.to_pylist() if fields else None
 
 

@@ -137,7 +137,7 @@ class Reading(Scanning):
 
     def _take_request(self, columns: Columns) -> tuple[Projection, ScanRequest]:
         projection = project(self._snapshot, columns, with_row_id=False, with_row_address=False, flatten=False)
-        return projection, scan_request(self._snapshot, projection)
+        return projection.with_known_positions(), scan_request(self._snapshot, projection)
 
 
 def _part(number: int, blob: BlobLocation, offset: int, length: int) -> BlobLocation:

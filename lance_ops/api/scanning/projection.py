@@ -94,6 +94,15 @@ class Projection:
         }
         return {name: field for name, field in fields.items() if field.is_blob_v1 or field.is_blob_v2}
 
+    def with_known_positions(self) -> Projection:
+        """Return the projection of a take, in which positions of rows (`_rowoffset`) allow no nulls."""
+
+        def known(output: _Output) -> _Output:
+            strict = output.value is None and output.path == (ROW_OFFSET,)
+            return replace(output, field=output.field.with_nullable(False)) if strict else output
+
+        return replace(self, outputs=tuple(map(known, self.outputs)))
+
     def apply(self, table: pa.Table) -> pa.Table:
         """Return the result for rows that were read; the rows may have more columns."""
         if not self.outputs:
