@@ -259,3 +259,9 @@ def test_to_pandas_returns_blobs_as_requested(dataset_uri: str) -> None:
 def test_to_pandas_returns_the_rows(dataset: lance_ops.LanceDataset) -> None:
     frame = dataset.to_pandas(["id", "text"], "id > 35", order_by="id", split_blocks=True)
     pd.testing.assert_frame_equal(frame, dataset.to_table(["id", "text"], "id > 35").to_pandas())
+
+
+def test_a_computed_column_whose_name_is_no_text_is_refused() -> None:
+    dataset = lance_ops.write_dataset(pa.table({"a": [1, 2]}), "memory://surrogate")
+    with pytest.raises(InvalidInput, match="surrogate"):
+        dataset.to_table(columns={"\ud800": "a"})

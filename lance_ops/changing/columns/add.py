@@ -74,11 +74,14 @@ def add_null_columns(snapshot: Snapshot, added: pa.Schema, properties: Propertie
 def bind_computed(snapshot: Snapshot, expressions: Mapping[str, str]) -> tuple[pa.Schema, ComputedColumns]:
     """Parse the SQL expression of each new column; return their schema and the source that computes them.
 
-    A column has the type that it has in the reference. Raises what `parse_value` raises.
+    A column has the type that it has in the reference. Raises what `parse_value` raises, and `InvalidInput` for a name
+    with half a surrogate pair, which Arrow cannot hold.
     """
     schema = schema_with_row_columns(snapshot)
     assignments = []
     for name, text in expressions.items():
+        if any("\ud800" <= char <= "\udfff" for char in name):
+            raise InvalidInput(f"column {name!r}: half of a surrogate pair is no character; rename the column")
         value = parse_value(text, schema)
         assignments.append(Assignment(name, result_type(value), value))
     fields = [pa.field(each.column, each.arrow_type) for each in assignments]
