@@ -25,6 +25,7 @@ __all__ = [
     "MissingPackage",
     "ObjectNotFound",
     "RawFileRefused",
+    "RawFileTooLarge",
     "ReadTooLarge",
     "ReferenceNotFound",
     "RetryableConflict",
@@ -92,6 +93,20 @@ class RawFileRefused(InvalidInput):
 
     def __reduce__(self) -> tuple[type[RawFileRefused], tuple[str, str]]:
         return type(self), (self.path, self.reason)
+
+
+class RawFileTooLarge(RawFileRefused):
+    """A raw file beyond a limit of ingestion; `limit` is the limit's name."""
+
+    def __init__(self, path: str, reason: str, limit: str, allowed: float) -> None:
+        self.found = reason
+        self.limit = limit
+        self.allowed = allowed
+        advice = f"raw.limits.{limit} is {allowed:,}; raise it if the file is sound"
+        super().__init__(path, f"{reason}; {advice}")
+
+    def __reduce__(self) -> tuple[type[RawFileTooLarge], tuple[str, str, str, float]]:  # type: ignore[override]  # its own
+        return type(self), (self.path, self.found, self.limit, self.allowed)
 
 
 class InvalidFilter(InvalidInput):

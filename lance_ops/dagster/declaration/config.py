@@ -20,6 +20,7 @@ from lance_ops.core.errors import ConfigError
 from lance_ops.core.redaction import REDACTED, public_uri
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
+from lance_ops.maintenance.ingest import RawLimits, RawReading
 
 __all__ = [
     "CleanupPolicy",
@@ -28,6 +29,7 @@ __all__ = [
     "HealthLimits",
     "IndexSpec",
     "Maintenance",
+    "RawFileLimits",
     "RawFiles",
     "StoreLocation",
     "VerificationPolicy",
@@ -62,6 +64,22 @@ class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class RawFileLimits(_Model):
+    """What one raw file may hold and cost; a run refuses a file beyond a limit and names the limit."""
+
+    file_bytes: int = Field(default=16 * 1024**3, ge=1)
+    rows: int = Field(default=1_000_000_000, ge=1)
+    columns: int = Field(default=10_000, ge=1, description="Fields at all levels.")
+    depth: int = Field(default=60, ge=1, le=60, description="Levels of nested fields and JSON values.")
+    expansion: int = Field(
+        default=1000, ge=1, description="Decoded bytes for each stored byte; 256 MiB are always allowed."
+    )
+    memory_bytes: int = Field(
+        default=2 * 1024**3, ge=64 * 1024**2, description="What an isolated file may take at once."
+    )
+    seconds: float = Field(default=300, gt=0, description="How long an isolated file may take until its next rows.")
+
+
 class RawFiles(_Model):
     """Where raw files land, and how they form batches."""
 
@@ -89,6 +107,10 @@ class RawFiles(_Model):
         description="What to do with a batch that changed after it was ingested: report it, or ingest it as a new one.",
     )
 
+    limits: RawFileLimits = RawFileLimits()
+    isolated: bool = Field(
+        default=True, description="Whether files are decoded in a process of its own, which a hostile file may end."
+    )
     links: Literal["refuse", "follow"] = Field(
         default="refuse",
         description="What to do with symbolic links in a local folder: set them aside, or follow them anywhere.",
@@ -110,6 +132,10 @@ class RawFiles(_Model):
             expand(self.uri, "raw.uri", environment).rstrip("/"),
             expand_all(self.storage_options, "raw.storage_options", environment),
         )
+
+    def reading(self) -> RawReading:
+        """Return the limits and the isolation as `maintenance.ingest` takes them."""
+        return RawReading(RawLimits(**self.limits.model_dump()), self.isolated)
 
 
 class WriteOptions(_Model):

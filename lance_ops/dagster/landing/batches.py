@@ -79,10 +79,11 @@ def _ingest(
 ) -> IngestResult:
     location, raw_location = config.table(), config.landing().location()
     batches = [batch.to_ingest() for batch in landed]
+    reading = config.landing().reading()
     schema = None
     if is_new and config.write.columns:
         files = [file for batch in batches for file in batch.files]
-        schema = _with_types(unified_raw_schema(files, raw_location.storage_options), config.write)
+        schema = _with_types(unified_raw_schema(files, raw_location.storage_options, reading), config.write)
     return ingest(
         location.uri,
         batches,
@@ -93,6 +94,7 @@ def _ingest(
             data_storage_version=config.write.data_storage_version,
             enable_stable_row_ids=config.write.enable_stable_row_ids,
             limits=FragmentLimits(config.write.max_rows_per_file),
+            reading=reading,
         ),
         runner=lance_runner.runner(),
     )

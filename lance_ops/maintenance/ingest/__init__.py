@@ -1,7 +1,8 @@
 """Append raw files to a table, each batch exactly once: plan, tasks, one commit."""
 
 from lance_ops.maintenance.ingest.ingestion import IngestBatch, IngestOptions, IngestResult, RawFile, ingest
-from lance_ops.maintenance.ingest.raw_files import unified_raw_schema
+from lance_ops.maintenance.ingest.raw_decoding import RawLimits
+from lance_ops.maintenance.ingest.raw_files import RawReading, unified_raw_schema
 from lance_ops.maintenance.ingest.raw_locations import (
     ListedFile,
     failures_of_store,
@@ -16,6 +17,8 @@ __all__ = [
     "IngestResult",
     "ListedFile",
     "RawFile",
+    "RawLimits",
+    "RawReading",
     "failures_of_store",
     "ingest",
     "local_path",

@@ -23,7 +23,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance.batch_ledger import IngestedBatch, batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
-from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, read_raw_batches, unified_raw_schema
+from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, RawReading, unified_raw_schema
 from lance_ops.maintenance.ingest.raw_names import printable
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
@@ -62,12 +62,13 @@ _CONFLICT_RETRIES = 10
 
 @dataclass(frozen=True)
 class IngestOptions:
-    """Schema and format of a table to create, limits of fragments, and how much one task reads."""
+    """Schema and format of a table to create, limits of fragments, how to read raw files, and how much a task reads."""
 
     schema: pa.Schema | None = None
     data_storage_version: str = "stable"
     enable_stable_row_ids: bool = False
     limits: FragmentLimits = field(default_factory=FragmentLimits)
+    reading: RawReading = field(default_factory=RawReading)
     max_bytes_per_task: int = 256 * 1024**2
     max_files_per_task: int = 64
 
@@ -81,6 +82,7 @@ class IngestTask:
     schema: Schema
     file_version: FileVersion
     limits: FragmentLimits
+    reading: RawReading
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -172,11 +174,13 @@ def plan_ingest(
         schema, version = snapshot.schema, snapshot.file_version
     elif files:
         version = FileVersion.parse(options.data_storage_version)
-        schema = table_schema(options.schema or unified_raw_schema(files, raw_options), version)
+        schema = table_schema(options.schema or unified_raw_schema(files, raw_options, options.reading), version)
     else:
         raise InvalidInput(f"{uri}: no batches to create the table from")
     tasks = tuple(
-        IngestTask(uri, group, schema, version, options.limits, dict(storage_options or {}), raw_options)
+        IngestTask(
+            uri, group, schema, version, options.limits, options.reading, dict(storage_options or {}), raw_options
+        )
         for group in _shares(files, options)
     )
     kept = {batch.key for batch in new}
@@ -189,9 +193,12 @@ def execute(task: IngestTask) -> WrittenFiles:
     """Write the task's raw files, in order, as fragments."""
     store = open_root(task.uri, task.storage_options).store
     rows_by_file: dict[str, int] = {}
-    with FragmentWriter(store, task.schema, task.file_version, task.limits) as writer:
+    with (
+        RawReader(task.raw_storage_options, task.reading) as reader,
+        FragmentWriter(store, task.schema, task.file_version, task.limits) as writer,
+    ):
         for file in task.files:
-            rows_by_file[file.uri] = _write_file(writer, file, task.raw_storage_options)
+            rows_by_file[file.uri] = _write_file(writer, file, reader)
         return WrittenFiles(tuple(writer.finish()), rows_by_file)
 
 
@@ -231,9 +238,9 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestR
     )
 
 
-def _write_file(writer: FragmentWriter, file: RawFile, storage_options: Mapping[str, str]) -> int:
+def _write_file(writer: FragmentWriter, file: RawFile, reader: RawReader) -> int:
     num_rows = 0
-    for batch in read_raw_batches(file, storage_options):
+    for batch in reader.batches(file):
         try:
             writer.write(batch)
         except SchemaMismatch as error:

@@ -7,19 +7,29 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import IO, Self
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
-from lance_ops.core.errors import InvalidInput, RawFileRefused, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, RawFileTooLarge, SchemaMismatch
 from lance_ops.core.redaction import public_uri
-from lance_ops.maintenance.ingest.raw_locations import ListedFile, local_path, open_local, remote_file_system
+from lance_ops.maintenance.ingest.raw_decoding import RawLimits, Refusal, decode
+from lance_ops.maintenance.ingest.raw_locations import (
+    ListedFile,
+    failures_of_store,
+    local_path,
+    open_local,
+    remote_file_system,
+)
 from lance_ops.maintenance.ingest.raw_names import printable
+from lance_ops.maintenance.ingest.raw_process import DecodingProcess
 
-__all__ = ["IngestBatch", "RawFile", "raw_format", "read_raw_batches", "unified_raw_schema"]
+__all__ = ["IngestBatch", "RawFile", "RawReader", "RawReading", "raw_format", "unified_raw_schema"]
 
 _FORMATS: dict[str, str] = {
     ".parquet": "parquet",
@@ -33,7 +43,7 @@ _FORMATS: dict[str, str] = {
     ".ndjson": "json",
 }
 
-_BATCHES_AHEAD = 2  # Arrow's default of 16 takes too much memory with many tasks
+_COPIED_BYTES = 4 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -73,24 +83,120 @@ class IngestBatch:
         return digest.hexdigest()[:32]
 
 
-def read_raw_batches(file: RawFile, storage_options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Yield a raw file's rows; raise `RawFileRefused` if it cannot be read in its ending's format."""
-    with _refusals(file), _open(file, storage_options) as opened:
-        yield from opened.to_batches(batch_readahead=_BATCHES_AHEAD, fragment_readahead=1)
+@dataclass(frozen=True)
+class RawReading:
+    """How raw files are read: within which limits, and whether in a process of its own that a file may end."""
+
+    limits: RawLimits = field(default_factory=RawLimits)
+    isolated: bool = True
 
 
-def unified_raw_schema(files: Sequence[RawFile], storage_options: Mapping[str, str]) -> pa.Schema:
+class RawReader:
+    """Reads raw files, one after the other, in one thread. Its process, if it has one, starts with the first file.
+
+    Every method raises `RawFileRefused` for a file that cannot be read in its ending's format, and `RawFileTooLarge`
+    for one beyond a limit.
+    """
+
+    def __init__(self, storage_options: Mapping[str, str], reading: RawReading | None = None) -> None:
+        reading = reading or RawReading()
+        self._storage_options = storage_options
+        self._limits = reading.limits
+        self._process = DecodingProcess() if reading.isolated else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.close()
+
+    def batches(self, file: RawFile) -> Iterator[pa.RecordBatch]:
+        """Yield a file's rows."""
+        kind = raw_format(file.uri)
+        with self._refusals(file), self._opened(file) as descriptor:
+            if self._process is not None:
+                yield from self._process.batches(descriptor, kind, self._limits)
+            else:
+                yield from decode(descriptor, kind, self._limits)[1]
+
+    def schema(self, file: RawFile) -> pa.Schema:
+        """Return the schema of a file's rows, without metadata."""
+        kind = raw_format(file.uri)
+        with self._refusals(file), self._opened(file) as descriptor:
+            if self._process is not None:
+                schema = self._process.schema(descriptor, kind, self._limits)
+            else:
+                schema = decode(descriptor, kind, self._limits)[0]
+        return schema.remove_metadata()
+
+    @contextmanager
+    def _refusals(self, file: RawFile) -> Iterator[None]:
+        """Name the file in refusals and in errors of the system."""
+        name = printable(public_uri(file.uri))
+        try:
+            yield
+        except Refusal as refusal:
+            if refusal.limit is None:
+                raise RawFileRefused(name, refusal.reason) from refusal
+            allowed = getattr(self._limits, refusal.limit)
+            raise RawFileTooLarge(name, refusal.reason, refusal.limit, allowed) from refusal
+        except LanceOpsError:
+            raise
+        except OSError as error:
+            raise RawFileRefused(name, f"{error}; repair or remove the file") from error
+
+    @contextmanager
+    def _opened(self, file: RawFile) -> Iterator[int]:
+        """Open a file for reading, by descriptor. One of a store is first copied to a temporary file without a name."""
+        path = local_path(file.uri)
+        if path is None:
+            with tempfile.TemporaryFile() as copy:
+                self._copy(file, copy)
+                yield copy.fileno()
+            return
+        descriptor = open_local(path, file.listed)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _copy(self, file: RawFile, copy: IO[bytes]) -> None:
+        with failures_of_store(file.uri, self._storage_options):
+            filesystem, path = remote_file_system(file.uri, self._storage_options)
+            source = filesystem.open(path, "rb")
+        with source:
+            size_bytes = 0
+            while True:
+                with failures_of_store(file.uri, self._storage_options):
+                    block = source.read(_COPIED_BYTES)
+                size_bytes += len(block)
+                if size_bytes > self._limits.file_bytes:
+                    raise Refusal(f"it has more than {self._limits.file_bytes:,} bytes", "file_bytes")
+                if not block:
+                    break
+                copy.write(block)
+        copy.flush()
+
+
+def unified_raw_schema(
+    files: Sequence[RawFile], storage_options: Mapping[str, str], reading: RawReading | None = None
+) -> pa.Schema:
     """Return a schema with the columns of all files; raise `SchemaMismatch` for the first file that disagrees."""
     unified: pa.Schema | None = None
-    for file in files:
-        with _refusals(file), _open(file, storage_options) as opened:
-            schema = opened.schema.remove_metadata()
-        try:
-            unified = schema if unified is None else pa.unify_schemas([unified, schema], promote_options="permissive")
-        except pa.ArrowException as error:
-            raise SchemaMismatch(
-                f"raw file {printable(file.uri)} disagrees with the files before it: {error}"
-            ) from error
+    with RawReader(storage_options, reading) as reader:
+        for file in files:
+            schema = reader.schema(file)
+            try:
+                unified = (
+                    schema if unified is None else pa.unify_schemas([unified, schema], promote_options="permissive")
+                )
+            except pa.ArrowException as error:
+                raise SchemaMismatch(
+                    f"raw file {printable(public_uri(file.uri))} disagrees with the files before it: {error}"
+                ) from error
     if unified is None:
         raise InvalidInput("no raw files to take a schema from")
     return unified
@@ -101,28 +207,4 @@ def raw_format(uri: str) -> str:
     for ending, name in _FORMATS.items():
         if uri.endswith(ending):
             return name
-    raise RawFileRefused(printable(uri), f"its ending must be one of {', '.join(_FORMATS)}")
-
-
-@contextmanager
-def _refusals(file: RawFile) -> Iterator[None]:
-    """Name the file in the errors of Arrow and of the system."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise RawFileRefused(printable(file.uri), f"{error}; repair or remove the file") from error
-
-
-@contextmanager
-def _open(file: RawFile, storage_options: Mapping[str, str]) -> Iterator[pads.Dataset]:
-    kind = raw_format(file.uri)
-    path = local_path(file.uri)
-    if path is None:
-        filesystem, path = remote_file_system(file.uri, storage_options)
-        yield pads.dataset(path, format=kind, filesystem=filesystem)
-        return
-    descriptor = open_local(path, file.listed)
-    try:
-        yield pads.dataset(f"/dev/fd/{descriptor}", format=kind)
-    finally:
-        os.close(descriptor)
+    raise RawFileRefused(printable(public_uri(uri)), f"its ending must be one of {', '.join(_FORMATS)}")

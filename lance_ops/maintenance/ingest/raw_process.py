@@ -1,0 +1,170 @@
+"""Decode raw files in a process of its own, which a hostile file may end or fill without harm.
+
+One process decodes the files of a task one after the other; another one replaces it after a crash. It is given an open
+descriptor, and no name, URI, option or secret. It may not write files, its memory is bounded, and it is ended when it
+takes too long.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from types import TracebackType
+from typing import IO, Self
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from lance_ops.maintenance.ingest import raw_decoding
+from lance_ops.maintenance.ingest.raw_decoding import OUT_OF_MEMORY, RawLimits, Refusal, request_line
+
+__all__ = ["DecodingProcess"]
+
+_KEPT = ("PATH", "HOME", "LANG", "TZ", "TZDIR", "TMPDIR", "VIRTUAL_ENV")
+_KEPT_PREFIXES = ("LC_", "LD_", "PYTHON")
+_SETTINGS = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # it reserves no address space ahead
+    "MALLOC_ARENA_MAX": "2",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+class DecodingProcess:
+    """A process that decodes files on request; it starts with the first request. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: socket.socket | None = None
+        self._answers: IO[bytes] | None = None
+        self.num_started = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def schema(self, descriptor: int, kind: str, limits: RawLimits) -> pa.Schema:
+        """Return a file's schema; raise `Refusal`."""
+        stream = self._ask(descriptor, kind, limits, only_schema=True)
+        schema = stream.schema
+        if next(self._read(stream, limits), None) is not None:
+            raise AssertionError("rows were sent although only the schema was asked for")
+        return schema
+
+    def batches(self, descriptor: int, kind: str, limits: RawLimits) -> Iterator[pa.RecordBatch]:
+        """Yield a file's batches; raise `Refusal`. A caller that stops early closes the iterator."""
+        yield from self._read(self._ask(descriptor, kind, limits, only_schema=False), limits)
+
+    def _read(self, stream: pa.RecordBatchReader, limits: RawLimits) -> Iterator[pa.RecordBatch]:
+        at_end = False
+        try:
+            while (batch := self._next(stream, limits)) is not None:
+                yield batch
+            at_end = True
+        finally:
+            if not at_end:
+                self.close()  # what it still wants to say would be taken for the next answer
+        self._check_answer(limits)
+
+    def _next(self, stream: pa.RecordBatchReader, limits: RawLimits) -> pa.RecordBatch | None:
+        try:
+            return stream.read_next_batch()
+        except StopIteration:
+            return None
+        except (OSError, pa.ArrowException) as error:
+            raise self._ended(error, limits) from error
+
+    def close(self) -> None:
+        """End the process."""
+        for end in (self._answers, self._connection):
+            if end is not None:
+                with suppress(OSError):
+                    end.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._process = self._connection = self._answers = None
+
+    def _ask(self, descriptor: int, kind: str, limits: RawLimits, *, only_schema: bool) -> pa.RecordBatchReader:
+        if self._process is None:
+            self._start()
+        assert self._connection is not None
+        self._connection.settimeout(limits.seconds)
+        try:
+            socket.send_fds(self._connection, [request_line(kind, limits, only_schema=only_schema)], [descriptor])
+            self._check_answer(limits)
+            return pa.ipc.open_stream(pa.PythonFile(self._answers, "r"))
+        except (OSError, pa.ArrowException) as error:
+            raise self._ended(error, limits) from error
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _program(), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+                pass_fds=[theirs.fileno()],
+            )
+        self._connection = ours
+        self._answers = ours.makefile("rb")
+        self.num_started += 1
+
+    def _check_answer(self, limits: RawLimits) -> None:
+        assert self._answers is not None
+        try:
+            line = self._answers.readline()
+        except OSError as error:
+            raise self._ended(error, limits) from error
+        if not line.endswith(b"\n"):
+            raise self._ended(EOFError("it said nothing"), limits)
+        answer = json.loads(line)
+        if answer:
+            raise Refusal(answer["reason"], answer["limit"])
+
+    def _ended(self, error: BaseException, limits: RawLimits) -> Refusal:
+        """Return why there is no answer. The process is ended in any case."""
+        late = Refusal(f"nothing was decoded for {limits.seconds:g} seconds", "seconds")
+        status: int | None = None
+        if self._process is not None and not isinstance(error, TimeoutError):
+            with suppress(subprocess.TimeoutExpired):
+                status = self._process.wait(timeout=10)
+        self.close()
+        if isinstance(error, TimeoutError) or status == -signal.SIGXCPU:
+            return late
+        if status in (OUT_OF_MEMORY, -signal.SIGABRT):  # C++ aborts where it cannot raise
+            return Refusal("decoding it took more memory than is allowed", "memory_bytes")
+        if status is not None and status < 0:
+            return Refusal(
+                f"decoding it ended its process by {signal.Signals(-status).name}; repair or remove the file"
+            )
+        return Refusal(f"the process that decodes it ended early ({error!r}); repair or remove the file")
+
+
+@cache
+def _program() -> str:
+    """Return the text that the process runs. It imports no package of ours, so it starts in a fraction of a second."""
+    spec = importlib.util.find_spec(raw_decoding.__name__)
+    assert spec is not None and spec.loader is not None
+    source = spec.loader.get_source(raw_decoding.__name__)  # type: ignore[attr-defined]  # loaders of source have it
+    return f"{source}\nmain()\n"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without secrets: only what an interpreter needs to start."""
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
+    return kept | _SETTINGS

@@ -1,0 +1,296 @@
+"""What a raw file may cost, with and without a process of its own. `tests/security` has what a hostile one does."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.json
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_ops.errors import RawFileRefused, RawFileTooLarge
+from lance_ops.maintenance.ingest import raw_decoding
+from lance_ops.maintenance.ingest.raw_decoding import RawLimits, Refusal
+from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading
+
+MANY = 3_000_000  # more rows than a block or a batch holds
+BOTH = pytest.mark.parametrize("isolated", [False, True], ids=["here", "isolated"])
+
+
+def raw(path: Path) -> RawFile:
+    return RawFile(str(path), path.stat().st_size, "t")
+
+
+def read(path: Path, isolated: bool, limits: RawLimits | None = None) -> pa.Table:
+    with RawReader({}, RawReading(limits or RawLimits(), isolated)) as reader:
+        return pa.Table.from_batches(list(reader.batches(raw(path))), reader.schema(raw(path)))
+
+
+def write_parquet(path: Path, table: pa.Table) -> Path:
+    pa.parquet.write_table(table, path, compression="zstd")
+    return path
+
+
+def write_ipc(path: Path, table: pa.Table) -> Path:
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+    return path
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+TABLE = pa.table(
+    {
+        "id": np.arange(5000),
+        "text": pa.array([None if row % 7 == 0 else f"tëxt {row}" for row in range(5000)]),
+        "list": pa.array([[float(row)] * (row % 3) for row in range(5000)]),
+        "struct": pa.array([{"x": row, "y": {"z": str(row)}} for row in range(5000)]),
+        "code": pa.array([str(row % 3) for row in range(5000)]).dictionary_encode(),
+    }
+)
+
+
+@BOTH
+@pytest.mark.parametrize(("ending", "write_table"), [("parquet", write_parquet), ("arrow", write_ipc)])
+def test_a_good_file_is_read_as_it_was_written(
+    tmp_path: Path, isolated: bool, ending: str, write_table: Callable[[Path, pa.Table], Path]
+) -> None:
+    path = write_table(tmp_path / f"a.{ending}", TABLE)
+    assert read(path, isolated).equals(TABLE)
+    with RawReader({}, RawReading(isolated=isolated)) as reader:
+        assert reader.schema(raw(path)) == TABLE.schema.remove_metadata()
+
+
+@BOTH
+def test_text_files_are_read_as_arrow_reads_them(tmp_path: Path, isolated: bool) -> None:
+    rows = "".join(f'{{"a": {row}, "b": "x[{{\\\\\\"{row}", "c": [{{"d": null}}]}}\n' for row in range(40_000))
+    assert len(rows) > 1024**2, "more than one block"
+    path = write(tmp_path / "a.jsonl", rows.encode())
+    assert read(path, isolated).equals(pa.json.read_json(path))
+    csv = write(tmp_path / "a.csv", b"a,b\n" + b"".join(b'%d,"x,\n%d"\n' % (row, row) for row in range(1000)))
+    assert read(csv, isolated).equals(pa.csv.read_csv(csv))
+
+
+@BOTH
+def test_an_empty_table_and_a_batch_without_rows_are_read(tmp_path: Path, isolated: bool) -> None:
+    path = tmp_path / "a.arrow"
+    with pa.ipc.new_file(path, TABLE.schema) as writer:
+        writer.write_table(TABLE.slice(0, 10))
+        writer.write_batch(TABLE.to_batches()[0].slice(0, 0))
+        writer.write_table(TABLE.slice(10, 5))
+    assert read(path, isolated).num_rows == 15
+    assert read(write_parquet(tmp_path / "b.parquet", TABLE.slice(0, 0)), isolated).num_rows == 0
+
+
+def deep_json(depth: int) -> bytes:
+    return b'{"a":' * depth + b"1" + b"}" * depth
+
+
+def nested(depth: int) -> pa.Table:
+    kind = pa.int32()
+    for _ in range(depth - 1):
+        kind = pa.struct([("a", kind)])
+    return pa.table({"a": pa.nulls(1, kind)})
+
+
+def bombs(folder: Path) -> dict[str, tuple[Path, RawLimits]]:
+    """Small files with the limit that each exceeds, by the limit's name."""
+    wide = b",".join(b"c%d" % column for column in range(100_000))
+    text = "x" * 100_000
+    shared = pa.DictionaryArray.from_arrays(pa.array(np.zeros(MANY, np.int8)), pa.array([text]))
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([MANY], pa.int32()), pa.array([text]))
+    view = np.array([len(text), int.from_bytes(b"xxxx", "little"), 0, 0], np.int32)  # the last two: buffer and offset
+    all_views = pa.py_buffer(np.tile(view, 100_000))
+    views = pa.Array.from_buffers(pa.string_view(), 100_000, [None, all_views, pa.py_buffer(text.encode())])
+    return {
+        "columns of CSV": (write(folder / "1.csv", wide + b"\n" + wide), RawLimits()),
+        "columns of CSV behind a quoted line": (write(folder / "2.csv", b'"\n",' + wide + b"\n"), RawLimits()),
+        "columns of JSON": (
+            write(folder / "3.json", b"".join(b'{"k%d": 1}\n' % row for row in range(20_000))),
+            RawLimits(),
+        ),
+        "columns of JSON that rows lack": (
+            write(folder / "4.json", b"".join(b'{"k%d": 1}\n' % (row % 5000) for row in range(50_000))),
+            RawLimits(),
+        ),
+        "columns of Parquet": (write_parquet(folder / "5.parquet", TABLE), RawLimits(columns=5)),
+        "columns of Arrow": (write_ipc(folder / "6.arrow", TABLE), RawLimits(columns=5)),
+        "depth of JSON": (write(folder / "7.json", deep_json(20_000)), RawLimits()),
+        "depth of JSON in lists": (write(folder / "8.json", b'{"a":' + b"[" * 61 + b"]" * 61 + b"}"), RawLimits()),
+        "depth of JSON behind blocks": (
+            write(folder / "9.json", b'{"a": "\\"}[{"}\n' * 100_000 + deep_json(61)),
+            RawLimits(),
+        ),
+        "depth of Parquet": (write_parquet(folder / "10.parquet", nested(20)), RawLimits(depth=19)),
+        "rows of Parquet": (
+            write_parquet(folder / "11.parquet", pa.table({"a": pa.nulls(MANY, pa.int64())})),
+            RawLimits(rows=MANY - 1),
+        ),
+        "rows of Arrow": (write_ipc(folder / "12.arrow", pa.table({"a": pa.nulls(MANY)})), RawLimits(rows=MANY - 1)),
+        "rows of CSV": (write(folder / "13.csv", b"a\n" + b"1\n" * 1000), RawLimits(rows=999)),
+        "expansion of a dictionary": (write_parquet(folder / "14.parquet", pa.table({"a": shared})), RawLimits()),
+        "expansion of runs": (write_ipc(folder / "15.arrow", pa.table({"a": runs})), RawLimits()),
+        "expansion of views": (write_ipc(folder / "16.arrow", pa.table({"a": views})), RawLimits()),
+        "expansion of pages": (
+            write_parquet(folder / "17.parquet", pa.table({"a": np.zeros(50 * 1024**2)})),
+            RawLimits(expansion=1),
+        ),
+        "file_bytes of any file": (write(folder / "18.csv", b"a\n1\n"), RawLimits(file_bytes=3)),
+    }
+
+
+@BOTH
+def test_a_bomb_is_refused_with_its_limit_and_the_next_file_is_read(tmp_path: Path, isolated: bool) -> None:
+    good = write(tmp_path / "good.csv", b"a\n1\n")
+    for name, (path, limits) in bombs(tmp_path).items():
+        with RawReader({}, RawReading(limits, isolated)) as reader, pytest.raises(RawFileTooLarge) as caught:
+            collections.deque(reader.batches(raw(path)), maxlen=0)
+        assert caught.value.limit == name.split()[0], name
+        assert str(caught.value).startswith(f"raw file {path}: ")
+        assert f"raw.limits.{caught.value.limit} is " in str(caught.value)
+    assert read(good, isolated).num_rows == 1
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(["[", "]", "{", "}", '"', "\\", "a", "\n"]), max_size=30).map("".join), st.integers(1, 7)
+)
+def test_the_scan_of_json_counts_brackets_outside_texts(text: str, block_bytes: int) -> None:
+    """Compared with a plain walk over the characters, with blocks that end anywhere."""
+    depth = deepest = 0
+    in_text = escaped = False
+    for character in text:
+        was_escaped, escaped = escaped, character == "\\" and not escaped
+        if was_escaped and character in '"\\':
+            continue
+        if character == '"':
+            in_text = not in_text
+        elif not in_text and character in "[]{}":
+            depth += 1 if character in "[{" else -1
+            deepest = max(deepest, depth)
+    with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(raw_decoding, "_BLOCK_BYTES", block_bytes)
+        file.write(text.encode())
+        file.flush()
+        raw_decoding._check_json(file.name, RawLimits(depth=deepest))
+        if deepest:
+            with pytest.raises(Refusal, match="deep"):
+                raw_decoding._check_json(file.name, RawLimits(depth=deepest - 1))
+
+
+def test_every_limit_is_named_by_a_bomb_or_by_the_process(tmp_path: Path) -> None:
+    named = {name.split()[0] for name in bombs(tmp_path)}
+    assert named | {"memory_bytes", "seconds"} == set(RawLimits.__dataclass_fields__)
+
+
+def test_a_refusal_travels_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(RawFileTooLarge("a.csv", "it has 2 rows", "rows", 1)))
+    assert (error.path, error.limit, error.allowed) == ("a.csv", "rows", 1)
+    assert str(error) == "raw file a.csv: it has 2 rows; raw.limits.rows is 1; raise it if the file is sound"
+    assert str(pickle.loads(pickle.dumps(RawFileRefused("a.csv", "a link")))) == "raw file a.csv: a link"
+
+
+def test_one_process_reads_the_files_of_a_reader_and_ends_with_it(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"{number}.csv", b"a\n%d\n" % number) for number in range(3)]
+    with RawReader({}, RawReading()) as reader:
+        process = reader._process
+        assert process is not None and process.num_started == 0
+        for number, path in enumerate(paths):
+            (batch,) = reader.batches(raw(path))
+            assert batch["a"].to_pylist() == [number]
+            assert process.num_started == 1
+        assert process._process is not None
+        running = process._process
+        assert running.poll() is None
+    assert running.poll() is not None
+
+
+def test_a_reader_that_stops_early_starts_afresh(tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "a.parquet", pa.table({"a": np.arange(MANY)}))
+    with RawReader({}, RawReading()) as reader:
+        batches = reader.batches(raw(path))
+        next(batches)
+        batches.close()  # type: ignore[attr-defined]  # a generator
+        assert sum(batch.num_rows for batch in reader.batches(raw(path))) == MANY
+
+
+def test_a_refused_file_leaves_the_process_for_the_next_one(tmp_path: Path) -> None:
+    bad, good = write(tmp_path / "bad.parquet", b"no parquet"), write(tmp_path / "good.csv", b"a\n1\n")
+    with RawReader({}, RawReading()) as reader:
+        with pytest.raises(RawFileRefused, match=r"bad\.parquet: .*; repair or remove the file"):
+            list(reader.batches(raw(bad)))
+        assert sum(batch.num_rows for batch in reader.batches(raw(good))) == 1
+        assert reader._process is not None and reader._process.num_started == 1
+
+
+def test_the_process_knows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    path = write(tmp_path / "a.csv", b"a\n1\n")
+    with RawReader({"secret": "hunter2"}, RawReading()) as reader:
+        list(reader.batches(raw(path)))
+        assert reader._process is not None and reader._process._process is not None
+        pid = reader._process._process.pid
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert b"PATH=" in environment and b"hunter2" not in environment + arguments
+
+
+def test_what_the_process_runs_imports_nothing_of_this_package() -> None:
+    source = Path(raw_decoding.__file__).read_text()
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(ast.parse(source))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported <= {*sys.stdlib_module_names, "numpy", "pyarrow"}
+    assert "lance_ops" not in imported
+
+
+class TestCrashes:
+    """What only a process of its own survives."""
+
+    def test_a_crash_of_arrow_costs_the_file_alone(self, tmp_path: Path) -> None:
+        """The parser of JSON recurses, so a depth that the limit would have refused ends the process."""
+        bad, good = write(tmp_path / "bad.json", deep_json(200_000)), write(tmp_path / "good.csv", b"a\n1\n")
+        with RawReader({}, RawReading(RawLimits(depth=10**7, columns=10**7))) as reader:
+            with pytest.raises(RawFileRefused, match="ended its process by SIGSEGV"):
+                list(reader.batches(raw(bad)))
+            assert sum(batch.num_rows for batch in reader.batches(raw(good))) == 1
+            assert reader._process is not None and reader._process.num_started == 2
+
+    def test_memory_is_bounded(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.arrow"
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_file(path, pa.schema({"a": pa.int64()}), options=options) as writer:
+            writer.write_batch(pa.record_batch({"a": np.zeros(25 * 1024**2, np.int64)}))
+        assert path.stat().st_size < 100_000
+        with pytest.raises(RawFileTooLarge) as caught:
+            read(path, True, RawLimits(memory_bytes=100 * 1024**2))
+        assert caught.value.limit == "memory_bytes"
+
+    def test_a_file_that_takes_too_long_is_refused(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.csv", b"a\n1\n")
+        with pytest.raises(RawFileTooLarge) as caught:
+            read(path, True, RawLimits(seconds=0.001))  # shorter than any interpreter's start
+        assert caught.value.limit == "seconds"
