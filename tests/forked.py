@@ -14,7 +14,7 @@ __all__ = ["run_in_child"]
 
 T = TypeVar("T")
 
-_SECONDS = 60
+_SECONDS = 300
 
 
 def run_in_child(function: Callable[[], T]) -> T:

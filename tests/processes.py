@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-_START_SECONDS = 60
+_START_SECONDS = 180
 
 
 def free_port() -> int:

@@ -34,7 +34,7 @@ def _meeting(barrier: threading.Barrier, num_bytes: int) -> Steps[int]:
 
 
 def test_many_bytes_are_decoded_in_several_threads(source: FileSource) -> None:
-    barrier = threading.Barrier(2, timeout=30)
+    barrier = threading.Barrier(2, timeout=120)
     run_all(source, [_meeting(barrier, LARGE), _meeting(barrier, LARGE)], threads=2)
 
 

@@ -58,12 +58,12 @@ class Actor(MemoryStore):
 
     def begin(self) -> None:
         self._thread.start()
-        assert self._waits.acquire(timeout=30)
+        assert self._waits.acquire(timeout=120)
 
     def step(self) -> None:
         """Let the actor make one call and run up to its next one."""
         self._may_go.release()
-        assert self._waits.acquire(timeout=30)
+        assert self._waits.acquire(timeout=120)
 
     def until(self, call: str) -> None:
         """Step until the actor's next call starts with `call`."""

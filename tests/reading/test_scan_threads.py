@@ -31,7 +31,7 @@ def test_blocks_are_decoded_in_several_threads_and_stay_in_order(
     monkeypatch.setattr(scan, "available_cores", lambda: 1)
     alone = dataset.to_table()
     threads: set[int] = set()
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2, timeout=120)
     read = FragmentReader.read
 
     def recording(

@@ -108,7 +108,7 @@ def test_spark_starts_on_the_bundled_runtime(tmp_path: Path) -> None:
             (tools / tool.name).symlink_to(tool)
     environment = {**os.environ, "PATH": str(tools), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
-        [sys.executable, "-c", _SESSION], env=environment, capture_output=True, text=True, check=False, timeout=200
+        [sys.executable, "-c", _SESSION], env=environment, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(find_java()), "10", "10"]
