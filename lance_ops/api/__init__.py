@@ -49,6 +49,7 @@ from lance_ops.maintenance.cleanup import AutoCleanupConfig, CleanupExplanation,
 from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.maintenance.verification import VerificationReport
 from lance_ops.reading import ColumnOrdering
+from lance_ops.snapshot import Session
 from lance_ops.store import IOStats, bytes_read_counter, iops_counter
 from lance_ops.table import DeletionFile, RowDatasetVersionMeta, RowIdMeta
 from lance_ops.table import Fragment as FragmentMetadata
@@ -113,6 +114,7 @@ __all__ = [
     "RowIdSequence",
     "ScanStatistics",
     "ScannerBuilder",
+    "Session",
     "SqlQuery",
     "SqlQueryBuilder",
     "Tag",

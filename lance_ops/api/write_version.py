@@ -24,7 +24,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.cleanup import AutoCleanupConfig, auto_cleanup_config, clean_up_if_due
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Session, Snapshot
 from lance_ops.transactions import with_commit_message
 from lance_ops.writing import (
     MAX_BYTES_PER_FILE,
@@ -70,6 +70,7 @@ def write_version(
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
     blob_pack_file_size_threshold: int | None = None,
+    session: Session | None = None,
 ) -> Snapshot:
     """Write Arrow data and return the dataset at the version made.
 
@@ -93,6 +94,8 @@ def write_version(
     A blob may be the URI of another object only with `allow_external_blob_outside_bases`, because this library does not
     protect that object, or with `external_blob_mode="ingest"`, which copies its bytes.
 
+    The dataset returned has the given `session`, or that of the handle that was given as `uri`.
+
     Raises `SchemaMismatch` naming the field if appended data does not fit; the dataset is then unchanged.
     """
     check_mode(mode)
@@ -101,6 +104,8 @@ def write_version(
     target, storage_options = place_of(uri, storage_options)
     reader = reader_of(data_obj, schema)
     lock = lock_of(uri, commit_lock)
+    if session is None and isinstance(uri, Handle):
+        session = uri.snapshot.session
     limits = fragment_limits(
         max_rows_per_file,
         max_bytes_per_file,
@@ -128,10 +133,11 @@ def write_version(
         options = with_base_store_params(target, storage_options, bases, base_store_params)
         options = with_allowed_bases(target, options, [base.path for base in bases])
         base_ids = choose_bases(bases, target_bases, target_all_bases, root_uri=target)
-        return create(target, options, table, reader, limits, properties, base_ids, mode=mode, commit_lock=lock)
+        made = create(target, options, table, reader, limits, properties, base_ids, mode=mode, commit_lock=lock)
+        return made.with_session(session)
     if enable_stable_row_ids:
         check_stable_row_ids(existing)
-    existing = existing.with_commit_lock(lock)
+    existing = existing.with_commit_lock(lock).with_session(session)
     made = write_onto(existing, reader, mode, limits, properties, target_bases, target_all_bases, data_storage_version)
     clean_up_if_due(existing.version, made)
     return made

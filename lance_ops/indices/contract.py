@@ -116,6 +116,11 @@ class LoadedIndex(ABC, Generic[Q]):
         """The fragments that the segment covers, None if its writer did not say."""
         return self.metadata.fragment_bitmap
 
+    @property
+    @abstractmethod
+    def memory_bytes(self) -> int:
+        """About how many bytes of memory the open segment takes."""
+
     @abstractmethod
     def search(self, query: Q) -> RowAddressSet:
         """Return the rows that match, deleted rows included; see `RowAddressSet.exact`."""

@@ -136,7 +136,7 @@ def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex[Index
         segment = replace(metadata, fragment_bitmap=None) if by_id else metadata
         return load_index(snapshot.index_root(metadata), segment)
 
-    index = snapshot.read_cache.index(metadata.uuid, load)
+    index = snapshot.session.index(snapshot.uri, metadata, load)
     if trace is not None:
         trace.indices_cached += is_cached
         trace.indices_loaded += not is_cached

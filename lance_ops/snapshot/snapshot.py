@@ -29,6 +29,7 @@ from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.index_location import find_index_root
 from lance_ops.snapshot.read_cache import ReadCache
 from lance_ops.snapshot.row_lineage import RowLineage
+from lance_ops.snapshot.session import Session
 from lance_ops.store import Store
 from lance_ops.table import (
     DataFile,
@@ -68,8 +69,9 @@ class Snapshot:
         version: int | None = None,
         storage_options: Mapping[str, str] | None = None,
         verify_checksums: ChecksumUse | None = None,
+        session: Session | None = None,
     ) -> Snapshot:
-        """Open a version (the newest by default).
+        """Open a version (the newest by default), with caches of its own or those of a session.
 
         Raises `DatasetNotFound`, `VersionNotFound`, and `UnsupportedFeature` for a table that needs a newer reader.
         """
@@ -79,7 +81,8 @@ class Snapshot:
             raise DatasetNotFound(
                 f"no Lance dataset at {root.store.uri}: check the URI, or create one with write_dataset"
             )
-        return _load(root.store, root.committer, found, root.storage_options, verify_checksums)
+        cache = ReadCache() if session is None else ReadCache(session)
+        return _load(root.store, root.committer, found, root.storage_options, verify_checksums, cache)
 
     @classmethod
     def open_if_exists(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot | None:
@@ -89,9 +92,14 @@ class Snapshot:
         except DatasetNotFound:
             return None
 
-    def with_metadata_cache(self, size_bytes: int) -> Snapshot:
-        """Return the same version with a cache of open data files that takes about `size_bytes` of memory."""
-        return replace(self, read_cache=self.read_cache.with_open_files_bytes(size_bytes))
+    @property
+    def session(self) -> Session:
+        """The caches that this version shares with others."""
+        return self.read_cache.session
+
+    def with_session(self, session: Session | None) -> Snapshot:
+        """Return the same version with the caches of a session; with its own ones for None."""
+        return self if session is None else replace(self, read_cache=ReadCache(session))
 
     def with_commit_lock(self, lock: CommitLock | None) -> Snapshot:
         """Return the same version, whose commits hold the lock if there is one. A pickle does not hold the lock."""
@@ -260,20 +268,22 @@ class Snapshot:
 
     def reader(self, fragment: Fragment, threads: int = 1) -> FragmentReader:
         """Return a reader of the fragment's physical rows that decodes large reads in `threads` threads."""
-        files = self.read_cache.open_files
+        files = self.session.open_files
         return FragmentReader(self.file_locations, fragment, files, threads, verifies=self.verifies_reads)
 
     def open_data_file(self, file: DataFile) -> FileReader:
         """Return a reader of one data file; its reads verify pages if those of this snapshot do."""
         location = self.file_locations.data_file(file.base_id, file.path)
-        reader = self.read_cache.open_files.open(location, file.file_size_bytes)
+        reader = self.session.open_files.open(location, file.file_size_bytes)
         return reader.verifying() if self.verifies_reads else reader
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the same dataset."""
         if version == self.version:
             return self
-        return _load(self.store, self.committer, version, self.storage_options, self.verify_checksums)
+        return _load(
+            self.store, self.committer, version, self.storage_options, self.verify_checksums, ReadCache(self.session)
+        )
 
     def latest(self) -> Snapshot:
         """Open the newest version."""
@@ -323,6 +333,7 @@ def _load(
     version: int,
     storage_options: Mapping[str, str],
     verify_checksums: ChecksumUse | None,
+    read_cache: ReadCache,
 ) -> Snapshot:
     try:
         manifest = read_manifest(store, committer, version)
@@ -333,4 +344,4 @@ def _load(
         numbers = f"{retained[0]} to {retained[-1]}"
         raise VersionNotFound(f"{store.uri} has no version {version}: it has {numbers}") from error
     check_readable(manifest, store.uri_of(committer.location(version)))
-    return Snapshot(store, committer, manifest, storage_options, verify_checksums=verify_checksums)
+    return Snapshot(store, committer, manifest, storage_options, read_cache, verify_checksums)

@@ -85,6 +85,7 @@ CLASSES: dict[str, tuple[Any, Any]] = {
     "RowDatasetVersionMeta": (fragment.RowDatasetVersionMeta, FRAGMENTS.RowDatasetVersionMeta),
     "RowIdMeta": (fragment.RowIdMeta, FRAGMENTS.RowIdMeta),
     "RowIdSequence": (fragment.RowIdSequence, FRAGMENTS.RowIdSequence),
+    "Session": (lance_ops.Session, lance.Session),
     "SqlQuery": (api.SqlQuery, THEIRS.SqlQuery),
     "SqlQueryBuilder": (api.SqlQueryBuilder, THEIRS.SqlQueryBuilder),
     "Tags": (api.Tags, THEIRS.Tags),
@@ -149,8 +150,7 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
     },
     "metrics for OpenTelemetry: they measure the reference's own engine": {"lance.otel"},
     "a module with one alias for type checkers: whatever `write_dataset` accepts": {"lance.types"},
-    "counters of I/O, caches and logs of the reference's own engine": {
-        "LanceDataset.session",
+    "counters of I/O and logs of the reference's own engine": {
         "lance.debug",
         "lance.io",
         "lance.simd_info",
@@ -206,7 +206,6 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
 
 ARGUMENTS_OUT_OF_SCOPE: dict[str, set[str]] = {
     "namespaces": {"namespace_client", "namespace_client_managed_versioning", "table_id"},
-    "caches that the reference shares between datasets": {"session"},
     "indices built in parts, or of types that are not here": {
         "document_granularity",
         "format_version",

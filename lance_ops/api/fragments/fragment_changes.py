@@ -43,7 +43,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema, with_new_fields
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import ScanRequest, UserFilter, bind_filter, scan, scan_rows
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Session, Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import encode_bitmap
 from lance_ops.writing import (
@@ -82,11 +82,12 @@ class FragmentChanges:
         data_storage_version: str | None = None,
         use_legacy_format: bool | None = None,
         storage_options: Mapping[str, str] | None = None,
+        session: Session | None = None,
     ) -> Fragment:
         """Write data as one fragment, for an existing dataset or one to be created; nothing is committed.
 
-        Mode `append` uses the schema of the dataset; `create` and `overwrite` use that of the data. Raises
-        `SchemaMismatch` naming the field that does not fit the dataset.
+        Mode `append` uses the schema of the dataset; `create` and `overwrite` use that of the data. `session` has no
+        effect: what is written is not read again. Raises `SchemaMismatch` naming the field that does not fit.
         """
         check_mode(mode)
         uri = fspath(dataset_uri)

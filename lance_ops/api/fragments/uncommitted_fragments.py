@@ -22,7 +22,7 @@ from lance_ops.api.transaction import Transaction
 from lance_ops.api.write_destination import Destination, check_mode, existing_dataset, place_of
 from lance_ops.committers import open_root, with_allowed_bases
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Session, Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
@@ -68,13 +68,15 @@ def write_fragments(
     base_store_params: BaseStoreParams | None = None,
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
+    session: Session | None = None,
 ) -> list[Fragment] | Transaction:
     """Write data as fragments that no version names yet; return them, or a transaction for `LanceDataset.commit`.
 
     Mode `append` uses the schema of the dataset, `overwrite` that of the data. If no dataset exists, each mode acts as
     `create`, and the transaction creates the dataset. The files are durable and belong to the caller: if the caller
     does not commit, only clean-up removes them. `max_rows_per_group` and `enable_stable_row_ids` have no effect, as in
-    the reference: the commit gives rows their ids. The other arguments are those of `write_dataset`.
+    the reference: the commit gives rows their ids. Nor has `session`: what is written is not read again. The other
+    arguments are those of `write_dataset`.
 
     Raises `DatasetAlreadyExists`, and `SchemaMismatch` naming the field that does not fit.
     """

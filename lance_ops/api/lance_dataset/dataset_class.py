@@ -36,7 +36,7 @@ from lance_ops.committers import LockedCommitter, PutIfAbsentCommitter, migrate_
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats, cleanup
 from lance_ops.refs import drop_dataset
-from lance_ops.snapshot import ChecksumUse, Progress, Snapshot, all_files, history, tracked_files, validate
+from lance_ops.snapshot import ChecksumUse, Progress, Session, Snapshot, all_files, history, tracked_files, validate
 from lance_ops.table import Manifest
 from lance_ops.transactions import read_version
 
@@ -60,8 +60,8 @@ class VersionRef(TypedDict):
 class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commits, ArrowDataset):
     """A dataset at one version.
 
-    The arguments are those of `lance_ops.dataset`. Except for `metadata_cache_size_bytes`, the cache sizes and
-    `serialized_manifest` tune the reference and are accepted without effect.
+    The arguments are those of `lance_ops.dataset`. `metadata_cache_size` and `serialized_manifest` tune the reference
+    and are accepted without effect.
     """
 
     def __init__(
@@ -78,19 +78,18 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
         metadata_cache_size_bytes: int | None = None,
         index_cache_size_bytes: int | None = None,
         read_params: Mapping[str, Any] | None = None,
+        session: Session | None = None,
         *,
         base_store_params: BaseStoreParams | None = None,
         verify_checksums: str | None = None,
     ) -> None:
         lock = lock_of(None, commit_lock)
         use = None if verify_checksums is None else ChecksumUse.parse(verify_checksums, "verify_checksums")
-        snapshot = Snapshot.open(fspath(uri), version if isinstance(version, int) else None, storage_options, use)
+        number = version if isinstance(version, int) else None
+        caches = session or Session(index_cache_size_bytes, metadata_cache_size_bytes)
+        snapshot = Snapshot.open(fspath(uri), number, storage_options, use, caches)
         if isinstance(version, str | tuple):
             snapshot = open_reference(snapshot, version)
-        if metadata_cache_size_bytes is not None:
-            if metadata_cache_size_bytes < 0:
-                raise InvalidInput(f"metadata_cache_size_bytes must not be negative, not {metadata_cache_size_bytes}")
-            snapshot = snapshot.with_metadata_cache(metadata_cache_size_bytes)
         super().__init__(with_params(snapshot, base_store_params).with_commit_lock(lock), default_scan_options)
 
     # -- properties ---------------------------------------------------------------------------------------------
@@ -130,6 +129,10 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
     def latest_storage_options(self) -> dict[str, str] | None:
         """Return the storage options in use. They are the initial ones, because nothing renews them."""
         return self.initial_storage_options
+
+    def session(self) -> Session:
+        """Return the session whose caches this handle uses."""
+        return self._snapshot.session
 
     @property
     def max_field_id(self) -> int:
@@ -343,6 +346,7 @@ def dataset(
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
     read_params: Mapping[str, Any] | None = None,
+    session: Session | None = None,
     *,
     base_store_params: BaseStoreParams | None = None,
     verify_checksums: str | None = None,
@@ -350,13 +354,15 @@ def dataset(
     """Open a dataset: its newest version, or one by number, by tag, on a branch, or by a moment (`asof`).
 
     `default_scan_options` apply to every scan that does not set them. `base_store_params` are storage options for
-    single base paths, by URI. `metadata_cache_size_bytes` (256 MiB by default) bounds the cache of data files'
-    metadata: where their pages and chunks are.
+    single base paths, by URI.
+
+    Handles with the same `session` share its caches; see `Session`. Without one, the handle has a session of its own,
+    bounded by `metadata_cache_size_bytes` and `index_cache_size_bytes`. A given session keeps its own bounds.
 
     `commit_lock` is for a store without a conditional create: a function of the version that returns a context manager,
     which every commit of the handle holds. It raises `lance_ops.commit.CommitConflictError` if another writer holds it.
-    Pickles of the handle do not have it. `block_size`, the sizes of other caches and `read_params` tune the
-    reference and are accepted without effect; this library always checks bytes while it decodes them.
+    Pickles of the handle do not have it. `block_size`, `index_cache_size` and `read_params` tune the reference and are
+    accepted without effect; this library always checks bytes while it decodes them.
 
     `verify_checksums` says which reads compare pages with their checksums: "always" all of them, "maintenance" only
     those of changes and maintenance. By default the table's config key `lance_ops.verify_checksums` says it; without
@@ -376,6 +382,8 @@ def dataset(
         storage_options=storage_options,
         default_scan_options=default_scan_options,
         metadata_cache_size_bytes=metadata_cache_size_bytes,
+        index_cache_size_bytes=index_cache_size_bytes,
+        session=session,
         base_store_params=base_store_params,
         verify_checksums=verify_checksums,
     )

@@ -61,6 +61,11 @@ Picking single rows costs more than reading the rows between them.
 """
 
 
+_LEAST_MEMORY_BYTES = 32 << 10
+_BYTES_PER_PAGE = 200  # two Python values, of some 60 bytes each, and their places in tuples
+_DATA_BYTES_PER_METADATA_BYTE = 256
+
+
 class BTreeIndex(LoadedIndex[BTreeQuery]):
     """One segment of a B-tree index. page_lookup is in memory; the first search that needs page_data opens it."""
 
@@ -72,6 +77,13 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         self.value_type = value_type_of(lookup.schema.to_arrow_storage(), lookup.path)
         self._page_lookup = lookup.read()
         self._pages = PageLookup.from_table(self._page_lookup, lookup.path)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The lookup table, its keys as Python values, and the metadata of the open files."""
+        page_data = sum(file.size_bytes or 0 for file in self.metadata.files if file.path == PAGE_DATA)
+        keys = _BYTES_PER_PAGE * self._pages.num_pages
+        return _LEAST_MEMORY_BYTES + int(self._page_lookup.nbytes) + keys + page_data // _DATA_BYTES_PER_METADATA_BYTE
 
     def search(self, query: BTreeQuery) -> RowAddressSet:
         """Return the rows of the values that the query looks for."""

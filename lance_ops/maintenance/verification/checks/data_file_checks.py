@@ -39,7 +39,7 @@ def open_data_file(
         if found.is_there(location, file.file_size_bytes):
             with found.errors_as(DamageKind.FILE_CONTENT, location.uri):
                 if not checksums or file_agrees_with_checksums(location, found):
-                    return snapshot.read_cache.open_files.open(location, file.file_size_bytes)
+                    return snapshot.session.open_files.open(location, file.file_size_bytes)
     return None
 
 
