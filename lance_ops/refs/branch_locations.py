@@ -82,7 +82,9 @@ def open_branch(
         read_branch(reference_store(snapshot), branch)
     options = snapshot.storage_options if storage_options is None else storage_options
     try:
-        return Snapshot.open(branch_uri(snapshot, branch), version, options, snapshot.verify_checksums)
+        uri = branch_uri(snapshot, branch)
+        session = snapshot.session if options is snapshot.storage_options else None  # others may read other files
+        return Snapshot.open(uri, version, options, snapshot.verify_checksums, session)
     except DatasetNotFound as error:
         raise ReferenceNotFound(
             f"{main_branch_uri(snapshot)}: branch {branch or MAIN_BRANCH!r} has no version"

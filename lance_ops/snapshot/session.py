@@ -34,13 +34,13 @@ class Session:
     """Caches of data files' metadata and of opened indices, each bounded by about so many bytes of memory.
 
     Handles that are given the same session share it, and so do the versions that are opened from one handle. A handle
-    without a session has one of its own. Entries of several datasets compete for the bounds. A reader of a cached file
-    keeps the credentials of the handle that opened it, so handles share a session only if they may read the same files.
-    A session belongs to its process, and a pickled handle begins a new one.
+    without a session has one of its own. Entries of several datasets compete for the bounds. A cached file is read with
+    the credentials of the handle that opened it, and counted there: give one session only to handles that may read the
+    same files. A session belongs to its process, and a pickled handle begins a new one.
 
     `index_cache_size_bytes` is 1 GiB by default, `metadata_cache_size_bytes` 256 MiB. A bound of 0 keeps no index, and
-    one data file. Raises `InvalidInput` for a negative size, and `WrongType` for what is
-    no number, and `UnsupportedFeature` for a backend.
+    one data file. Raises `InvalidInput` for a negative size, `WrongType` for what is no number, and
+    `UnsupportedFeature` for a backend.
     """
 
     def __init__(
