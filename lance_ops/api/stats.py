@@ -11,6 +11,7 @@ from lance_ops.core.errors import IndexNotFound
 from lance_ops.maintenance.health import IndexCoverage, index_coverage
 from lance_ops.reading import open_index
 from lance_ops.snapshot import Snapshot, field_sizes
+from lance_ops.table import IndexMetadata
 
 __all__ = ["DataStatistics", "FieldStatistics", "IndexDescription", "LanceStats", "describe_indices", "list_indices"]
 
@@ -69,7 +70,7 @@ class LanceStats:
     def index_stats(self, index_name: str) -> dict[str, Any]:
         """Return an index's coverage and its segments' own numbers."""
         name, coverage = index_name, _find(self._snapshot, index_name)
-        segments = [index for index in self._snapshot.manifest.indices if index.name == name]
+        segments = index_segments(self._snapshot, name)
         details = [dict(open_index(self._snapshot, segment).statistics()) for segment in segments]
         created = [segment.created_at_ms for segment in segments if segment.created_at_ms is not None]
         return {
@@ -85,6 +86,12 @@ class LanceStats:
             "num_unindexed_rows": coverage.num_unindexed_rows,
             "updated_at_timestamp_ms": max(created, default=None),
         }
+
+
+def index_segments(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
+    """Return the segments of an index; raise `IndexNotFound` listing the existing ones."""
+    _find(snapshot, name)
+    return [index for index in snapshot.manifest.indices if index.name == name]
 
 
 def list_indices(snapshot: Snapshot) -> list[dict[str, Any]]:

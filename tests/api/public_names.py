@@ -34,6 +34,7 @@ MODULES = (
     "lance_ops.pydantic",
     "lance_ops.sampler",
     "lance_ops.schema",
+    "lance_ops.types",
     "lance_ops.udf",
 )
 

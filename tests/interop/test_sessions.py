@@ -5,13 +5,14 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
 from lance_ops import Session
-from lance_ops.errors import InvalidInput, UnsupportedFeature, WrongType
+from lance_ops.errors import IndexNotFound, InvalidInput, UnsupportedFeature, WrongType
 from lance_ops.file import FileReader
 from lance_ops.fragment import write_fragments
 
@@ -92,6 +93,26 @@ def test_an_index_of_which_a_later_version_uses_less_is_opened_again(uri: str) -
         assert dataset.to_table(filter="a = 950").num_rows == (len(rows) == 1)
 
 
+def test_a_prewarmed_index_is_not_opened_by_the_first_query(uri: str, opened: list[str]) -> None:
+    dataset = lance_ops.dataset(uri)
+    (segment,) = dataset.snapshot.manifest.indices
+    for names in (None, [segment.uuid], [str(segment.uuid)]):
+        dataset.prewarm_index("a_idx", index_segments=names)
+    assert dataset.session().index_cache_size_bytes() > 0
+    assert dataset.to_table(filter="a = 5").num_rows == 1
+    assert len(indices(opened)) == 1
+    lance.dataset(uri).prewarm_index("a_idx")
+    wrong: list[tuple[str, dict[str, Any], type[Exception]]] = [
+        ("other", {}, IndexNotFound),
+        ("a_idx", {"index_segments": ["x"]}, InvalidInput),
+        ("a_idx", {"index_segments": [UUID(int=1)]}, InvalidInput),
+        ("a_idx", {"with_position": True}, UnsupportedFeature),
+    ]
+    for name, options, error in wrong:
+        with pytest.raises(error):
+            dataset.prewarm_index(name, **options)
+
+
 @pytest.mark.parametrize(("size_bytes", "loads"), [(0, 3), (None, 1)])
 def test_the_index_cache_is_bounded(uri: str, opened: list[str], size_bytes: int | None, loads: int) -> None:
     dataset = lance_ops.dataset(uri, index_cache_size_bytes=size_bytes)
@@ -130,7 +151,10 @@ def test_what_one_handle_makes_has_its_session(uri: str, library: Any) -> None:
     dataset = library.dataset(uri, session=session)
     assert session.size_bytes() >= 0 and session.index_cache_size_bytes() >= 0
     assert dataset.session().is_same_as(session) and not dataset.session().is_same_as(library.Session())
-    assert dataset.checkout_version(1).session().is_same_as(session)
+    dataset.tags.create("first", 1)
+    dataset.create_branch("work")
+    for reference in (1, "first", ("work", None)):
+        assert dataset.checkout_version(reference).session().is_same_as(session)
     assert not library.dataset(uri).session().is_same_as(library.dataset(uri).session())
     assert library.LanceDataset(uri, session=session).session().is_same_as(session)
     assert library.dataset(uri, session=session, index_cache_size_bytes=5).session().is_same_as(session)

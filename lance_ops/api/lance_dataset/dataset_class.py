@@ -26,6 +26,7 @@ from lance_ops.api.lance_dataset.integrity import Integrity
 from lance_ops.api.lance_dataset.optimize import DatasetOptimizer
 from lance_ops.api.lance_dataset.row_changes import RowChanges
 from lance_ops.api.lance_dataset.schema_changes import SchemaChanges
+from lance_ops.api.lance_dataset.storage_options import StorageOptions
 from lance_ops.api.lance_dataset.tags import Reference, Tags, open_reference
 from lance_ops.api.scanning import Filter
 from lance_ops.api.schemas import LanceSchema
@@ -57,7 +58,7 @@ class VersionRef(TypedDict):
     version: int
 
 
-class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commits, ArrowDataset):
+class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commits, StorageOptions, ArrowDataset):
     """A dataset at one version.
 
     The arguments are those of `lance_ops.dataset`. `metadata_cache_size` and `serialized_manifest` tune the reference
@@ -120,15 +121,6 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
     def data_storage_version(self) -> str:
         """The file version that new data files get."""
         return self._snapshot.manifest.data_format.version
-
-    @property
-    def initial_storage_options(self) -> dict[str, str] | None:
-        """The storage options that the handle was opened with, or None."""
-        return dict(self._snapshot.storage_options) or None
-
-    def latest_storage_options(self) -> dict[str, str] | None:
-        """Return the storage options in use. They are the initial ones, because nothing renews them."""
-        return self.initial_storage_options
 
     def session(self) -> Session:
         """Return the session whose caches this handle uses."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
 from lance_ops.api.scanning import refuse
 from lance_ops.api.stats import LanceStats, describe_indices, list_indices
+from lance_ops.api.stats import index_segments as segments_of
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance.indexing import reindex
-from lance_ops.reading import remap_addresses
+from lance_ops.reading import open_index, remap_addresses
 
 __all__ = ["Indexing"]
 
@@ -36,6 +39,23 @@ class Indexing(Handle):
     def drop_index(self, name: str) -> None:
         """Remove an index; raise `IndexNotFound` listing the existing ones."""
         self._committed(reindex.drop_index(self._snapshot, name))
+
+    def prewarm_index(
+        self, name: str, *, with_position: bool = False, index_segments: Iterable[str | UUID] | None = None
+    ) -> None:
+        """Open an index into the cache of this handle's session, so that the first query does not wait for it.
+
+        `index_segments` names the segments to open, all by default. The lookup table of a segment is read, its pages
+        are not. Raises `IndexNotFound` listing the existing indices, and `InvalidInput` for a segment of another index.
+        """
+        refuse(self.uri, with_position="True" if with_position else None)
+        segments = {segment.uuid: segment for segment in segments_of(self._snapshot, name)}
+        wanted = list(segments) if index_segments is None else [_uuid(each) for each in index_segments]
+        unknown = next((uuid for uuid in wanted if uuid not in segments), None)
+        if unknown is not None:
+            raise InvalidInput(f"index {name!r} has no segment {unknown}: it has {', '.join(map(str, segments))}")
+        for uuid in wanted:
+            open_index(self._snapshot, segments[uuid])
 
     @property
     def has_index(self) -> bool:
@@ -64,3 +84,10 @@ class Indexing(Handle):
     def index_statistics(self, index_name: str) -> dict[str, Any]:
         """Return statistics of an index; raise `IndexNotFound` listing the existing ones."""
         return self.stats.index_stats(index_name)
+
+
+def _uuid(text: str | UUID) -> UUID:
+    try:
+        return text if isinstance(text, UUID) else UUID(text)
+    except ValueError as error:
+        raise InvalidInput(f"the name of an index segment is a UUID, not {text!r}") from error
