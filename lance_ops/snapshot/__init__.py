@@ -1,10 +1,10 @@
 """One version of a dataset, opened: its manifest, its fragments' rows, deletion vectors and row ids, and its files."""
 
+from lance_ops.snapshot.caches import Session
 from lance_ops.snapshot.checksum_use import VERIFY_CHECKSUMS_KEY, ChecksumUse
 from lance_ops.snapshot.expansion import FREE_SORTED_BYTES, FREE_SORTED_ROWS, check_rows_are_stored, held
 from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
 from lance_ops.snapshot.fragment_reader import FragmentReader
-from lance_ops.snapshot.session import Session
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.snapshot_reference import SnapshotReference
 from lance_ops.snapshot.stored_sizes import field_sizes

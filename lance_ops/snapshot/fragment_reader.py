@@ -23,7 +23,7 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Budget, FileReader, row_bytes
 from lance_ops.legacy import rows_that_may_match
-from lance_ops.snapshot.open_file_cache import OpenFiles
+from lance_ops.snapshot.caches import OpenFiles
 from lance_ops.snapshot.stored_columns import check_types, live_columns, stored_ids_by_table_id
 from lance_ops.table import DataFile, Fragment
 from lance_ops.table.manifest import FileLocations

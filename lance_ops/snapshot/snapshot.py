@@ -24,12 +24,11 @@ from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
+from lance_ops.snapshot.caches import ReadCache, Session
 from lance_ops.snapshot.checksum_use import ChecksumUse
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.index_location import find_index_root
-from lance_ops.snapshot.read_cache import ReadCache
 from lance_ops.snapshot.row_lineage import RowLineage
-from lance_ops.snapshot.session import Session
 from lance_ops.store import Store
 from lance_ops.table import (
     DataFile,

@@ -13,7 +13,7 @@ import lance_ops
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.file import FileReader
 from lance_ops.reading import take as room
-from lance_ops.snapshot.open_file_cache import OpenFiles
+from lance_ops.snapshot.caches import OpenFiles
 from lance_ops.table.manifest.file_locations import ObjectLocation
 
 ROWS = 1200

@@ -7,7 +7,7 @@ larger than the read that opens it, all bytes are kept. No file descriptor stays
 from __future__ import annotations
 
 from lance_ops.file import FileReader
-from lance_ops.snapshot.bounded_cache import BoundedCache
+from lance_ops.snapshot.caches.bounded_cache import BoundedCache
 from lance_ops.table.manifest import ObjectLocation
 
 __all__ = ["OpenFiles"]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from pyroaring import BitMap
 
-from lance_ops.snapshot.session import Session
+from lance_ops.snapshot.caches.session import Session
 from lance_ops.table import Fragment, Manifest
 
 __all__ = ["ReadCache"]

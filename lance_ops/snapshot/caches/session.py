@@ -14,8 +14,8 @@ from pyroaring import FrozenBitMap
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, WrongType
 from lance_ops.indices import IndexQuery, LoadedIndex
-from lance_ops.snapshot.bounded_cache import BoundedCache
-from lance_ops.snapshot.open_file_cache import OpenFiles
+from lance_ops.snapshot.caches.bounded_cache import BoundedCache
+from lance_ops.snapshot.caches.open_file_cache import OpenFiles
 from lance_ops.table import IndexMetadata
 
 __all__ = ["Session"]
