@@ -26,6 +26,7 @@ OTHERS = [
     "- TRY_CAST(-1 AS TINYINT)",
     "u32 + (CAST(0 AS SMALLINT) - 7)",
     "u8 + CAST(7 AS SMALLINT)",
+    "f32 + CAST('NaN' AS DOUBLE)",
     "arrow_cast(- coalesce(i8, u16), 'Int64')",
     "CAST((i8 % 7) + (i8 % 7) AS BIGINT)",
     "coalesce(f64, -0.0)",

@@ -30,11 +30,12 @@ def _columns(node: Node) -> set[str]:
 
 
 def _is_view(node: Node, ours: pa.DataType, theirs: pa.DataType) -> bool:
-    """Whether pylance joins or maps text into views."""
+    """Whether pylance joins or maps text into views, or joins large text into large text."""
     made = re.match(r"concat\(", node.sql) or (
         "dictionary" in _columns(node) and re.match(r"(lower|upper|btrim)\(", node.sql)
     )
-    return bool(made) and pa.types.is_string(ours) and pa.types.is_string_view(theirs)
+    is_large = pa.types.is_large_string(theirs) and "large_s" in _columns(node)
+    return bool(made) and pa.types.is_string(ours) and (pa.types.is_string_view(theirs) or is_large)
 
 
 def _is_dictionary(node: Node, ours: pa.DataType, theirs: pa.DataType) -> bool:

@@ -256,7 +256,8 @@ def cast(operand: Expression, target: pa.DataType, lenient: bool = False) -> Exp
         Cast(Literal(pa.scalar(None, operand.type)), target, lenient).evaluate(_ONE_ROW)
     except pa.ArrowNotImplementedError as error:
         raise UnsupportedFeature(f"cast of {operand.type} to {target} in a filter", operand.to_sql()) from error
-    return fold(Cast(operand, target, lenient))
+    value = fold(Cast(operand, target, lenient))
+    return Literal(value.value) if isinstance(value, ComputedNumber) and is_text(operand.type) else value
 
 
 def arrow_cast(operand: Expression, name: Expression, lenient: bool = False) -> Expression:
