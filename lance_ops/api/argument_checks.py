@@ -34,6 +34,8 @@ _CHECKED_ITEMS = 1000
 
 _SHOWN = 100  # characters of a value in an error
 
+_HOLDS_SECRETS = re.compile("storage_options|store_params")
+
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 
 _VERSIONS = frozenset({"read_version", "reference", "version"})
@@ -104,7 +106,8 @@ def _error(function: Callable[..., Any], name: str, value: Any) -> InvalidInput:
         return InvalidInput(f"{place} must fit into 64 bits, not {value}")
     hint = eval(function.__annotations__[name], vars(sys.modules[function.__module__]))
     wanted = re.sub(r"\b[a-z_.]+\.(?=[A-Za-z])", "", inspect.formatannotation(hint))
-    return WrongType(f"{place} must be {wanted}, not {_shown(value)}")
+    shown = f"a {type(value).__name__}" if _HOLDS_SECRETS.search(name) else _shown(value)
+    return WrongType(f"{place} must be {wanted}, not {shown}")
 
 
 def _shown(value: Any) -> str:
