@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lance_ops.dagster.declaration.config import DatasetConfig, StoreLocation
+from lance_ops.dagster.declaration.config import DatasetConfig, RawFiles, StoreLocation
 from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets
 from lance_ops.errors import ConfigError
+from lance_ops.maintenance.ingest import RawReading
 
 pytestmark = pytest.mark.dagster
 
@@ -141,3 +142,10 @@ def test_a_location_s_text_shows_no_secret() -> None:
         assert "hunter2" not in StoreLocation(uri).public_uri + repr(StoreLocation(uri))
     assert StoreLocation("abfss://raw@lake.dfs.core.windows.net/in").public_uri.startswith("abfss://raw@lake.")
     assert StoreLocation("/a/b c").public_uri == "/a/b c"
+
+
+def test_the_limits_of_raw_files_have_the_library_s_defaults_and_reach_it() -> None:
+    assert RawFiles(uri="x").reading() == RawReading()
+    declared = RawFiles.model_validate({"uri": "x", "limits": {"rows": 7, "seconds": 1.5}, "isolated": False}).reading()
+    assert (declared.limits.rows, declared.limits.seconds, declared.isolated) == (7, 1.5, False)
+    assert declared.limits.columns == RawReading().limits.columns

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import random
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import fsspec
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +24,7 @@ from lance_ops.dagster.declaration.config import RawFiles, StoreLocation
 from lance_ops.dagster.landing.landing import LandedFile, Landing, SetAside, list_files, list_landing
 from lance_ops.dagster.landing.listed import moment_of
 from lance_ops.errors import InvalidInput, RawFileRefused
+from lance_ops.maintenance.ingest import RawLimits
 from lance_ops.maintenance.ingest.ingestion import RawFile, ingest
 from lance_ops.maintenance.ingest.raw_files import RawReader, RawReading
 from lance_ops.maintenance.ingest.raw_names import printable
@@ -257,6 +264,42 @@ def test_any_bytes_as_names_are_read_literally_or_set_aside(names: list[bytes]) 
 def test_different_names_are_shown_differently_on_one_line(first: str, second: str) -> None:
     assert printable(first).isprintable()
     assert (printable(first) == printable(second)) == (first == second)
+
+
+def mutants(number: int) -> Iterator[tuple[str, bytes]]:
+    """Yield endings and contents of small files with some bytes changed, more of them near the end."""
+    table = pa.table({"x": list(range(50)), "y": [str(row) * (row % 4) for row in range(50)], "z": [[1.0, None]] * 50})
+    parquet, arrow = io.BytesIO(), io.BytesIO()
+    pa.parquet.write_table(table, parquet)
+    with pa.ipc.new_file(arrow, table.schema) as writer:
+        writer.write_table(table)
+    text = "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+    seeds = [("parquet", parquet.getvalue()), ("arrow", arrow.getvalue()), ("json", text.encode()), ("csv", ROW * 20)]
+    chance = random.Random(7)
+    for _ in range(number):
+        ending, content = chance.choice(seeds)
+        changed = bytearray(content)
+        for _ in range(chance.choice([1, 1, 2, 4, 16])):
+            reach = len(changed) if chance.random() < 0.5 else min(len(changed), 1500)
+            changed[len(changed) - 1 - chance.randrange(reach)] = chance.choice([0, 1, 127, 128, 255])
+        yield ending, bytes(changed)
+
+
+def test_a_damaged_file_gives_rows_or_is_refused(folder: Path) -> None:
+    read_well = 0
+    refused: list[str] = []
+    with RawReader({}, RawReading(RawLimits(memory_bytes=512 * 1024**2))) as reader:
+        for ending, content in mutants(400):
+            path = folder / f"a.{ending}"
+            path.write_bytes(content)
+            try:
+                for batch in reader.batches(RawFile(str(path), len(content), "t")):
+                    batch.validate(full=True)
+                read_well += 1
+            except RawFileRefused as error:
+                refused.append(error.path)
+    assert read_well > 20 and len(refused) > 100
+    assert all(os.path.dirname(path) == str(folder) for path in refused)
 
 
 class TestStores:
