@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +16,14 @@ import typer
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.cli import runners
+from lance_ops.committers import with_prefixes
 from lance_ops.core.durations import parse_duration
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.redaction import shown_key
 from lance_ops.writing import Runner
 
 __all__ = [
+    "AllowedBases",
     "DryRun",
     "Json",
     "OnSpark",
@@ -28,6 +31,7 @@ __all__ = [
     "Reference",
     "StorageOptions",
     "Uri",
+    "allow_bases",
     "duration",
     "open_dataset",
     "reference",
@@ -60,6 +64,17 @@ OptionsFile = Annotated[
         help="Options for the object store as a JSON object; - is stdin. A --storage-option wins.",
     ),
 ]
+AllowedBases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-base",
+        metavar="PREFIX",
+        help="Follow base paths of manifests beneath this URL, in another bucket than the dataset's; may be repeated.",
+    ),
+]
+_allowed_bases: ContextVar[tuple[str, ...]] = ContextVar("allowed_bases", default=())
+"""The value of `--allow-base`, which stands before the command's name."""
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 Reference = Annotated[
@@ -79,6 +94,8 @@ def open_dataset(uri: str, options: Mapping[str, str] | None, version: str | Non
 def storage_options(pairs: list[str] | None, file: Path | None = None) -> dict[str, str] | None:
     """Read the storage options of a file and then `KEY=VALUE` pairs; return None if there are none.
 
+    `--allow-base` of the command line is added to the option `allowed_bases`.
+
     A value of the form `@env:NAME` or `@file:PATH` stands for what is there. No error shows a value, or a pair without
     a key, which may be a value.
     """
@@ -88,7 +105,12 @@ def storage_options(pairs: list[str] | None, file: Path | None = None) -> dict[s
         if not key or not separator:
             raise typer.BadParameter("an option has no key or no value: write KEY=VALUE", param_hint=_OPTION)
         options[key] = _value(key, value)
-    return options or None
+    return with_prefixes(options, _allowed_bases.get()) or None
+
+
+def allow_bases(prefixes: list[str] | None) -> None:
+    """Let every dataset that this command opens have base paths beneath these prefixes too, and no others."""
+    _allowed_bases.set(tuple(prefixes or ()))
 
 
 def runner(spark: str | None) -> Runner | None:

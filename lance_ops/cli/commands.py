@@ -17,6 +17,7 @@ from lance_ops.cli import change_commands as changing
 from lance_ops.cli import clone_command as copying
 from lance_ops.cli import integrity_commands as checking
 from lance_ops.cli import read_commands as looking
+from lance_ops.cli.arguments import AllowedBases, allow_bases
 from lance_ops.cli.output import printable
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.redaction import redact
@@ -74,6 +75,14 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     changing.restore,
     copying.clone,
 )
+
+
+@app.callback()
+def _shared_options(allow_base: AllowedBases = None) -> None:
+    """Look at Lance datasets and keep them healthy."""
+    allow_bases(allow_base)
+
+
 for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(tags.app, name="tags")

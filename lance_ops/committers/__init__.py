@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from lance_ops.committers.allowed_bases import ALLOWED_BASES_OPTION, check_base_is_allowed, with_allowed_bases
+from lance_ops.committers.allowed_bases import (
+    ALLOWED_BASES_OPTION,
+    check_base_is_allowed,
+    with_allowed_bases,
+    with_prefixes,
+)
 from lance_ops.committers.allowed_expansion import ALLOW_EXPANSION_OPTION, allows_expansion
 from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict, Unknown
 from lance_ops.committers.external import ExternalManifestCommitter
@@ -38,6 +43,7 @@ __all__ = [
     "options_of_base",
     "with_allowed_bases",
     "with_commit_lock",
+    "with_prefixes",
     "write_hint",
 ]
 

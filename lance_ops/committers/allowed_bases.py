@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from lance_ops.core.errors import UnsafePath
 from lance_ops.store import is_local, is_same_bucket, path_beneath
 
-__all__ = ["ALLOWED_BASES_OPTION", "check_base_is_allowed", "with_allowed_bases"]
+__all__ = ["ALLOWED_BASES_OPTION", "check_base_is_allowed", "with_allowed_bases", "with_prefixes"]
 
 ALLOWED_BASES_OPTION = "allowed_bases"
 _ENVIRONMENT = "LANCE_OPS_ALLOWED_BASES"
@@ -39,11 +39,13 @@ def with_allowed_bases(
 ) -> Mapping[str, str] | None:
     """Return the options of a handle on `root` that follows these bases too, because the caller has named them."""
     remote = [base for base in bases if not is_local(base) and not is_same_bucket(root, base)]
-    if not remote:
-        return storage_options
-    options = storage_options or {}
-    prefixes = dict.fromkeys((*_split(options.get(ALLOWED_BASES_OPTION, "")), *remote))
-    return {**options, ALLOWED_BASES_OPTION: ",".join(prefixes)}
+    return with_prefixes(storage_options or {}, remote) if remote else storage_options
+
+
+def with_prefixes(storage_options: Mapping[str, str], prefixes: Iterable[str]) -> dict[str, str]:
+    """Return the options with these prefixes allowed too."""
+    allowed = dict.fromkeys((*_split(storage_options.get(ALLOWED_BASES_OPTION, "")), *prefixes))
+    return {**storage_options, ALLOWED_BASES_OPTION: ",".join(allowed)} if allowed else dict(storage_options)
 
 
 def _is_beneath(prefix: str, base: str) -> bool:

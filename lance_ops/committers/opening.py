@@ -65,7 +65,8 @@ def open_root(
         return DatasetRoot(store, PutIfAbsentCommitter(store, new_naming=new_naming), options)
     if new_naming is not ManifestNaming.V2:
         raise UnsupportedFeature("manifests of the old names in a manifest store", store.uri)
-    others = {key: value for key, value in options.items() if key != MANIFEST_STORE_OPTION}
+    only_here = (MANIFEST_STORE_OPTION, ALLOWED_BASES_OPTION, ALLOW_EXPANSION_OPTION)
+    others = {key: value for key, value in options.items() if key not in only_here and not _OF_ONE_BASE.fullmatch(key)}
     rows = open_manifest_store(url, store.uri, others)
     return DatasetRoot(store, ExternalManifestCommitter(store, rows), options)
 

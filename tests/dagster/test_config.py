@@ -149,3 +149,12 @@ def test_the_limits_of_raw_files_have_the_library_s_defaults_and_reach_it() -> N
     declared = RawFiles.model_validate({"uri": "x", "limits": {"rows": 7, "seconds": 1.5}, "isolated": False}).reading()
     assert (declared.limits.rows, declared.limits.seconds, declared.isolated) == (7, 1.5, False)
     assert declared.limits.columns == RawReading().limits.columns
+
+
+def test_allowed_bases_reach_the_table_s_options_beside_those_that_it_has(tmp_path: Path) -> None:
+    text = (
+        "name: a\nuri: s3://x/t\nallowed_bases: ['s3://y', '${LAKE}/z']\nstorage_options: {allowed_bases: 's3://w'}\n"
+    )
+    location = load_dataset(write(tmp_path, text)).table({"LAKE": "s3://lake"})
+    assert location.storage_options == {"allowed_bases": "s3://w,s3://y,s3://lake/z"}
+    assert load_dataset(write(tmp_path, "name: a\nuri: s3://x/t\n")).table({}).storage_options == {}

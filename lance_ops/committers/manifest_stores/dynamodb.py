@@ -5,8 +5,12 @@
     path       S  where the manifest is, from the bucket's root
     size       N  of the manifest, in bytes
     committer  S  who wrote the item
+    lance_ops_bucket  S  the dataset's bucket, in items of this library only; the reference ignores it
 
-The table must exist. `dynamodb://table`, or `s3+ddb://bucket/path?ddbTableName=table` as the dataset's own URI.
+The partition key leaves out the bucket. Two datasets with the same path in two buckets would share their versions, so
+an item of another bucket is refused. The table must exist.
+
+`dynamodb://table`, or `s3+ddb://bucket/path?ddbTableName=table` as the dataset's own URI.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ __all__ = ["DynamoDbManifestStore"]
 _URL = re.compile(r"dynamodb://(?P<table>[A-Za-z0-9_.-]+)/*", re.IGNORECASE)
 ENDPOINT_OPTION = "dynamodb_endpoint"
 _COMMITTER = "lance_ops"
+_BUCKET = "lance_ops_bucket"
 _SHARED_CONFIG = frozenset({"connect_timeout", "read_timeout", "retries", "proxies", "max_pool_connections"})
 """The settings of the bucket's connection that apply to any botocore client."""
 _EXISTS = "ConditionalCheckFailedException"
@@ -48,6 +53,7 @@ class DynamoDbManifestStore(ManifestStore):
     table: str
     base_uri: str
     options: tuple[tuple[str, object], ...] = field(default=(), repr=False)
+    bucket: str = ""
 
     @classmethod
     def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
@@ -55,7 +61,9 @@ class DynamoDbManifestStore(ManifestStore):
         match = _URL.fullmatch(url)
         if match is None:
             raise InvalidInput("manifest_store: the URL names no table; write dynamodb://table, and nothing else")
-        return cls(match["table"], urlsplit(dataset_uri).path.strip("/"), tuple(sorted(storage_options.items())))
+        place = urlsplit(dataset_uri)
+        options = tuple(sorted(storage_options.items()))
+        return cls(match["table"], place.path.strip("/"), options, place.netloc)
 
     def newest(self) -> ManifestRow | None:
         """See `ManifestStore.newest`."""
@@ -102,11 +110,19 @@ class DynamoDbManifestStore(ManifestStore):
             "path": {"S": f"{self.base_uri}/{row.path}"},
             "size": {"N": str(row.size_bytes)},
             "committer": {"S": _COMMITTER},
+            _BUCKET: {"S": self.bucket},
         }
         with self._client() as client:
             client.put_item(TableName=self.table, Item=item, ConditionExpression=condition)
 
     def _row(self, item: Mapping[str, Any]) -> ManifestRow:
+        """Return the row of an item. Raises `InvalidInput` if the item belongs to a dataset in another bucket."""
+        bucket = str(item.get(_BUCKET, {"S": self.bucket})["S"])
+        if bucket != self.bucket:
+            raise InvalidInput(
+                f"DynamoDB table {self.table!r} has versions of {self.base_uri!r} in bucket {bucket!r}, and its "
+                f"key has no bucket: use another table, or another path, for the dataset in bucket {self.bucket!r}"
+            )
         path = str(item["path"]["S"]).removeprefix(f"{self.base_uri}/")
         return ManifestRow(int(item["version"]["N"]), path, int(item.get("size", {"N": "0"})["N"]))
 
@@ -126,7 +142,7 @@ class DynamoDbManifestStore(ManifestStore):
         endpoint = options.pop(ENDPOINT_OPTION, None)
         of_s3 = S3().arguments("", options)
         config = {name: value for name, value in of_s3["config_kwargs"].items() if name in _SHARED_CONFIG}
-        return botocore.session.get_session().create_client(
+        client = botocore.session.get_session().create_client(
             "dynamodb",
             region_name=of_s3["client_kwargs"].get("region_name"),
             verify=of_s3["client_kwargs"].get("verify"),
@@ -136,6 +152,12 @@ class DynamoDbManifestStore(ManifestStore):
             aws_secret_access_key=of_s3["secret"],
             aws_session_token=of_s3["token"],
         )
+        if client.meta.endpoint_url.lower().startswith("http://") and not S3().allows_http(options):
+            client.close()
+            raise InvalidInput(
+                "storage_options: DynamoDB's endpoint is plain http; say allow_http=true if that is meant"
+            )
+        return client
 
 
 class _ConditionFailed(StoreError):

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from lance_ops.committers import with_prefixes
 from lance_ops.core.errors import ConfigError
 from lance_ops.core.redaction import REDACTED, public_uri
 from lance_ops.dagster.declaration.environment import expand, expand_all
@@ -237,11 +238,15 @@ class HealthLimits(_Model):
 
 
 class DatasetConfig(_Model):
-    """A declared dataset: its location, the source of its rows, and its maintenance."""
+    """A declared dataset: its location, the source of its rows, and its maintenance.
+
+    Base paths of its manifests are followed into other buckets only beneath `allowed_bases`.
+    """
 
     name: str
     uri: str
     storage_options: Options = Field(default_factory=dict, repr=False)
+    allowed_bases: tuple[str, ...] = ()
     description: str | None = None
     owners: tuple[str, ...] = ()
     raw: RawFiles | None = None
@@ -267,9 +272,10 @@ class DatasetConfig(_Model):
 
     def table(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Return the dataset's location with its variables expanded."""
+        options = expand_all(self.storage_options, f"{self.name}: storage_options", environment)
+        bases = [expand(base, f"{self.name}: allowed_bases", environment) for base in self.allowed_bases]
         return StoreLocation(
-            expand(self.uri, f"{self.name}: uri", environment).rstrip("/"),
-            expand_all(self.storage_options, f"{self.name}: storage_options", environment),
+            expand(self.uri, f"{self.name}: uri", environment).rstrip("/"), with_prefixes(options, bases)
         )
 
     def landing(self) -> RawFiles:

@@ -79,6 +79,10 @@ class S3(Service):
             "s3_additional_kwargs": _encryption(found),
         }
 
+    def allows_http(self, options: Mapping[str, object]) -> bool:
+        """Return whether the options allow endpoints of plain http."""
+        return read_bool(_read(options), "allow_http")
+
     def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
         fs = super().connect(kind, authority, options)
         retries = read_count(_read(options), "download_retries")

@@ -1,0 +1,92 @@
+"""What the caller allowed travels with a handle into tasks, and nothing that runs later may do more."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import lance_ops
+from lance_ops import LanceDataset
+from lance_ops.cli import app
+from lance_ops.errors import UnsafePath
+from lance_ops.maintenance.compaction.compaction import Compaction, execute
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.table import BasePath, Manifest
+from tests.s3_server import S3Server
+from tests.security.forging import forged
+
+pytestmark = pytest.mark.server
+
+ROWS = pa.table({"id": list(range(10))})
+
+
+@pytest.fixture
+def elsewhere(s3_server: S3Server) -> LanceDataset:
+    """Return a table in a bucket of its own."""
+    return lance_ops.write_dataset(ROWS, s3_server.new_uri("other"), storage_options=s3_server.storage_options)
+
+
+@pytest.fixture
+def hostile(s3_server: S3Server, elsewhere: LanceDataset) -> LanceDataset:
+    """Return a table of two fragments, whose first data file is in the other table's bucket."""
+    made = lance_ops.write_dataset(ROWS, s3_server.new_uri("t"), storage_options=s3_server.storage_options)
+    made.insert(ROWS)
+
+    def change(manifest: Manifest) -> Manifest:
+        fragment = manifest.fragments[0]
+        (theirs,) = elsewhere.snapshot.fragments[0].files
+        file = replace(fragment.files[0], path=theirs.path, file_size_bytes=theirs.file_size_bytes, base_id=1)
+        return replace(
+            manifest,
+            base_paths=(BasePath(1, f"{elsewhere.uri}/data"),),
+            fragments=manifest.fragments.with_changes({fragment.id: replace(fragment, files=(file,))}),
+        )
+
+    return forged(made, change)
+
+
+def test_a_task_of_a_compaction_follows_what_its_handle_was_allowed(
+    hostile: LanceDataset, elsewhere: LanceDataset
+) -> None:
+    snapshot = hostile.snapshot
+    (task,) = Compaction.plan(snapshot, CompactionOptions()).tasks
+    with pytest.raises(UnsafePath, match="allowed_bases"):
+        execute(pickle.loads(pickle.dumps(task)))
+    options = {**snapshot.storage_options, "allowed_bases": elsewhere.uri}
+    trusting = lance_ops.dataset(hostile.uri, storage_options=options)
+    (task,) = Compaction.plan(trusting.snapshot, CompactionOptions()).tasks
+    assert sum(each.physical_rows for each in execute(pickle.loads(pickle.dumps(task))).new_fragments) == 20
+
+
+def test_maintenance_of_a_handle_that_allows_nothing_commits_nothing(hostile: LanceDataset) -> None:
+    version = hostile.latest_version
+    for use in (
+        hostile.optimize.compact_files,
+        lambda: hostile.create_scalar_index("id", "BTREE"),
+        lambda: hostile.update({"id": "id + 1"}),
+        lambda: hostile.delete("id = 1"),
+    ):
+        with pytest.raises(UnsafePath, match="allowed_bases"):
+            use()
+    assert hostile.latest_version == version
+
+
+def test_the_command_line_allows_bases(
+    hostile: LanceDataset, elsewhere: LanceDataset, s3_server: S3Server, tmp_path: Path
+) -> None:
+    options = tmp_path / "options.json"
+    options.write_text(json.dumps(s3_server.storage_options))
+    command = ["compact", hostile.uri, "--storage-options-file", str(options)]
+    refused = CliRunner().invoke(app, command)
+    assert refused.exit_code == 1 and "allowed_bases" in refused.output
+    other = CliRunner().invoke(app, ["--allow-base", f"{elsewhere.uri}2", *command])
+    assert other.exit_code == 1 and "allowed_bases" in other.output
+    allowed = CliRunner().invoke(app, ["--allow-base", elsewhere.uri, *command])
+    assert allowed.exit_code == 0, allowed.output
+    assert lance_ops.dataset(hostile.uri, storage_options=s3_server.storage_options).to_table().num_rows == 20
