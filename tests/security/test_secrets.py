@@ -25,7 +25,7 @@ from lance_ops import DatasetBasePath
 from lance_ops.cli import app
 from lance_ops.core.errors import LanceOpsError, StoreError
 from lance_ops.maintenance.health import health
-from lance_ops.maintenance.ingest import IngestBatch, RawFile, failures_of_store, ingest
+from lance_ops.maintenance.ingest import IngestBatch, RawFile, RawReading, failures_of_store, ingest, unified_raw_schema
 from lance_ops.maintenance.verification import verify_uri
 from lance_ops.store import open_store
 from lance_ops.store.services import azure, gcs, s3
@@ -163,6 +163,13 @@ def test_no_raw_file_shows_its_uri_s_secret(uri: str) -> None:
             raise ValueError(f"GET {there} with {options} failed")
 
     assert isinstance(refused(fail), StoreError)
+
+
+def test_a_raw_file_that_cannot_be_fetched_shows_no_secret() -> None:
+    uri = f"http://user:{plain('user')}@127.0.0.1:1/in?sig={plain('sig')}&name=a.csv"
+    reading = RawReading(isolated=False)
+    error = refused(lambda: unified_raw_schema([RawFile(uri, 1, "t")], {}, reading))
+    assert "127.0.0.1" in str(error) and "***" in str(error)
 
 
 @pytest.fixture
