@@ -116,6 +116,8 @@ def test_no_error_of_this_library_shows_the_password_of_a_url(name: str) -> None
         "CorruptFile": (url, "page", url),
         "ChecksumMismatch": (url, 0, 1),
         "MissingPackage": (url, url, None, url),
+        "RawFileRefused": (url, url),
+        "RawFileTooLarge": (url, url, "rows", 1),
     }
     error: LanceOpsError = kind(*arguments.get(name, (url,)))
     again = pickle.loads(pickle.dumps(error))

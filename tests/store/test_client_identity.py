@@ -150,7 +150,8 @@ def test_the_role_of_an_instance_signs(server: CredentialServer, monkeypatch: py
 def test_a_handle_on_dynamodb_follows_the_environment(
     server: CredentialServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"dynamodb_endpoint": server.endpoint, "region": "us-east-1", "client_max_retries": "0"}
+    options = {**dict(s3(server).storage_options), "dynamodb_endpoint": server.endpoint}
+    del options["aws_endpoint"]
     rows = open_manifest_store("dynamodb://rows", "s3://bucket/table", options)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a" * 40)
     for tenant in ("AKIAFIRST", "AKIASECOND"):
