@@ -176,6 +176,25 @@ def test_an_older_version_that_takes_changes_back_is_restored_only_if_allowed(co
     assert sorted(opened.to_table()["x"].to_pylist()) == list(range(100))
 
 
+@pytest.mark.parametrize("is_there", [False, True], ids=["removed", "unreadable"])
+def test_versions_that_cannot_be_read_count_as_changes_that_a_restore_takes_back(
+    compacted: Path, is_there: bool
+) -> None:
+    opened = lance_ops.dataset(str(compacted))
+    (compacted / "data" / opened.get_fragments()[0].metadata.files[0].path).unlink()
+    for version in (10, 11):  # the last append, and the reservation of the compaction's fragment
+        manifest = compacted / opened.snapshot.committer.location(version)
+        if is_there:
+            manifest.write_bytes(b"no manifest at all")
+        else:
+            manifest.unlink()
+    plan = opened.plan_repair(opened.verify())
+    assert plan.actions == ()  # version 9 lacks the rows that version 10 appended
+    [refusal] = plan.refusals
+    assert "restore_older_version restores version 9" in refusal.reason
+    assert "unknown changes (versions 10 to 11)" in refusal.reason
+
+
 def test_rows_of_a_damaged_fragment_are_dropped_only_if_allowed(copied: Path) -> None:
     planted("data file missing").plant(copied)
     opened = lance_ops.dataset(str(copied))

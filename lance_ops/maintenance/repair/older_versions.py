@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
-from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance.verification import (
     DamageKind,
     Finding,
@@ -12,8 +14,8 @@ from lance_ops.maintenance.verification import (
     VerificationOptions,
     verify,
 )
-from lance_ops.snapshot import Snapshot, history
-from lance_ops.transactions import CreateIndex, ReserveFragments, Rewrite
+from lance_ops.snapshot import Snapshot
+from lance_ops.transactions import CommittedVersion, CreateIndex, ReserveFragments, Rewrite, read_version
 
 __all__ = ["WholeVersion", "concerns_rows", "find_whole_version"]
 
@@ -41,11 +43,14 @@ def find_whole_version(
 ) -> WholeVersion | None:
     """Return the newest of the older versions that names no damaged file and passes a verification of this level.
 
-    At most ten versions are verified.
+    At most ten versions are verified. A version whose manifest is gone or cannot be read counts as an unknown change.
     """
     undone: list[str] = []
     verified = 0
-    for past in history(snapshot):
+    accounted = snapshot.version + 1  # what this version and later ones changed is in `undone`
+    for past in _readable_versions(snapshot):
+        undone += _unknown_changes(past.version + 1, accounted)
+        accounted = past.version + 1
         if past.version != snapshot.version and verified < _MOST_VERIFIED:
             older = snapshot.with_manifest(past.manifest)
             try:
@@ -56,11 +61,27 @@ def find_whole_version(
                         return WholeVersion(past.version, tuple(reversed(undone)))
             except LanceOpsError:
                 pass  # it cannot be read, so it cannot be restored
-        operation = None if past.transaction is None else past.transaction.operation
-        if not isinstance(operation, _CHANGE_NO_ROW):
-            what = "an unknown change" if operation is None else operation.name
-            undone.append(f"{what} (version {past.version})")
+        if past.transaction is not None:
+            accounted = past.version
+            if not isinstance(past.transaction.operation, _CHANGE_NO_ROW):
+                undone.append(f"{past.transaction.operation.name} (version {past.version})")
     return None
+
+
+def _readable_versions(snapshot: Snapshot) -> Iterator[CommittedVersion]:
+    """Yield the versions up to the snapshot's that can be read, newest first."""
+    for version in reversed(snapshot.committer.versions()):
+        if version <= snapshot.version:
+            with suppress(CorruptFile, UnsupportedFeature, VersionNotFound):  # a concurrent clean-up may remove it
+                yield read_version(snapshot.store, snapshot.committer, version)
+
+
+def _unknown_changes(start: int, stop: int) -> list[str]:
+    """Name what the versions `start` to `stop` (exclusive) may have changed."""
+    if start == stop:
+        return []
+    one = stop - start == 1
+    return [f"an unknown change (version {start})" if one else f"unknown changes (versions {start} to {stop - 1})"]
 
 
 def _paths_of(snapshot: Snapshot) -> set[str]:

@@ -106,6 +106,8 @@ def open_newest_readable(uri: str, storage_options: Mapping[str, str] | None = N
     for version in reversed(root.committer.versions()):
         try:
             return Snapshot.open(uri, version, storage_options)
+        except VersionNotFound:  # as above
+            continue
         except CorruptFile as error:
             first = first or error
     raise first or DatasetNotFound(f"no Lance dataset at {root.store.uri}")
