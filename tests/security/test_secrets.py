@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import lance_ops
 from lance_ops import DatasetBasePath
 from lance_ops.cli import app
-from lance_ops.core.errors import LanceOpsError, StoreError
+from lance_ops.core.errors import LanceOpsError, SchemaMismatch, StoreError
 from lance_ops.maintenance.health import health
 from lance_ops.maintenance.ingest import IngestBatch, RawFile, RawReading, failures_of_store, ingest, unified_raw_schema
 from lance_ops.maintenance.verification import verify_uri
@@ -170,6 +170,16 @@ def test_a_raw_file_that_cannot_be_fetched_shows_no_secret() -> None:
     reading = RawReading(isolated=False)
     error = refused(lambda: unified_raw_schema([RawFile(uri, 1, "t")], {}, reading))
     assert "127.0.0.1" in str(error) and "***" in str(error)
+
+
+def test_a_raw_file_that_does_not_fit_the_table_shows_no_secret(tmp_path: Path) -> None:
+    uri = f"memory://landing/in?sig={plain('sig')}/a.csv"
+    with fsspec.open(uri, "wb") as file:
+        file.write(b"other\n1\n")
+    table = str(tmp_path / "t.lance")
+    lance_ops.write_dataset(pa.table({"column": [1]}), table)
+    error = refused(lambda: ingest(table, [IngestBatch("k", (RawFile(uri, 8, "t"),))]))
+    assert isinstance(error, SchemaMismatch) and "landing/in?sig=***" in str(error)
 
 
 @pytest.fixture

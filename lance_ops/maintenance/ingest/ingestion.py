@@ -24,7 +24,7 @@ from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance.batch_ledger import IngestedBatch, batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, RawReading, unified_raw_schema
-from lance_ops.maintenance.ingest.raw_names import printable
+from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -244,7 +244,7 @@ def _write_file(writer: FragmentWriter, file: RawFile, reader: RawReader) -> int
         try:
             writer.write(batch)
         except SchemaMismatch as error:
-            raise SchemaMismatch(f"raw file {printable(file.uri)}: {error}") from error
+            raise SchemaMismatch(f"raw file {shown_uri(file.uri)}: {error}") from error
         num_rows += batch.num_rows
     return num_rows
 

@@ -26,7 +26,7 @@ from lance_ops.maintenance.ingest.raw_locations import (
     open_local,
     remote_file_system,
 )
-from lance_ops.maintenance.ingest.raw_names import printable
+from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_process import DecodingProcess
 
 __all__ = ["IngestBatch", "RawFile", "RawReader", "RawReading", "raw_format", "unified_raw_schema"]
@@ -135,7 +135,7 @@ class RawReader:
     @contextmanager
     def _refusals(self, file: RawFile) -> Iterator[None]:
         """Name the file in refusals and in errors of the system."""
-        name = printable(public_uri(file.uri))
+        name = shown_uri(file.uri)
         try:
             yield
         except Refusal as refusal:
@@ -195,7 +195,7 @@ def unified_raw_schema(
                 )
             except pa.ArrowException as error:
                 raise SchemaMismatch(
-                    f"raw file {printable(public_uri(file.uri))} disagrees with the files before it: {error}"
+                    f"raw file {shown_uri(file.uri)} disagrees with the files before it: {error}"
                 ) from error
     if unified is None:
         raise InvalidInput("no raw files to take a schema from")
@@ -207,4 +207,4 @@ def raw_format(uri: str) -> str:
     for ending, name in _FORMATS.items():
         if uri.endswith(ending):
             return name
-    raise RawFileRefused(printable(public_uri(uri)), f"its ending must be one of {', '.join(_FORMATS)}")
+    raise RawFileRefused(shown_uri(uri), f"its ending must be one of {', '.join(_FORMATS)}")

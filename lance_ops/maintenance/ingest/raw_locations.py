@@ -25,8 +25,8 @@ import pyarrow as pa
 from fsspec import get_filesystem_class
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, ObjectNotFound, RawFileRefused, StoreError
-from lance_ops.core.redaction import public_uri, raise_alone, redact, secret_values, secrets_in
-from lance_ops.maintenance.ingest.raw_names import printable
+from lance_ops.core.redaction import raise_alone, redact, secret_values, secrets_in
+from lance_ops.maintenance.ingest.raw_names import shown_uri
 
 __all__ = ["ListedFile", "failures_of_store", "local_path", "open_local", "remote_file_system"]
 
@@ -71,7 +71,7 @@ def local_path(uri: str) -> str | None:
     if found is None:
         if "://" in uri and not uri.startswith("/"):
             raise InvalidInput(
-                f"{printable(uri)}: neither a path nor a URI such as s3://bucket/in; chains are not read"
+                f"{shown_uri(uri)}: neither a path nor a URI such as s3://bucket/in; chains are not read"
             )
         return uri
     return uri[len(found["scheme"]) + len("://") :] if found["scheme"].lower() in _LOCAL else None
@@ -81,7 +81,7 @@ def remote_file_system(uri: str, storage_options: Mapping[str, str]) -> tuple[An
     """Return the fsspec file system of a URI and the path in it, without a look at what follows the authority."""
     found = _STORE.match(uri)
     if found is None:
-        raise InvalidInput(f"{printable(uri)}: not a URI of a store, such as s3://bucket/in")
+        raise InvalidInput(f"{shown_uri(uri)}: not a URI of a store, such as s3://bucket/in")
     kind = get_filesystem_class(found["scheme"])
     options = {**kind._get_kwargs_from_urls(found[0]), **storage_options}
     return kind(**options), kind._strip_protocol(uri)
@@ -99,7 +99,7 @@ def failures_of_store(uri: str, storage_options: Mapping[str, str]) -> Iterator[
         raise
     except Exception as error:  # noqa: BLE001 - as above
         secrets = secret_values(storage_options) | secrets_in(uri)
-        name = printable(public_uri(uri))
+        name = shown_uri(uri)
         if isinstance(error, FileNotFoundError):
             raise_alone(ObjectNotFound(name), error, secrets)
         raise_alone(StoreError(f"{name}: {redact(f'{type(error).__name__}: {error}', secrets)}"), error, secrets)

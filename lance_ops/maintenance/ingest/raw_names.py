@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["printable", "why_not_literal"]
+from lance_ops.core.redaction import public_uri
+
+__all__ = ["printable", "shown_uri", "why_not_literal"]
 
 _NOT_IN_NAMES = {"Cc": "a control character", "Zl": "a line separator", "Zp": "a paragraph separator"}
 
@@ -35,6 +37,11 @@ def printable(name: str) -> str:
     point, and a backslash as two.
     """
     return "".join(map(_shown, name))
+
+
+def shown_uri(uri: str) -> str:
+    """Return a raw file's URI as errors show it: without its secrets, on one line."""
+    return printable(public_uri(uri))
 
 
 def _shown(character: str) -> str:
