@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import replace
 
-from lance_ops.committers import Committed, Committer, Unknown
-from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, LanceOpsError, UnsafeStore, WriteRefused
+from lance_ops.committers import Committer
+from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, LanceOpsError
 from lance_ops.store import Store
-from lance_ops.table import WRITER, Manifest, encode_manifest, flags_for
+from lance_ops.table import WRITER, Manifest, flags_for
+from lance_ops.transactions.committing.single_commit import commit_once, remove_transaction_file
 from lance_ops.transactions.operations import Clone
 from lance_ops.transactions.transaction import Transaction
 
@@ -36,23 +36,10 @@ def commit_clone(committer: Committer, store: Store, transaction: Transaction, s
     made = replace(made, reader_feature_flags=reader, writer_feature_flags=writer)
     if committer.latest() is not None:
         raise DatasetAlreadyExists(f"{store.uri} holds a dataset already")
-    encoded = transaction.encode()
-    store.put(transaction.path, encoded, durable=False)
-    try:
-        outcome = committer.commit(made.version, encode_manifest(made, encoded), after=[transaction.path])
-    except (WriteRefused, UnsafeStore):
-        _remove(store, transaction)
-        raise
-    except Exception as error:  # whatever it is, the version may exist
-        raise CommitStateUnknown(transaction.uuid, made.version, repr(error)) from error
-    match outcome:
-        case Committed():
-            _check_alone(committer, store, transaction, made.version)
-            return made
-        case Unknown(reason=reason):
-            raise CommitStateUnknown(transaction.uuid, made.version, reason)
-    _remove(store, transaction)
-    raise DatasetAlreadyExists(f"{store.uri} holds a dataset already")
+    if not commit_once(committer, store, transaction, made):
+        raise DatasetAlreadyExists(f"{store.uri} holds a dataset already")
+    _check_alone(committer, store, transaction, made.version)
+    return made
 
 
 def _check_alone(committer: Committer, store: Store, transaction: Transaction, version: int) -> None:
@@ -68,12 +55,7 @@ def _check_alone(committer: Committer, store: Store, transaction: Transaction, v
         reason = f"the version exists, but whether another dataset was created concurrently is not known: {error}"
         raise CommitStateUnknown(transaction.uuid, version, reason) from error
     if others:
-        _remove(store, transaction)
+        remove_transaction_file(store, transaction)
         raise DatasetAlreadyExists(
             f"{store.uri} holds a dataset already: version {others[-1]} was created concurrently"
         )
-
-
-def _remove(store: Store, transaction: Transaction) -> None:
-    with suppress(LanceOpsError):  # clean-up removes what cannot be deleted now
-        store.delete(transaction.path)

@@ -7,23 +7,16 @@ the race for the next version, so no concurrent transaction is judged. Its numbe
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import replace
 
-from lance_ops.committers import Committed, Committer, Conflict, Unknown
-from lance_ops.core.errors import (
-    CommitStateUnknown,
-    LanceOpsError,
-    RetryableConflict,
-    UnsafeStore,
-    UnsupportedFeature,
-    WriteRefused,
-)
+from lance_ops.committers import Committer
+from lance_ops.core.errors import RetryableConflict, UnsupportedFeature
 from lance_ops.core.file_names import ManifestNaming, new_detached_version, parse_manifest_name
 from lance_ops.store import Store
-from lance_ops.table import check_adds_no_violation, check_writable, encode_manifest
+from lance_ops.table import check_adds_no_violation, check_writable
 from lance_ops.transactions.committed import read_manifest
 from lance_ops.transactions.committing.commit_result import CommitResult
+from lance_ops.transactions.committing.single_commit import commit_once
 from lance_ops.transactions.next_version import next_manifest
 from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.transaction import Transaction
@@ -32,7 +25,7 @@ __all__ = ["commit_detached"]
 
 
 def commit_detached(committer: Committer, store: Store, transaction: Transaction) -> CommitResult:
-    """Commit a transaction as a detached version of an existing dataset; its files stay if this fails.
+    """Commit a transaction as a detached version of an existing dataset; the files that it brings stay if this fails.
 
     Raises `VersionNotFound` if the version that it was planned on is gone, `UnsupportedFeature` for a new dataset, for
     manifests of the old names and with a manifest store, and `CommitStateUnknown`.
@@ -44,24 +37,9 @@ def commit_detached(committer: Committer, store: Store, transaction: Transaction
     made = next_manifest(planned, transaction, ApplyContext(needed), time.time_ns())
     made = replace(made, version=new_detached_version())
     check_adds_no_violation(planned, made)
-    encoded = transaction.encode()
-    store.put(transaction.path, encoded, durable=False)
-    try:
-        outcome = committer.commit(made.version, encode_manifest(made, encoded), after=[transaction.path])
-    except (WriteRefused, UnsafeStore, RetryableConflict):
-        with suppress(LanceOpsError):  # clean-up removes what cannot be deleted now
-            store.delete(transaction.path)
-        raise
-    except Exception as error:  # whatever it is, the version may exist
-        raise CommitStateUnknown(transaction.uuid, made.version, repr(error)) from error
-    match outcome:
-        case Committed():
-            return CommitResult(made.version, made, transaction)
-        case Unknown(reason=reason):
-            raise CommitStateUnknown(transaction.uuid, made.version, reason)
-        case Conflict():
-            raise RetryableConflict(f"{store.uri}: another writer drew the same detached version: commit again")
-    raise AssertionError("a commit without `prepare` is not abandoned")
+    if not commit_once(committer, store, transaction, made):
+        raise RetryableConflict(f"{store.uri}: another writer drew the same detached version: commit again")
+    return CommitResult(made.version, made, transaction)
 
 
 def _check_supported(committer: Committer, store: Store) -> None:

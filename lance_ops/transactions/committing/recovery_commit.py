@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from lance_ops.committers import Committed, Committer, Unknown
-from lance_ops.core.errors import CommitStateUnknown, RetryableConflict, UnsafeStore, WriteRefused
+from lance_ops.committers import Committer
+from lance_ops.core.errors import RetryableConflict
 from lance_ops.store import Store
-from lance_ops.table import Manifest, check_adds_no_violation, encode_manifest
+from lance_ops.table import Manifest, check_adds_no_violation
+from lance_ops.transactions.committing.single_commit import commit_once
 from lance_ops.transactions.next_version import next_manifest
 from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.operations import Restore
@@ -32,19 +33,8 @@ def commit_past_unreadable(committer: Committer, store: Store, readable: Manifes
     context = ApplyContext(manifests={readable.version: readable})
     made = next_manifest(stand_in, transaction, context, time.time_ns())
     check_adds_no_violation(stand_in, made)
-    encoded = transaction.encode()
-    store.put_hint(transaction.path, encoded)
-    try:
-        outcome = committer.commit(made.version, encode_manifest(made, encoded))
-    except (WriteRefused, UnsafeStore, RetryableConflict):
-        store.delete(transaction.path)
-        raise
-    except Exception as error:  # whatever it is, the version may exist
-        raise CommitStateUnknown(transaction.uuid, made.version, repr(error)) from error
-    match outcome:
-        case Committed():
-            return made
-        case Unknown(reason=reason):
-            raise CommitStateUnknown(transaction.uuid, made.version, reason)
-    store.delete(transaction.path)
-    raise RetryableConflict(f"{store.uri}: version {made.version} appeared since the repair was planned: plan it again")
+    if not commit_once(committer, store, transaction, made):
+        raise RetryableConflict(
+            f"{store.uri}: version {made.version} appeared since the repair was planned: plan it again"
+        )
+    return made
