@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -68,13 +69,32 @@ def test_a_number_compares_and_prints_as_in_the_reference() -> None:
     for library in (arrow, REFERENCE):
         one = library.BFloat16(1.5)
         assert one == library.BFloat16(1.5) != library.BFloat16(2)
-        assert one < library.BFloat16(2)
+        two = library.BFloat16(2)
+        assert [one < two, one <= one, two > one, two >= two] == [True] * 4
+        assert [two < one, two <= one, one > two, one >= two, one < one, one > one] == [False] * 6
+        nan = library.BFloat16(math.nan)
+        assert not (nan >= nan or nan <= nan)
+        with pytest.raises(TypeError):
+            _ = one >= 1.5
         assert one != 1.5
         assert one.as_float() == 1.5
         assert library.BFloat16.from_bytes(b"\x80?") == library.BFloat16(1)
         assert library.BFloat16(math.nan) != library.BFloat16(math.nan)
         with pytest.raises(ValueError, match="2 bytes"):
             library.BFloat16.from_bytes(b"1")
+        with pytest.raises(TypeError):
+            hash(one)
+
+
+def test_a_value_of_an_array_compares_as_in_the_reference() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes, numpy's bfloat16, is not installed")
+    for library in (arrow, REFERENCE):
+        one, two, null = library.bfloat16_array([1.5, 2.0, None])
+        assert one == library.BFloat16(1.5) != two
+        assert one == library.bfloat16_array([1.5])[0] != two
+        assert one == ml_dtypes.bfloat16(1.5) != two
+        assert one != 1.5
+        assert one != null
         with pytest.raises(TypeError):
             hash(one)
 
@@ -137,6 +157,64 @@ def test_tables_of_either_library_hold_the_same_numbers(tmp_path: Path) -> None:
         for library in (lance_ops, lance):
             column = library.dataset(str(tmp_path / name)).to_table()["b"]
             assert [str(each) for each in column.to_pylist()] == ["1.5", "None", "-3"]
+
+
+def vectors(library: ModuleType) -> pa.Table:
+    """Return columns of bfloat16 in fixed-size lists, alone, nested, with nulls and as tensors."""
+    items = library.bfloat16_array([1.5, -2.0, 3.25, 0.0, None, 1e30, 7.0, 8.0])
+    pairs = pa.FixedSizeListArray.from_arrays(items, 2)
+    shape = pa.fixed_shape_tensor(items.type, [2])
+    return pa.table(
+        {
+            "pairs": pairs,
+            "gaps": pa.FixedSizeListArray.from_arrays(items, 2, mask=pa.array([False, True, False, True])),
+            "tensors": pa.ExtensionArray.from_storage(shape, pairs),
+            "nested": pa.FixedSizeListArray.from_arrays(
+                pa.FixedSizeListArray.from_arrays(library.bfloat16_array([float(each) for each in range(16)]), 2), 2
+            ),
+            "number": [0, 1, 2, 3],
+        }
+    )
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("writer", ["ours", "theirs"])
+def test_vectors_of_either_library_hold_the_same_numbers(tmp_path: Path, writer: str, version: str) -> None:
+    given, library = (vectors(arrow), lance_ops) if writer == "ours" else (vectors(REFERENCE), lance)
+    library.write_dataset(given, tmp_path / "t", data_storage_version=version)
+    ours, theirs = (each.dataset(str(tmp_path / "t")) for each in (lance_ops, lance))
+    expected = vectors(REFERENCE)
+    assert theirs.to_table() == ours.to_table() == expected
+    assert ours.schema == theirs.schema == expected.schema
+    types = [(field.name(), field.id(), field.to_arrow().type) for field in ours.lance_schema.fields()]
+    assert types == [(field.name(), field.id(), field.to_arrow().type) for field in theirs.lance_schema.fields()]
+
+    lance_ops.write_dataset(ours.to_table(), tmp_path / "t", mode="append")
+    ours = lance_ops.dataset(tmp_path / "t")
+    ours.delete("number = 1")
+    ours.optimize.compact_files()
+    kept = pa.concat_tables([expected.take([0, 2, 3])] * 2).to_pylist()
+    assert len(ours.get_fragments()) == 1
+    assert ours.to_table().to_pylist() == lance.dataset(str(tmp_path / "t")).to_table().to_pylist() == kept
+    assert ours.take([2, 0], columns=["pairs"]).to_pylist() == [{"pairs": kept[at]["pairs"]} for at in (2, 0)]
+
+
+def test_vectors_are_bytes_that_name_their_type_until_it_is_registered(tmp_path: Path) -> None:
+    code = f"""
+import pyarrow as pa, lance_ops, lance_ops.arrow as arrow
+pairs = pa.FixedSizeListArray.from_arrays(arrow.bfloat16_array([1.5, 2.0, 0.0, -1.0]), 2)
+ds = lance_ops.write_dataset(pa.table({{"v": pairs}}), {str(tmp_path / "t")!r})
+item = ds.schema.field("v").type.value_field
+print(item.type, item.metadata[b"ARROW:extension:name"].decode(), ds.lance_schema.field("v"))
+lance_ops.write_dataset(ds.to_table(), {str(tmp_path / "t")!r}, mode="append")
+pa.register_extension_type(arrow.BFloat16Type())
+print(lance_ops.dataset({str(tmp_path / "t")!r}).to_table().column("v").to_pylist())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout.splitlines() == [
+        "fixed_size_binary[2] lance.bfloat16 LanceField('v', id=0, type=fixed_size_list:lance.bfloat16:2)",
+        "[[1.5, 2], [0, -1], [1.5, 2], [0, -1]]",
+    ], run.stderr
 
 
 def test_columns_are_read_as_numbers_once_the_type_is_registered(tmp_path: Path) -> None:

@@ -68,9 +68,13 @@ def _is_sliced(array: pa.Array) -> bool:
     return is_list and _is_sliced(array.values)
 
 
-@lru_cache(maxsize=1024)
 def _is_misread(arrow_type: pa.DataType) -> bool:
-    arrow_type = _storage(arrow_type)
+    return _is_misread_storage(_storage(arrow_type))
+
+
+@lru_cache(maxsize=1024)
+def _is_misread_storage(arrow_type: pa.DataType) -> bool:
+    """Answer for a storage type: an extension type that is defined in Python has no hash."""
     if pt.is_fixed_size_list(arrow_type) and pt.is_fixed_size_list(_storage(arrow_type.value_type)):
         return True
     return any(_is_misread(arrow_type.field(index).type) for index in range(arrow_type.num_fields))

@@ -53,6 +53,15 @@ class BFloat16:
     def __lt__(self, other: object) -> bool:
         return self._value < other._value if isinstance(other, BFloat16) else NotImplemented
 
+    def __le__(self, other: object) -> bool:
+        return self._value <= other._value if isinstance(other, BFloat16) else NotImplemented
+
+    def __gt__(self, other: object) -> bool:
+        return self._value > other._value if isinstance(other, BFloat16) else NotImplemented
+
+    def __ge__(self, other: object) -> bool:
+        return self._value >= other._value if isinstance(other, BFloat16) else NotImplemented
+
     def __repr__(self) -> str:
         if np.isnan(self._value):
             return "NaN"
@@ -88,11 +97,21 @@ class BFloat16Type(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no 
 
 
 class BFloat16Scalar(pa.ExtensionScalar):  # type: ignore[misc]  # as above
-    """One value of an array."""
+    """One value of an array. It equals a `BFloat16`, another scalar, and ml_dtypes' bfloat16 of the same value."""
+
+    __hash__ = None  # type: ignore[assignment]  # as a `BFloat16`
 
     def as_py(self, **kwargs: Any) -> BFloat16 | None:
         """Return the number, or None."""
         return None if self.value is None else BFloat16.from_bytes(self.value.as_py())
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.as_py()
+        if isinstance(other, BFloat16Scalar):
+            return bool(mine == other.as_py())
+        if getattr(getattr(other, "dtype", None), "name", None) == "bfloat16":  # ml_dtypes is optional
+            return mine is not None and mine.as_float() == float(other)  # type: ignore[arg-type]
+        return mine is not None and mine == other
 
 
 class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]  # as above

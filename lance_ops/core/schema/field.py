@@ -20,7 +20,7 @@ from lance_ops.core.blob_types import (
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.json import ARROW_JSON, JSON_MARK, holds_json, text_schema
-from lance_ops.core.schema.logical_types import arrow_type_of, child_fields_of, logical_type_of
+from lance_ops.core.schema.logical_types import BFLOAT16, arrow_type_of, child_fields_of, logical_type_of
 
 __all__ = [
     "NO_PARENT",
@@ -142,9 +142,10 @@ class Field:
 
     @cached_property
     def names_extensions(self) -> bool:
-        """Whether the metadata of the field or of one below it names an extension type."""
+        """Whether the field or one below it has an extension type, named in its metadata or its logical type."""
         # the process may register more extension types, but a field's metadata does not change
-        return EXTENSION_NAME in self.metadata or any(child.names_extensions for child in self.children)
+        named = EXTENSION_NAME in self.metadata or BFLOAT16 in self.logical_type
+        return named or any(child.names_extensions for child in self.children)
 
     def _struct_of(self, arrow_type: pa.StructType, parent_id: int) -> Field:
         """Return the field as a struct whose children have no ids, because they are not columns of the schema."""

@@ -4,7 +4,8 @@
     fixed_size_binary:N   decimal:128:P:S   decimal:256:P:S   date32:day   date64:ms
     time32:s|ms   time64:us|ns   timestamp:UNIT:TZ|-   duration:UNIT
     struct   list   list.struct   large_list   large_list.struct   map
-    fixed_size_list:ELEMENT:N   (ELEMENT may be a fixed_size_list itself; with `struct` the one child is the item)
+    fixed_size_list:ELEMENT:N   (ELEMENT may be a fixed_size_list itself, or lance.bfloat16; with `struct` the one
+                                 child is the item)
     dict:VALUE:KEY:ordered
 
 Parents (struct, list, map, a fixed-size list of structs) describe their values by child fields; everything else is
@@ -18,10 +19,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import EXTENSION_METADATA, EXTENSION_NAME
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.schema.nesting import MAX_DEPTH
 
-__all__ = ["arrow_type_of", "child_fields_of", "logical_type_of"]
+__all__ = ["BFLOAT16", "arrow_type_of", "child_fields_of", "logical_type_of"]
 
 _SIMPLE: dict[str, pa.DataType] = {
     "null": pa.null(),
@@ -58,12 +60,18 @@ _NAMES = {arrow_type: name for name, arrow_type in _SIMPLE.items() if name != "j
     pa.binary_view(): "binary",
 }
 
+BFLOAT16 = "lance.bfloat16"
+"""The element of a fixed-size list, which has no field of its own whose metadata could name the extension type."""
+_BFLOAT16_ITEM = pa.field("item", pa.binary(2), metadata={EXTENSION_NAME: BFLOAT16, EXTENSION_METADATA: ""})
+
 
 def logical_type_of(arrow_type: pa.DataType, name: str) -> str:
     """Return the logical type of an Arrow storage type.
 
     Raises `UnsupportedFeature` for a type without a logical type; `name` is the column's name for that error.
     """
+    if isinstance(arrow_type, pa.BaseExtensionType):  # a user's own type may have no hash
+        raise UnsupportedFeature(f"Arrow type {arrow_type}", f"column {name!r}")
     simple = _NAMES.get(arrow_type)
     if simple is not None:
         return simple
@@ -75,6 +83,8 @@ def logical_type_of(arrow_type: pa.DataType, name: str) -> str:
         kind = "large_list" if pt.is_large_list(arrow_type) else "list"
         return f"{kind}.struct" if pt.is_struct(_storage(arrow_type.value_type)) else kind
     if pt.is_fixed_size_list(arrow_type):
+        if _is_bfloat16(arrow_type.value_field):
+            return f"fixed_size_list:{BFLOAT16}:{arrow_type.list_size}"
         if not _may_have_fixed_lists(arrow_type.value_type) or arrow_type.list_size < 1:
             raise UnsupportedFeature(f"Arrow type {arrow_type}", f"column {name!r}")
         return f"fixed_size_list:{logical_type_of(arrow_type.value_type, name)}:{arrow_type.list_size}"
@@ -133,6 +143,8 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
                 element, _, size = rest.rpartition(":")
                 if int(size) < 1 or element.count("fixed_size_list:") >= MAX_DEPTH:
                     raise ValueError("the list size is below 1, or too many lists are nested")
+                if element == BFLOAT16:
+                    return pa.list_(_BFLOAT16_ITEM, int(size))
                 item = _only(children) if element == "struct" else arrow_type_of(element, (), name)
                 return pa.list_(item, int(size))
             case "fixed_size_binary":
@@ -165,6 +177,14 @@ def _may_have_fixed_lists(value_type: pa.DataType) -> bool:
         if pt.is_struct(value_type):
             return False
     return pt.is_struct(value_type) or not (pt.is_nested(value_type) or pt.is_dictionary(value_type))
+
+
+def _is_bfloat16(item: pa.Field) -> bool:
+    """Return whether the element of a fixed-size list is bfloat16, as the extension type or as marked bytes."""
+    if isinstance(item.type, pa.BaseExtensionType):
+        return bool(item.type.extension_name == BFLOAT16)
+    marked = (item.metadata or {}).get(EXTENSION_NAME.encode()) == BFLOAT16.encode()
+    return marked and bool(item.type == pa.binary(2))
 
 
 def _storage(arrow_type: pa.DataType) -> pa.DataType:
