@@ -28,6 +28,7 @@ from lance_ops.writing.write_progress import (
     FileSystemFragmentWriteProgress,
     FragmentWriteProgress,
     NoopFragmentWriteProgress,
+    NumberedProgress,
 )
 from lance_ops.writing.write_targets import WriteTargets, choose_bases, number_bases
 
@@ -41,6 +42,7 @@ __all__ = [
     "InThreads",
     "NewTable",
     "NoopFragmentWriteProgress",
+    "NumberedProgress",
     "Runner",
     "UpdatedRowWriter",
     "WriteTargets",

@@ -151,9 +151,11 @@ class FragmentWriter:
             self.abort()
 
     def _open(self) -> None:
-        if self._limits.progress is not None:
-            self._limits.progress.begin(Fragment(id=_UNASSIGNED, files=()))
         self._file_name, self._base_id = data_file_name(), next(self._base_ids)
+        if self._limits.progress is not None:
+            major, minor = self._version.data_file
+            file = DataFile(self._file_name, (), (), major, minor, base_id=self._base_id)
+            self._limits.progress.begin(Fragment(id=_UNASSIGNED, files=(file,)))
         self._location = self._targets.locations.data_file(self._base_id, self._file_name)
         store, path = self._location
         self._writer = FileWriter(

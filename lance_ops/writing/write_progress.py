@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from lance_ops.store import open_store
 from lance_ops.table import Fragment
 
-__all__ = ["FileSystemFragmentWriteProgress", "FragmentWriteProgress", "NoopFragmentWriteProgress"]
+__all__ = ["FileSystemFragmentWriteProgress", "FragmentWriteProgress", "NoopFragmentWriteProgress", "NumberedProgress"]
 
 
 class FragmentWriteProgress(ABC):
@@ -18,7 +19,7 @@ class FragmentWriteProgress(ABC):
 
     @abstractmethod
     def begin(self, fragment: Fragment, **kwargs: Any) -> None:
-        """Handle the begin of a fragment; it has no files yet."""
+        """Handle the begin of a fragment; it names its data file, which is not written yet."""
 
     @abstractmethod
     def complete(self, fragment: Fragment, **kwargs: Any) -> None:
@@ -33,6 +34,22 @@ class NoopFragmentWriteProgress(FragmentWriteProgress):
 
     def complete(self, fragment: Fragment, **kwargs: Any) -> None:
         """Do nothing."""
+
+
+class NumberedProgress(FragmentWriteProgress):
+    """Reports fragments to `progress` under the id that the caller has chosen for them."""
+
+    def __init__(self, progress: FragmentWriteProgress, fragment_id: int) -> None:
+        self._progress = progress
+        self._fragment_id = fragment_id
+
+    def begin(self, fragment: Fragment, **kwargs: Any) -> None:
+        """Report the begin."""
+        self._progress.begin(replace(fragment, id=self._fragment_id), **kwargs)
+
+    def complete(self, fragment: Fragment, **kwargs: Any) -> None:
+        """Report the end."""
+        self._progress.complete(replace(fragment, id=self._fragment_id), **kwargs)
 
 
 class FileSystemFragmentWriteProgress(FragmentWriteProgress):

@@ -144,4 +144,9 @@ def test_a_plan_is_analysed_step_by_step(dataset: lance_ops.LanceDataset) -> Non
         assert "elapsed=" in lines[step], plan
     assert "output_rows=100" in lines["LanceRead"] and "output_rows=100" in lines["ScalarIndexQuery"]
     for step in ("LanceRead", "ScalarIndexQuery"):
-        assert "bytes_read=" in lines[step] and "bytes_read=0" not in lines[step] and "iops=" in lines[step]
+        assert (
+            "bytes_read=" in lines[step]
+            and "bytes_read=0" not in lines[step]
+            and "iops=" in lines[step]
+            and "requests=" in lines[step]
+        )

@@ -35,8 +35,27 @@ def test_the_notes_of_a_write_are_the_reference_s(tmp_path: Path) -> None:
     for name, library, kind in (("ours", lance_ops, FileSystemFragmentWriteProgress), ("theirs", lance, Theirs)):
         progress = kind(f"file://{tmp_path}/{name}", {"worker": "1"})
         library.write_dataset(ROWS, f"{tmp_path}/{name}.lance", progress=progress, max_rows_per_file=10)
-    assert notes(tmp_path / "ours") == notes(tmp_path / "theirs")
-    assert notes(tmp_path / "ours").keys() == {"fragment_0.json"}
+    ours, theirs = notes(tmp_path / "ours"), notes(tmp_path / "theirs")
+    assert len(ours["fragment_0.json"].pop("files")) == 1
+    assert theirs["fragment_0.json"].pop("files") == []  # the reference names the file only in `LanceFragment.create`
+    assert ours == theirs
+    assert ours.keys() == {"fragment_0.json"}
+
+
+def test_the_notes_of_one_fragment_have_its_id_and_its_file(tmp_path: Path) -> None:
+    from lance.progress import FileSystemFragmentWriteProgress as Theirs
+
+    for name, library, kind in (("ours", lance_ops, FileSystemFragmentWriteProgress), ("theirs", lance, Theirs)):
+        progress = kind(str(tmp_path / name))
+        made = library.LanceFragment.create(f"{tmp_path}/{name}.lance", ROWS, fragment_id=3, progress=progress)
+        (noted,) = json.loads((tmp_path / name / "fragment_3.json").read_bytes())["files"]
+        assert noted["path"] == made.files[0].path
+    ours, theirs = notes(tmp_path / "ours"), notes(tmp_path / "theirs")
+    for values in (ours, theirs):
+        (noted,) = values["fragment_3.json"]["files"]
+        noted["file_size_bytes"] = noted["file_size_bytes"] or None  # 0 and null are both "not known"
+    assert ours == theirs
+    assert ours.keys() == {"fragment_3.json"}
 
 
 def test_a_write_that_fails_leaves_the_note_of_its_fragment(tmp_path: Path) -> None:

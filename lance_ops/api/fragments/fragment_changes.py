@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, Literal, overload
 
@@ -26,6 +27,7 @@ from lance_ops.changing.columns import (
     ColumnSource,
     FunctionColumns,
     as_table,
+    backfill_request,
     bind_computed,
     bind_joined,
     bind_replaced_values,
@@ -49,6 +51,7 @@ from lance_ops.table.rows import encode_bitmap
 from lance_ops.writing import (
     FragmentLimits,
     FragmentWriteProgress,
+    NumberedProgress,
     choose_file_version,
     describe_fragment,
     table_schema,
@@ -100,6 +103,8 @@ class FragmentChanges:
         else:
             version = FileVersion.parse(asked or (existing.file_version.value if existing else "stable"))
             target = table_schema(reader.schema, version)
+        if progress is not None and fragment_id:
+            progress = NumberedProgress(progress, fragment_id)
         limits = FragmentLimits(sys.maxsize, sys.maxsize, progress=progress)
         written = write_fragments(store, reader, target, version, limits)
         if not written.fragments:
@@ -144,7 +149,10 @@ class FragmentChanges:
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
     ) -> tuple[Fragment, LanceSchema]:
-        """Write new columns, as `LanceDataset.add_columns` takes them; return the fragment and the schema with them."""
+        """Write new columns, as `LanceDataset.add_columns` takes them; return the fragment and the schema with them.
+
+        `columns` are what a function reads; row columns such as `_rowid` may be among them.
+        """
         if isinstance(value_func, Mapping):
             added, computed = bind_computed(self._snapshot, value_func)
             return self._with_columns(added, computed, batch_size)
@@ -229,6 +237,6 @@ class FragmentChanges:
         return next(fragment for fragment in fragments if fragment.id == self._fragment.id)
 
     def _first_result(self, function: Callable[[pa.RecordBatch], Any], columns: Sequence[str]) -> pa.Schema:
-        request = ScanRequest(self._snapshot.schema.project(columns), limit=1, fragment_ids=(self._fragment.id,))
+        request = replace(backfill_request(self._snapshot, columns, self._fragment.id), limit=1)
         (rows,) = scan(self._snapshot, request)
         return as_table(function(rows.combine_chunks().to_batches()[0])).schema

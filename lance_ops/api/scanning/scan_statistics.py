@@ -73,7 +73,7 @@ def _annotated(line: str, step: Step | None, trace: ScanTrace) -> str:
     if step is None:
         return line
     io = step.io.stats()
-    metrics = f"output_rows={step.num_rows}, bytes_read={io.read_bytes}, iops={io.read_iops}"
+    metrics = f"output_rows={step.num_rows}, bytes_read={io.read_bytes}, iops={io.read_iops}, requests={io.read_iops}"
     if step is trace.read:
         metrics += f", rows_scanned={trace.rows_scanned}, ranges_scanned={trace.blocks_scanned}"
     else:

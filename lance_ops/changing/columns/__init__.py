@@ -8,7 +8,7 @@ from lance_ops.changing.columns.add import (
     bind_joined,
 )
 from lance_ops.changing.columns.alter import Alteration, alter_columns, drop_columns
-from lance_ops.changing.columns.backfill import plan_backfill, write_columns, write_streamed_columns
+from lance_ops.changing.columns.backfill import backfill_request, plan_backfill, write_columns, write_streamed_columns
 from lance_ops.changing.columns.checkpoint import Checkpoint
 from lance_ops.changing.columns.column_file import ColumnFile, fragments_with_column_files, pending_columns
 from lance_ops.changing.columns.column_sources import ColumnSource, FunctionColumns, as_table
@@ -32,6 +32,7 @@ __all__ = [
     "add_streamed_columns",
     "alter_columns",
     "as_table",
+    "backfill_request",
     "bind_computed",
     "bind_joined",
     "bind_replaced_values",

@@ -7,7 +7,7 @@ write_columns(task) -> ColumnFile                     anywhere
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -33,6 +33,7 @@ from lance_ops.table import Fragment
 
 __all__ = [
     "BackfillTask",
+    "backfill_request",
     "check_batch_size",
     "plan_backfill",
     "write_columns",
@@ -71,20 +72,23 @@ def check_batch_size(batch_size: int | None) -> None:
         raise InvalidInput(f"batch_size must be positive, not {batch_size}")
 
 
-def write_columns(task: BackfillTask) -> ColumnFile:
-    """Write the fragment's file; on an error it is deleted."""
-    snapshot = task.snapshot.open()
-    fragment = snapshot.fragments_by_id[task.fragment_id]
-    reads = task.source.reads
-    request = ScanRequest(
+def backfill_request(snapshot: Snapshot, reads: Sequence[str], fragment_id: int) -> ScanRequest:
+    """Return the scan of a fragment that reads these columns, of which some may be row columns such as `_rowid`."""
+    return ScanRequest(
         snapshot.schema.project(path for path in reads if path not in ROW_COLUMNS),
         with_row_id=ROW_ID in reads,
         # without any column a table would have no rows
         with_row_address=ROW_ADDRESS in reads or not reads,
         version_columns=tuple(name for name in reads if name in VERSION_COLUMNS),
-        fragment_ids=(fragment.id,),
-        readahead=TASK_READAHEAD,
+        fragment_ids=(fragment_id,),
     )
+
+
+def write_columns(task: BackfillTask) -> ColumnFile:
+    """Write the fragment's file; on an error it is deleted."""
+    snapshot = task.snapshot.open()
+    fragment = snapshot.fragments_by_id[task.fragment_id]
+    request = replace(backfill_request(snapshot, task.source.reads, fragment.id), readahead=TASK_READAHEAD)
 
     def computed() -> Iterator[tuple[RowOffsets, pa.Table]]:
         for rows in _in_batches(scan_rows(snapshot, request), task.batch_size):
