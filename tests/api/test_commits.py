@@ -135,21 +135,18 @@ def test_columns_of_fragments_are_committed_by_hand(dataset: LanceDataset) -> No
 
 
 def test_a_function_for_one_fragment_reads_row_columns(dataset: LanceDataset) -> None:
+    def last(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch([batch.column(batch.num_columns - 1)], ["w"])
+
     dataset.delete("id = 6")
     before = dataset.to_table(with_row_id=True)
-    for column in ("_rowid", "_rowaddr"):
-        for columns in ([column], ["id", column]):
-            parts = [
-                fragment.merge_columns(
-                    lambda batch, name=column: pa.record_batch([batch[name]], ["w"]), columns=columns
-                )
-                for fragment in dataset.get_fragments()
-            ]
-            operation = LanceOperation.Merge([fragment for fragment, _ in parts], parts[0][1], True)
-            made = LanceDataset.commit(dataset, operation, read_version=dataset.version)
-            assert made.to_table()["w"] == before["_rowid"]  # without stable row ids an id is the address
-            made.drop_columns(["w"])
-            dataset = made
+    for columns in (["_rowid"], ["_rowaddr"], ["id", "_rowid"], ["id", "_rowaddr"]):
+        parts = [fragment.merge_columns(last, columns=columns) for fragment in dataset.get_fragments()]
+        operation = LanceOperation.Merge([fragment for fragment, _ in parts], parts[0][1], True)
+        made = LanceDataset.commit(dataset, operation, read_version=dataset.version)
+        assert made.to_table()["w"] == before["_rowid"]  # without stable row ids an id is the address
+        made.drop_columns(["w"])
+        dataset = made
 
 
 def test_columns_are_updated_in_place_by_key_or_row_id(dataset: LanceDataset) -> None:

@@ -134,6 +134,20 @@ def test_a_stream_has_a_row_for_each_live_row(dataset: Dataset) -> None:
     dataset.validate()
 
 
+def test_expressions_that_are_null_write_no_file(dataset: Dataset) -> None:
+    before = [fragment.data_files() for fragment in dataset.get_fragments()]
+    dataset.add_columns({"n": "CAST(NULL AS INT)", "t": "CAST(NULL AS STRING)"})
+    assert [fragment.data_files() for fragment in dataset.get_fragments()] == before
+    assert dataset.schema.field("n") == pa.field("n", pa.int32())
+    assert dataset.schema.field("t") == pa.field("t", pa.string())
+    assert dataset.to_table(columns=["n", "t"]).to_pylist() == [{"n": None, "t": None}] * len(KEPT)
+    dataset.add_columns({"m": "CAST(NULL AS INT)", "w": "id + 1"})
+    assert [len(fragment.data_files()) for fragment in dataset.get_fragments()] == [len(files) + 1 for files in before]
+    assert dataset.to_table()["w"].to_pylist() == [key + 1 for key in KEPT]
+    with pytest.raises(InvalidInput, match="batch_size must be positive"):
+        dataset.add_columns({"k": "CAST(NULL AS INT)"}, batch_size=0)
+
+
 def test_adding_fields_without_values_is_null_and_writes_no_file(dataset: Dataset) -> None:
     before = files(dataset)
     dataset.add_columns(pa.field("z", pa.int32()))

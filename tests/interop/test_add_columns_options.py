@@ -88,6 +88,7 @@ CASES: dict[str, dict[str, Change]] = {
         "of an item": add({"c": "l[1]"}),
         "of a struct": add({"e": "p"}),  # beside its fields the reference fails now and then
         "null": add({"a": "NULL", "b": "CAST(NULL AS INT)"}),
+        "nulls of a type": add({"a": "CAST(NULL AS STRING)", "b": "CAST(NULL AS INT)"}),
         "a literal": add({"a": "1"}),
         "CASE": add({"a": "CASE WHEN v > 1 THEN 'x' ELSE s END"}),
         "of a row column": add({"a": "_rowid"}),

@@ -160,3 +160,23 @@ def test_auto_cleanup_options_configure_a_new_table(dataset_uri: str) -> None:
     for options in ({"interval": -1}, {"older_than_seconds": -1}):
         with pytest.raises(InvalidInput, match="negative"):
             auto_cleanup_config(**options)
+
+
+def test_a_handle_whose_version_was_cleaned_up_changes_the_configuration(dataset_uri: str) -> None:
+    stale = [lance_ops.write_dataset(rows(), dataset_uri)]
+    stale[0].optimize.enable_auto_cleanup({"interval": 1, "older_than_seconds": 0})
+    stale += [lance_ops.dataset(dataset_uri) for _ in range(4)]
+    for _ in range(3):
+        lance_ops.write_dataset(rows(), dataset_uri, mode="append")
+    assert min(versions(dataset_uri)) > stale[0].version
+    stale[0].optimize.disable_auto_cleanup()
+    stale[1].update_config({"a": "1"})
+    stale[2].update_metadata({"b": "2"})
+    stale[3].update_schema_metadata({"c": "3"})
+    stale[4].update_field_metadata({"id": {"d": "4"}})
+    newest = lance_ops.dataset(dataset_uri)
+    assert newest.config() == {"a": "1"}
+    assert newest.metadata == {"b": "2"}
+    assert newest.schema_metadata == {"c": "3"}
+    assert newest.schema.field("id").metadata == {b"d": b"4"}
+    assert all(each.count_rows() == 40 for each in stale)

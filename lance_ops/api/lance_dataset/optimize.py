@@ -14,9 +14,11 @@ from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.maintenance.indexing import reindex
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig
-from lance_ops.writing import Runner
+from lance_ops.writing import Runner, retry_conflicts
 
 __all__ = ["DatasetOptimizer"]
+
+_RETRIES = 10
 
 
 @check_public_methods
@@ -70,7 +72,9 @@ class DatasetOptimizer:
         self._configure(dict.fromkeys(cleanup_config()))
 
     def _configure(self, values: Mapping[str, str | None]) -> None:
-        self._move(update_config(self._snapshot, UpdateConfig(config_updates=bind_metadata(values, replace=False))))
+        update = UpdateConfig(config_updates=bind_metadata(values, replace=False))
+        # what is set depends on no version, and the clean-up may have removed the handle's
+        self._move(retry_conflicts(self._snapshot, lambda current: update_config(current, update), _RETRIES))
 
     def _move(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot

@@ -207,10 +207,12 @@ class SchemaChanges(Reading):
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Set keys of fields' metadata, by path, or remove those whose value is None."""
-        self._update(
-            UpdateConfig(field_metadata_updates=bind_field_metadata(self._snapshot, field_updates, replace)),
-            transaction_properties,
-        )
+
+        def updated(current: Snapshot) -> Snapshot:
+            updates = bind_field_metadata(current, field_updates, replace)
+            return update_config(current, UpdateConfig(field_metadata_updates=updates), transaction_properties)
+
+        self._commit_change(updated)
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
         """Replace the schema's metadata; deprecated, as in the reference."""
@@ -225,7 +227,8 @@ class SchemaChanges(Reading):
     # -- the work -----------------------------------------------------------------------------------------------
 
     def _update(self, operation: UpdateConfig, properties: Mapping[str, str] | None) -> None:
-        self._committed(update_config(self._snapshot, operation, properties))
+        # what is set depends on no version, and clean-up may have removed the handle's
+        self._commit_change(lambda current: update_config(current, operation, properties))
 
     def _commit_change(self, attempt: Callable[[Snapshot], Snapshot]) -> None:
         self._committed(retry_conflicts(self._snapshot, attempt, _RETRIES, _RETRY_TIMEOUT))

@@ -37,9 +37,14 @@ def add_columns(
 ) -> Snapshot:
     """Write the new columns of every fragment and commit; only the columns that `source` reads are read.
 
+    Columns that are all `CAST(NULL AS …)` change only the schema, as `add_null_columns` does.
+
     Raises `InvalidInput` for a name that exists or a value that cannot be computed, and `RetryableConflict` when a
     concurrent transaction added or changed fragments: plan again on the newest version.
     """
+    if isinstance(source, ComputedColumns) and all(each.is_typed_null for each in source.assignments):
+        check_batch_size(batch_size)
+        return add_null_columns(snapshot, added, properties)
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
     tasks = plan_backfill(snapshot, columns, source, batch_size)
     files = run_all_or_discard(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from lance_ops.core.errors import InvalidFilter, InvalidInput
 from lance_ops.core.predicate import sql
 from lance_ops.core.predicate.binding import build
-from lance_ops.core.predicate.tree import Expression, Literal
+from lance_ops.core.predicate.tree import Cast, Expression, Literal
 from lance_ops.core.predicate.types import compute_type, is_numeric, is_text
 
 __all__ = ["Assignment", "parse_assignment", "parse_value"]
@@ -23,6 +23,14 @@ class Assignment:
     column: str
     arrow_type: pa.DataType
     value: Expression
+
+    @property
+    def is_typed_null(self) -> bool:
+        """Whether the expression is a constant null that has a type, such as `CAST(NULL AS INT)`."""
+        value = self.value
+        if isinstance(value, Cast) and not value.lenient:
+            value = value.operand
+        return isinstance(value, Literal) and not value.value.is_valid and not pa.types.is_null(self.arrow_type)
 
     def evaluate(self, rows: pa.RecordBatch) -> pa.Array:
         """Return the value for each row, in the column's type; raise `InvalidInput` if one cannot be computed."""
