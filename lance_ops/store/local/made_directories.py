@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from contextlib import suppress
 
 __all__ = ["MADE_DIRECTORIES", "MadeDirectories"]
 
@@ -28,13 +27,15 @@ class MadeDirectories:
         self._lock = threading.Lock()
 
     def make(self, directory: str) -> None:
-        """Make a directory whose parent exists, unless it exists."""
+        """Make a directory whose parent exists; one that exists already is left as it is, and not remembered."""
         with self._lock:
+            try:
+                os.mkdir(directory)
+            except FileExistsError:  # another process made it meanwhile
+                return
             self._made[directory] = None
             if len(self._made) > _MOST_REMEMBERED:
                 self._made.popitem(last=False)
-            with suppress(FileExistsError):
-                os.mkdir(directory)
 
     def remove(self, directory: str) -> None:
         """Remove a directory and those above it, as long as they are empty and this process made them."""

@@ -1,0 +1,45 @@
+"""A process removes an empty directory only if it made the directory itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lance_ops.store.local.made_directories import MadeDirectories
+
+
+def test_directories_that_were_made_are_removed_up_to_one_that_was_there(tmp_path: Path) -> None:
+    made = MadeDirectories()
+    made.make(str(tmp_path / "a"))
+    made.make(str(tmp_path / "a" / "b"))
+    made.remove(str(tmp_path / "a" / "b"))
+    assert list(tmp_path.iterdir()) == []
+    assert tmp_path.is_dir()
+
+
+def test_a_directory_that_another_process_made_first_is_not_removed(tmp_path: Path) -> None:
+    made = MadeDirectories()
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    made.make(str(theirs))
+    made.remove(str(theirs))
+    assert theirs.is_dir()
+
+
+def test_a_directory_that_could_not_be_made_is_not_removed_later(tmp_path: Path) -> None:
+    made = MadeDirectories()
+    inner = tmp_path / "missing" / "inner"
+    with pytest.raises(FileNotFoundError):
+        made.make(str(inner))
+    inner.mkdir(parents=True)
+    made.remove(str(inner))
+    assert inner.is_dir()
+
+
+def test_a_directory_that_is_not_empty_stays(tmp_path: Path) -> None:
+    made = MadeDirectories()
+    made.make(str(tmp_path / "a"))
+    (tmp_path / "a" / "file").touch()
+    made.remove(str(tmp_path / "a"))
+    assert (tmp_path / "a" / "file").exists()
