@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -130,7 +130,9 @@ class ShardedFixedBatchSampler(ShardedBatchSampler):
 def _with_row_id(dataset: LanceDataset, columns: Columns) -> Columns:
     if columns is None:
         return [*dataset.schema.names, ROW_ID]
-    return {**columns, ROW_ID: ROW_ID} if isinstance(columns, dict) else [*columns, ROW_ID]
+    if ROW_ID in columns:
+        return columns
+    return {**columns, ROW_ID: ROW_ID} if isinstance(columns, Mapping) else [*columns, ROW_ID]
 
 
 def _shuffled(batches: Iterator[pa.RecordBatch], generator: random.Random) -> Iterator[pa.RecordBatch]:

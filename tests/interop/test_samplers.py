@@ -125,6 +125,18 @@ def test_row_ids_come_with_batches(uri: str) -> None:
             assert dataset._take_rows(first["_rowid"], columns=["a"])["a"].to_pylist() == first["a"].to_pylist()
 
 
+@pytest.mark.parametrize("where", [None, "a > 5"])
+@pytest.mark.parametrize("columns", [["a", "_rowid"], {"a": "a", "_rowid": "_rowid"}])
+def test_row_ids_that_are_a_column_already_come_once(
+    uri: str, columns: list[str] | dict[str, str], where: str | None
+) -> None:
+    read = sampler.ShardedBatchSampler(0, 1)
+    batches = list(read(lance_ops.dataset(uri), columns=columns, with_row_id=True, batch_size=50, filter=where))
+    assert {tuple(batch.schema.names) for batch in batches} == {("a", "_rowid")}
+    expected = lance_ops.dataset(uri).to_table(columns=columns, filter=where)
+    assert pa.Table.from_batches(batches) == expected
+
+
 @pytest.mark.parametrize(("rank", "world_size"), [(0, 4), (1, 4), (3, 4), (0, 1)])
 @pytest.mark.parametrize(("batch_size", "total"), [(100, 1000), (2, 10), (1, 3), (7, 0), (0, 0)])
 @pytest.mark.parametrize("randomize", [False, True])
