@@ -20,7 +20,7 @@ ReaderLike: TypeAlias = (
     | Sequence[Mapping[str, Any]]
     | Iterable[pa.RecordBatch]
 )
-"""Data that `write_dataset` and its kin take.
+"""Data that `write_dataset` and the other functions that write rows take.
 
 They also take what a type checker sees only where its package is installed: data frames of pandas and Polars, datasets
 of Hugging Face, models of pydantic, and anything with `__arrow_c_stream__`.

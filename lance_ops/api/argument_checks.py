@@ -79,9 +79,10 @@ def check_public_methods(kind: K) -> K:
 
 
 def row_numbers(given: Any, name: str, kind: type[N]) -> np.ndarray[tuple[int], np.dtype[N]]:
-    """Return positions, ids or addresses of rows as an array of `kind`.
+    """Return positions, ids or addresses of rows as an array of the integer type `kind`.
 
-    Raises `WrongType` for what is no list of integers, and `InvalidInput` for a number that `kind` does not hold.
+    Errors call the argument `name`. Raises `WrongType` for anything but a list of integers, and `InvalidInput` for a
+    number that `kind` does not hold.
     """
     found = np.asarray(given)
     if found.dtype.kind == "f":  # numpy makes floats of signed integers beside unsigned ones of 64 bits

@@ -43,8 +43,10 @@ T = TypeVar("T")
 
 
 class CompactionOptions(TypedDict, total=False):
-    """Options of a compaction. One that is missing or None has its value from the table's configuration, if it is
-    there under `lance.compaction.`, or else its default.
+    """Options of a compaction.
+
+    An option that is missing or None takes its value from the table's configuration key `lance.compaction.<option>`. If
+    the table has no such key, the option takes its default.
 
     `max_rows_per_group`, `batch_size`, `io_buffer_size` and `binary_copy_read_batch_bytes` bound the reference's memory
     and have no effect here, where blocks are bounded by bytes.
@@ -229,7 +231,7 @@ def compact(
 
 
 def checked_options(snapshot: Snapshot, options: Mapping[str, Any]) -> CheckedOptions:
-    """Return the options, with the defaults of the table's configuration.
+    """Check the caller's options, take missing ones from the table's configuration, and return them all.
 
     Raises `InvalidInput` for an unknown option or a value that cannot be used, `WrongType` for one of another type, and
     `UnsupportedFeature` for one that only the reference has.

@@ -43,7 +43,7 @@ def with_allowed_bases(
 
 
 def with_prefixes(storage_options: Mapping[str, str], prefixes: Iterable[str]) -> dict[str, str]:
-    """Return the options with these prefixes allowed too."""
+    """Return the options with these prefixes added to `allowed_bases`."""
     allowed = dict.fromkeys((*_split(storage_options.get(ALLOWED_BASES_OPTION, "")), *prefixes))
     return {**storage_options, ALLOWED_BASES_OPTION: ",".join(allowed)} if allowed else dict(storage_options)
 

@@ -1,6 +1,6 @@
-"""Say whether the caller trusts a table to expand: see `snapshot/expansion.py` for the limits that this lifts.
+"""Read whether the caller lifts the limits of `snapshot/expansion.py`, because the caller trusts the table.
 
-It is the storage option `allow_expansion` or the environment variable `LANCE_OPS_ALLOW_EXPANSION`; either may be true.
+The storage option `allow_expansion` lifts them, and so does the environment variable `LANCE_OPS_ALLOW_EXPANSION`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ _ENVIRONMENT = "LANCE_OPS_ALLOW_EXPANSION"
 
 
 def allows_expansion(storage_options: Mapping[str, str] | None) -> bool:
-    """Return whether the limits of expansion are lifted. Raises `InvalidInput` for a value that is no switch."""
+    """Return whether the limits of expansion are lifted. Raises `InvalidInput` for a value that is not a boolean."""
     given = {_ENVIRONMENT: os.environ.get(_ENVIRONMENT) or "false"}
     return read_bool(storage_options or {}, ALLOW_EXPANSION_OPTION) or read_bool(given, _ENVIRONMENT)

@@ -26,7 +26,7 @@ CommitLock: TypeAlias = Callable[[int], AbstractContextManager[object]]
 
 
 class LockedCommitter(Committer):
-    """Another committer, which holds a lock while it commits. Reads take no lock."""
+    """Wraps another committer, and holds the caller's lock while that one commits. Reads take no lock."""
 
     def __init__(self, unlocked: Committer, lock: CommitLock) -> None:
         self.unlocked: Committer = unlocked.unlocked if isinstance(unlocked, LockedCommitter) else unlocked
@@ -101,5 +101,5 @@ class LockedCommitter(Committer):
 
 
 def with_commit_lock(root: DatasetRoot, lock: CommitLock | None) -> DatasetRoot:
-    """Return the dataset's root with a committer that holds the lock, if there is one."""
+    """Return the dataset's root with its committer wrapped in a `LockedCommitter`; without a lock, the root itself."""
     return root if lock is None else replace(root, committer=LockedCommitter(root.committer, lock))

@@ -74,7 +74,7 @@ def current_trace() -> ScanTrace | None:
 
 
 def traced(found: Iterator[T], trace: ScanTrace) -> Iterator[T]:
-    """Yield what a scan finds, with its figures in the trace."""
+    """Yield what a scan finds, and collect its figures in `trace`."""
     while True:
         token = _TRACE.set(trace)
         try:

@@ -32,7 +32,7 @@ def maybe_sample(
 
     With a filter, `n` of the matching rows are yielded; their positions are held in memory. `numpy.random.seed` makes
     the sample repeatable, and for up to `max_takes` rows without a filter it is the reference's. Raises `InvalidInput`
-    for a number that is not positive, and what a scan raises.
+    for a negative `n`, for a `batch_size` or `max_takes` below 1, and what a scan raises.
     """
     for name, value in (("n", n), ("batch_size", batch_size), ("max_takes", max_takes)):
         if value < (0 if name == "n" else 1):

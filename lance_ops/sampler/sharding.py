@@ -11,7 +11,7 @@ __all__ = ["Sharded", "torch_rank"]
 
 
 class Sharded:
-    """The process number `rank` of `world_size` processes, and its random order in each epoch."""
+    """What samplers that share rows among processes have in common: a rank, and a random order for each epoch."""
 
     def __init__(self, rank: int, world_size: int, randomize: bool = False, seed: int = 0) -> None:
         """Raise `InvalidInput` unless the rank is one of `world_size` processes."""

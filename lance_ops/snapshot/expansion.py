@@ -1,4 +1,4 @@
-"""Limit how much more than its files hold a version may make the caller read.
+"""Limit the rows and bytes that a version makes the caller read, by the size of its data files.
 
 A few bytes of a manifest, or a page of one value, can stand for any number of rows. A scan yields such rows in bounded
 batches, for as long as the caller asks for more. What the library holds whole, or reads to its end before it answers,
@@ -9,7 +9,8 @@ is limited:
     bytes to hold at once      `FREE_BYTES`, or `MAX_RATIO` for each byte of the data files
     bytes to sort              `FREE_SORTED_BYTES`, or as many for each byte
 
-Files of writers stay far below both. A caller who trusts a table lifts both with the storage option `allow_expansion`.
+Tables of ordinary writers stay far below. A caller who trusts a table lifts all limits with the storage option
+`allow_expansion`.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def check_rows_are_stored(
 ) -> None:
     """Raise `ReadTooLarge` if the data files of `fragments` are too small for `num_rows` rows to be read to the end.
 
-    The sizes in a manifest may be false, so files are asked for their sizes until they suffice: one of the largest
-    does, unless the table is hostile. Raises `CorruptFile` for a missing file and for a false size.
+    The sizes in a manifest may be false, so the store is asked for sizes of files, largest first, until they suffice.
+    Raises `CorruptFile` for a missing file and for a false size.
     """
     if num_rows <= (FREE_ROWS if free_rows is None else free_rows) or allows_expansion(snapshot.storage_options):
         return
@@ -76,9 +77,9 @@ def check_rows_are_stored(
 def held(
     snapshot: Snapshot, found: Iterable[pa.Table], fragments: Iterable[Fragment], free_bytes: int | None = None
 ) -> Iterator[pa.Table]:
-    """Yield tables that the caller holds all at once, and that were read from these fragments.
+    """Yield tables that were read from these fragments, and limit their bytes: the caller holds all of them at once.
 
-    Raises `ReadTooLarge` as soon as they are too large for the fragments' data files.
+    Raises `ReadTooLarge` after the table with which they are too large for the fragments' data files.
     """
     limited = not allows_expansion(snapshot.storage_options)
     files = iter({(file.base_id, file.path): file for fragment in fragments for file in fragment.files}.values())

@@ -1,4 +1,4 @@
-"""Formats whose storage options are in no text that Spark writes.
+"""Make formats of Spark that keep their storage options out of every text that Spark writes.
 
 Spark shows the options of `format("lance")` in plans, and plans are in the event log, the web interface and the REST
 API. A private format is a source with storage options of its own. They travel inside the pickled source, which no plan
@@ -35,7 +35,7 @@ def private_format(session: SparkSession, storage_options: Mapping[str, str] | N
     """Return the name of a format that is `lance` with these storage options, for this session only.
 
     The same options give the same name in one process. Without options the name is `lance`. Storage options that a
-    query gives besides are added to them. Raises `InvalidInput` for a key or value that is no text.
+    query gives are added to these, and replace equal keys. Raises `InvalidInput` for a key or value that is no text.
     """
     if not storage_options:
         return LanceSource.name()

@@ -1,4 +1,7 @@
-"""Count the ranges that the reader of a mapped or kept object announces: no call reads them."""
+"""Count the reads of an object that is mapped or kept in memory.
+
+No call reads its bytes, so the ranges that the reader announces are counted.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ __all__ = ["CountedView"]
 
 
 class CountedView(View):
-    """Passes on to another view, and counts each run of bytes that is announced as one operation."""
+    """Forwards calls to another view, and counts each announced run of bytes as one operation."""
 
     __slots__ = ("_counters", "_view")
 

@@ -27,7 +27,7 @@ class IOStats:
 
 
 class IoCounters:
-    """Operations and bytes counted so far; any thread may count. A pickle begins at zero."""
+    """Operations and bytes counted so far; any thread may count. An unpickled copy begins at zero."""
 
     __slots__ = ("_read_bytes", "_read_iops", "_write_iops", "_written_bytes")
 

@@ -32,11 +32,11 @@ class LanceDataset(torch.utils.data.IterableDataset):  # type: ignore[misc]  # t
     """Yields the rows of a table as batches of tensors.
 
     Each worker of each process gets its share of the rows: whole fragments, or batches if `shard_granularity` is
-    "batch". A `sampler` decides itself. `samples` draws that many random rows. `cache` keeps the batches on disk, in a
-    folder if it names one, so that later epochs do not read the table. `to_tensor_fn` gets each batch and converts it;
-    None yields Arrow batches. Blobs come as files, for a `to_tensor_fn` of the caller's.
+    "batch". A `sampler` replaces this division. `samples` draws that many random rows. `cache` keeps the batches on
+    disk, in a folder if it names one, so that later epochs do not read the table. `to_tensor_fn` gets each batch and
+    converts it; None yields Arrow batches. Blobs come as files, for a `to_tensor_fn` of the caller's.
 
-    `rank` and `world_size` are deprecated: they are found out unless `auto_detect_rank` is false. Raises
+    `rank` and `world_size` are deprecated: torch states them unless `auto_detect_rank` is false. Raises
     `InvalidInput` for an unknown granularity or column, and whatever opening and scanning raise.
     """
 
@@ -139,7 +139,7 @@ class LanceDataset(torch.utils.data.IterableDataset):  # type: ignore[misc]  # t
 
 
 class SafeLanceDataset(torch.utils.data.Dataset):  # type: ignore[misc]  # as above
-    """Yields rows by number, as dictionaries. Each worker opens the table for itself."""
+    """Returns rows by number, as dictionaries. Each worker opens the table for itself."""
 
     def __init__(self, uri: str | Path, *, dataset_options: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

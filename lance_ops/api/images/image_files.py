@@ -20,7 +20,7 @@ _WEB = ("http://", "https://")
 
 
 def read_images(uris: Sequence[str | None]) -> Iterator[bytes | None]:
-    """Yield the bytes of each file in order, None for None; files are read concurrently.
+    """Yield the bytes of each file in order, and None for the URI None; files are read concurrently.
 
     Raises `StoreError` naming a URI that cannot be read, and `ObjectNotFound` if nothing is there.
     """

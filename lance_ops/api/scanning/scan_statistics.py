@@ -1,4 +1,4 @@
-"""`ScanStatistics`, which a scan tells its callback, and the plan with the figures of each step."""
+"""Report what a scan did: as `ScanStatistics` to the caller's callback, or as figures in the text of a plan."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ class ScanStatistics:
 
 
 def telling(found: Iterator[T], callback: Callable[[ScanStatistics], object]) -> Iterator[T]:
-    """Yield what a scan finds; at its end tell the callback. An error of the callback is logged, and not raised."""
+    """Yield what a scan finds, and pass its statistics to the callback when the scan has ended.
+
+    A caller that stops before the end gets no statistics. An error of the callback is logged, and not raised.
+    """
     trace = ScanTrace()
     yield from traced(found, trace)
     try:
@@ -64,7 +67,7 @@ def telling(found: Iterator[T], callback: Callable[[ScanStatistics], object]) ->
 
 
 def annotate_plan(plan: str, trace: ScanTrace) -> str:
-    """Return a plan with the figures of its steps, each on the line of its step."""
+    """Return the text of a plan, with the figures of each step on the line of that step."""
     steps = {"LanceRead": trace.read, "ScalarIndexQuery": trace.index}
     return "\n".join(_annotated(line, steps.get(line.strip().partition(":")[0]), trace) for line in plan.splitlines())
 

@@ -53,22 +53,22 @@ class QueriedTable(ArrowDataset):
         filter: Filter = None,
         batch_size: int | None = None,
     ) -> _WatchedScan:
-        """Return the scan that a query needs. `schema` is the table's."""
+        """Return the scan that a query needs. `schema` is ignored: DataFusion passes the table's own."""
         options = replace(self._options, columns=columns, filter=filter, with_row_id=None, with_row_address=None)
         if options.batch_size is None:
             options = replace(options, batch_size=batch_size)
         try:
             return _WatchedScan(make_scanner(self._snapshot, options), self)
         except LanceOpsError as error:
-            self.remember(error)
+            self.keep_scan_error(error)
             raise
 
-    def remember(self, error: LanceOpsError) -> None:
-        """Keep the error of a scan, since DataFusion passes on its text only."""
+    def keep_scan_error(self, error: LanceOpsError) -> None:
+        """Keep the error of a scan for `raise_scan_error`, because DataFusion passes on only its text."""
         self._scan_error = error
 
     def raise_scan_error(self) -> None:
-        """Raise the error of a scan, if there was one."""
+        """Raise the error that `keep_scan_error` was given, if any."""
         if self._scan_error is not None:
             raise self._scan_error
 
@@ -88,5 +88,5 @@ class _WatchedScan:
         try:
             yield from self._scanner.to_batches()
         except LanceOpsError as error:
-            self._table.remember(error)
+            self._table.keep_scan_error(error)
             raise

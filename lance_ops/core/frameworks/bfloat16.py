@@ -69,7 +69,7 @@ class BFloat16:
 
 
 class BFloat16Type(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no types
-    """The Arrow type."""
+    """The Arrow extension type of these numbers."""
 
     def __init__(self) -> None:
         super().__init__(_STORAGE, _NAME)
@@ -115,17 +115,17 @@ class BFloat16Scalar(pa.ExtensionScalar):  # type: ignore[misc]  # as above
 
 
 class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]  # as above
-    """Numbers; `bfloat16_array` and `lance_ops.arrow.cast` make them."""
+    """An Arrow array of these numbers; `bfloat16_array` and `lance_ops.arrow.cast` make one."""
 
     @classmethod
     def from_numpy(cls, array: npt.NDArray[Any]) -> BFloat16Array:
-        """Return an array of numpy's, of the type `bfloat16` of ml_dtypes; raise `InvalidInput` for another type."""
+        """Return the numbers of a numpy array of ml_dtypes' type `bfloat16`; raise `InvalidInput` for another type."""
         if array.dtype.name != "bfloat16":
             raise InvalidInput(f"an array of bfloat16 is needed, not of {array.dtype.name}: see lance_ops.arrow.cast")
         return _stored(np.ascontiguousarray(array).view(np.uint16), np.zeros(len(array), np.bool_))
 
     def to_numpy(self, zero_copy_only: bool = False) -> npt.NDArray[Any]:
-        """Return numpy's array, of the type `bfloat16` of ml_dtypes.
+        """Return the numbers as a numpy array of ml_dtypes' type `bfloat16`.
 
         Raises `InvalidInput` if there are nulls, and `MissingPackage` without ml_dtypes.
         """

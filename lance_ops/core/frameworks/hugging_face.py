@@ -1,4 +1,4 @@
-"""Read datasets of Hugging Face as Arrow tables. The package is never imported: a caller who has one has loaded it."""
+"""Read datasets of Hugging Face as Arrow tables. This module never imports `datasets`: its caller has done so."""
 
 from __future__ import annotations
 

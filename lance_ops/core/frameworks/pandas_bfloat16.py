@@ -55,7 +55,7 @@ class PandasBFloat16Array(pd.api.extensions.ExtensionArray):  # type: ignore[mis
 
     @classmethod
     def from_numpy(cls, array: npt.NDArray[Any]) -> Self:
-        """Return an array of numpy's, of the type `bfloat16` of ml_dtypes; raise `InvalidInput` for another type."""
+        """Return the numbers of a numpy array of ml_dtypes' type `bfloat16`; raise `InvalidInput` for another type."""
         return cls(BFloat16Array.from_numpy(array))
 
     @classmethod
@@ -105,9 +105,10 @@ class PandasBFloat16Array(pd.api.extensions.ExtensionArray):  # type: ignore[mis
         return size
 
     def to_numpy(self, dtype: Any = None, copy: bool = False, na_value: Any = None) -> npt.NDArray[Any]:
-        """Return the numbers in numpy's form.
+        """Return the numbers as a numpy array.
 
-        Without a `dtype` it is `bfloat16` of ml_dtypes, which holds no missing values. Of floats, NaN stands for them.
+        Without a `dtype` the array has ml_dtypes' type `bfloat16`, and a missing value raises `InvalidInput`. In an
+        array of floats a missing value is NaN.
         """
         return self.data.to_numpy() if dtype is None else self.__array__(np.dtype(dtype))
 

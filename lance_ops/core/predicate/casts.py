@@ -17,8 +17,8 @@ __all__ = ["cast_each", "cast_values"]
 def cast_values(values: Any, target: pa.DataType) -> Any:
     """Cast values (array or scalar); raise `pa.ArrowInvalid` for one that does not fit.
 
-    Timestamps and durations are numbers of their unit when they are cast from or to a number; dates and times are so
-    when they are cast to a signed integer.
+    A cast between a number and a timestamp or duration takes the number as a count of units. A cast of a date or time
+    to a signed integer returns such a count too.
     """
     source = values.type
     if source == target or pa.types.is_null(source):

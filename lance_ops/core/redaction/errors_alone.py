@@ -1,4 +1,4 @@
-"""Raise errors that lead to no error with a secret in its text."""
+"""Raise errors whose links (cause, context, group) lead to no error that shows a secret."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def is_secret_key(key: str) -> bool:
 
 
 def secret_values(options: Mapping[str, object]) -> frozenset[str]:
-    """Return the secrets among the values of options, each in the forms that texts have.
+    """Return the secrets among the values of options, each as it is, URL-encoded, and escaped.
 
     The values of options whose names say nothing count as secrets. A value that is public as a whole may contain a
     secret: the URL of an endpoint may have a password.
@@ -55,7 +55,7 @@ def secret_values(options: Mapping[str, object]) -> frozenset[str]:
 
 
 def environment_secrets(prefixes: Iterable[str]) -> frozenset[str]:
-    """Return the secrets in the environment variables whose lower-case names begin so."""
+    """Return the secrets in the environment variables whose lower-case names begin with a prefix."""
     named = tuple(prefixes)
     found = {key: value for key, value in os.environ.items() if key.lower().startswith(named) and is_secret_key(key)}
     return secret_values(found)
@@ -67,7 +67,10 @@ def secrets_in(text: str) -> frozenset[str]:
 
 
 def shown_key(key: str) -> str:
-    """Return a key for an error, or what to say in its place if a value may have been given as the key."""
+    """Return a key for an error; if it does not look like the name of an option, return a text with only its length.
+
+    Such a key may be a secret that the caller gave in the wrong place.
+    """
     if len(key) <= _LONGEST_NAME and _NAME.fullmatch(key):
         return repr(key)
     return f"(a text of {len(key)} characters that is no name)"

@@ -1,7 +1,7 @@
 """The limits of schemas. Writers refuse what is beyond them, so that readers open whatever a writer commits.
 
     depth      a column nests at most `MAX_DEPTH` levels; readers have the same limit
-    columns    rows need at least one, because rows without columns have no number
+    columns    rows need at least one, because a batch without columns does not state its rows
     names      of a table's columns: not empty, without a dot, a back quote or a NUL, and not that of a row column;
                of fields inside a column: without a NUL, and different from their siblings' names
     extensions a column's extension type takes its storage type, and the schema itself names none

@@ -1,4 +1,4 @@
-"""Parse the YAML of a declaration in bounded time and memory; every error names the line and the key.
+"""Parse the YAML of a declaration in bounded time and memory; errors name the line, and the key if it is known.
 
 PyYAML recurses over nested values, lets an alias stand for any number of values, keeps the last of two equal keys, and
 fails with foreign errors on some values. The text is therefore checked as a tree of nodes first.

@@ -65,7 +65,7 @@ class PathGlob:
         blocks: list[list[re.Pattern[str]]] = [[]]
         segments = self.pattern.split("/")
         if segments[-1] == _SPANNING:
-            segments.append("*")  # what `**` ends is not a file
+            segments.append("*")  # a final `**` means everything beneath, so a file has at least one more segment
         for segment in segments:
             if segment == _SPANNING:
                 blocks.append([])

@@ -1,7 +1,7 @@
 """List a landing folder on a local disk: regular files, and what is set aside with the reason.
 
-The system's own calls are used, because fsspec follows links and cannot tell them. The listing itself may race with
-somebody who moves folders; `ListedFile` lets the reader refuse what such a race put into it.
+The system's own calls are used, because fsspec follows links and cannot tell them from files. The listing itself may
+race with somebody who moves folders; `ListedFile` lets the reader refuse what such a race put into it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LINK = "a symbolic link; copy the file here, or set raw.links to follow"
 
 
 def list_local(folder: str, *, follow_links: bool) -> Iterator[LandedFile | SetAside]:
-    """Yield every file beneath a folder, in no order. A folder that does not exist counts as empty."""
+    """Yield what is beneath a folder: files, and what is set aside, in no order. A missing folder counts as empty."""
     folder = os.path.abspath(folder)
     try:
         status = os.stat(folder)

@@ -15,7 +15,10 @@ __all__ = ["list_remote"]
 
 
 def list_remote(location: StoreLocation, *, follow_links: bool) -> Iterator[LandedFile | SetAside]:
-    """Yield every file beneath a location, in no order. A folder that does not exist counts as empty."""
+    """Yield what is beneath a location: files, and what is set aside, in no order.
+
+    A missing folder counts as empty. Raises `StoreError`, and `InvalidInput` for a file without a modification time.
+    """
     try:
         with failures_of_store(location.uri, location.storage_options):
             filesystem, root = remote_file_system(location.uri, location.storage_options)

@@ -27,7 +27,7 @@ class Verify(dg.Config):
 def verify_op(config: DatasetConfig) -> dg.OpDefinition:
     """Return the op that verifies the next part of a dataset, evaluates the check `intact`, and fails on a damage.
 
-    It is no verb on an opened version: a version that does not open is what it must be able to report.
+    The op opens the version itself, because it must also report a version that cannot be opened.
     """
     names = DatasetNames(config.name)
     policy = config.maintenance.verification

@@ -59,9 +59,10 @@ class BlockChecks:
         self._is_verified[blocks.numbers] = True
 
     def trusted_part(self, tail: bytes, size_bytes: int, read: Callable[[int, int], bytes]) -> bytes:
-        """Return the end of a file's last bytes: what stands after the metadata, and the blocks of it that are whole.
+        """Verify the metadata blocks that lie wholly in `tail`, and return the tail from the first of them on.
 
-        The blocks are verified. Bytes that are not returned must be read again.
+        `tail` is a file's last bytes. If no block lies wholly in it, only what stands after the metadata is returned.
+        The caller must read the bytes before the returned ones again, with a check.
         """
         tail_start = size_bytes - len(tail)
         start, stop = self._table.section_ends[1:]

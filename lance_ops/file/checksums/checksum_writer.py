@@ -14,7 +14,7 @@ _ALIGNMENT = 64
 
 
 class ChecksumWriter:
-    """The sink of a data file: passes bytes on, and ends the file with its checksums and its footer.
+    """The sink of a data file or blob sidecar: passes bytes on, and ends the file with its checksums and its footer.
 
     The caller writes the first section by `write`, then calls `end_pages`, then `finish`.
     """

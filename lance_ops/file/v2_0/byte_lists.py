@@ -26,9 +26,10 @@ _FIRST_ID = -10
 
 
 def with_byte_columns(fields: Sequence[Field], is_list: Callable[[int], bool]) -> tuple[list[Field], dict[int, Field]]:
-    """Return the field of each column of a file, and the fields made for columns of bytes, by the id of their value's.
+    """Return the field of each column of a file, and the fields that were made for the columns of bytes.
 
-    `fields` are those that the file's schema gives columns, and `is_list` tells of a column whether it stores lists.
+    The latter are keyed by the id of the text or bytes field that each completes. `fields` are the fields of the file's
+    schema that have columns. `is_list` says whether a column, by its number, stores lists.
     """
     columns: list[Field] = []
     bytes_of: dict[int, Field] = {}
@@ -48,7 +49,7 @@ def as_byte_list(field: Field, item: Field) -> Field:
 
 
 def from_byte_lists(lists: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    """Return lists of bytes, without an offset, as text or bytes; raise as `array_of` does."""
+    """Return lists of bytes as text or bytes. `lists` has no offset. Raises as `array_of` does."""
     check(lists.values.null_count == 0, "a byte that is null")
     raw = lists.buffers()[1]
     offsets: OffsetArray = (

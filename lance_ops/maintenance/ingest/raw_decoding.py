@@ -303,7 +303,7 @@ def _refusals() -> Iterator[None]:
 
 
 def request_line(kind: str, limits: RawLimits, *, only_schema: bool) -> bytes:
-    """Return the line that asks for a file."""
+    """Return the line of JSON by which the parent asks for a file's batches, or for its schema alone."""
     return json.dumps({"kind": kind, "limits": asdict(limits), "only_schema": only_schema}).encode() + b"\n"
 
 
@@ -354,7 +354,7 @@ def _send(stream: Any, batches: Iterator[pa.RecordBatch], limits: RawLimits) -> 
 
 
 def _allow_seconds(limits: RawLimits) -> None:
-    """Let this process end by itself if nobody waits for it any longer; who waits counts seconds of the clock."""
+    """Bound this process's processor time, so that it ends even without a parent. The parent counts clock seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     allowed = used.ru_utime + used.ru_stime + limits.seconds * _MAX_THREADS + 1
     resource.setrlimit(resource.RLIMIT_CPU, (int(allowed), resource.RLIM_INFINITY))

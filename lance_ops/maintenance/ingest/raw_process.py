@@ -56,7 +56,7 @@ class DecodingProcess:
         self.close()
 
     def schema(self, descriptor: int, kind: str, limits: RawLimits) -> pa.Schema:
-        """Return a file's schema; raise `Refusal`."""
+        """Return a file's schema; raise `Refusal` if it is not read or exceeds a limit."""
         stream = self._ask(descriptor, kind, limits, only_schema=True)
         schema = stream.schema
         if next(self._read(stream, limits), None) is not None:
@@ -64,7 +64,7 @@ class DecodingProcess:
         return schema
 
     def batches(self, descriptor: int, kind: str, limits: RawLimits) -> Iterator[pa.RecordBatch]:
-        """Yield a file's batches; raise `Refusal`. A caller that stops early closes the iterator."""
+        """Yield a file's batches; raise `Refusal` as `schema` does. A caller that stops early closes the iterator."""
         yield from self._read(self._ask(descriptor, kind, limits, only_schema=False), limits)
 
     def _read(self, stream: pa.RecordBatchReader, limits: RawLimits) -> Iterator[pa.RecordBatch]:
@@ -87,7 +87,7 @@ class DecodingProcess:
             raise self._ended(error, limits) from error
 
     def close(self) -> None:
-        """End the process."""
+        """End the process; the next request starts another one."""
         for end in (self._answers, self._connection):
             if end is not None:
                 with suppress(OSError):

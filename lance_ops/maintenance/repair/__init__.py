@@ -1,4 +1,4 @@
-"""Mend a damaged version: from a copy, by an older version, by building indices again; each action is a commit."""
+"""Mend a damaged version: from a copy, by an older version, by building indices again, or by dropping rows."""
 
 from lance_ops.maintenance.repair.actions import RepairAction
 from lance_ops.maintenance.repair.repair_plan import (

@@ -1,7 +1,10 @@
-"""The actions of a repair. Each explains itself, and commits what it changes as a version of its own.
+"""The actions of a repair. Each explains itself, and is applied on its own.
 
-An action deletes no file that a version names, and overwrites none: a damaged file stays beneath its name, and versions
-that name it stay as they are. It is replaced under a new name, in the newest version.
+An action that changes the newest version commits a version of its own. The others commit nothing: they write a missing
+file or the hint again, or delete a tag.
+
+No action deletes or overwrites a file of a version's rows or indices. A damaged file keeps its name, and older
+versions still name it. The newest version names a new file in its place.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ class RepairAction(ABC):
     @property
     @abstractmethod
     def explanation(self) -> str:
-        """What the action does, and why no row is lost by it, or which are."""
+        """What the action does, and which rows or changes it loses, if any."""
 
     @abstractmethod
     def apply(self, snapshot: Snapshot) -> Snapshot:
@@ -62,7 +65,7 @@ class RepairAction(ABC):
 
 @dataclass(frozen=True)
 class FileCopy:
-    """Bytes of another dataset, and the path beneath the root that they belong to."""
+    """A file of another dataset, and the path beneath this root at which its bytes belong."""
 
     source: ObjectLocation
     path: str

@@ -41,9 +41,10 @@ def concerns_rows(finding: Finding) -> bool:
 def find_whole_version(
     snapshot: Snapshot, damaged_paths: frozenset[str], level: VerificationLevel
 ) -> WholeVersion | None:
-    """Return the newest of the older versions that names no damaged file and passes a verification of this level.
+    """Return the newest of the older versions that names no damaged file and has whole rows.
 
-    At most ten versions are verified. A version whose manifest is gone or cannot be read counts as an unknown change.
+    A verification of this `level` decides; damaged indices do not count. At most ten versions are verified. A version
+    whose manifest is gone or cannot be read counts as an unknown change.
     """
     undone: list[str] = []
     verified = 0

@@ -7,8 +7,8 @@
     tag                          delete it, if the caller allows
     newest manifest              go back to the newest version that can be read, if the caller allows
 
-A restore that takes back changes of rows needs the caller's leave too. Nothing is read but files of the copy and of
-older versions, and nothing is written.
+A restore that takes back changes of rows needs the caller's leave too. Planning verifies files of the copy and of older
+versions. It writes nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["Refusal", "RepairOptions", "RepairPlan", "plan_repair"]
 
 @dataclass(frozen=True)
 class RepairOptions:
-    """What a repair may use and lose. Without any of these it loses no row and no tag.
+    """What a repair may use and lose. With the defaults, a repair loses no row and no tag.
 
     `copy` is the URI of a copy of the dataset: of its folder, or a deep clone of a retained version.
     """
@@ -94,7 +94,7 @@ class RepairPlan:
 
 
 def plan_repair(snapshot: Snapshot, report: VerificationReport, options: RepairOptions | None = None) -> RepairPlan:
-    """Plan the repair of the newest version, which `report` is about; `plan_repair_of_manifest` comes before it.
+    """Plan the repair of the newest version, which `report` is about. Call `plan_repair_of_manifest` first.
 
     Raises `InvalidInput` for a report of another version or dataset, and as `Snapshot.open` does for the copy.
     """

@@ -28,7 +28,7 @@ class RepairResult:
 
 
 def repair(snapshot: Snapshot, plan: RepairPlan) -> tuple[Snapshot, RepairResult]:
-    """Apply the actions of a plan to the newest version; an action that fails leaves the others their turn.
+    """Apply the actions of a plan to the newest version; if one fails, the others are still applied.
 
     Raises `RetryableConflict`, with nothing changed, if the newest version is not the one that was planned on.
     """

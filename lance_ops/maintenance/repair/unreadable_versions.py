@@ -31,9 +31,10 @@ _TRANSACTION_NAME = re.compile(rb"\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12
 
 @dataclass(frozen=True)
 class UnreadableVersions:
-    """The newest versions of a table, newest first, if their manifests cannot be read; `readable` is the one before.
+    """The newest versions of a table, newest first, whose manifests cannot be read.
 
-    `lost` are the operations that made them, oldest first.
+    `readable` is the newest version before them that can be read. `lost` names the operations that made the
+    unreadable versions, oldest first.
     """
 
     findings: tuple[Finding, ...]
@@ -48,7 +49,7 @@ class UnreadableVersions:
 
 @dataclass(frozen=True)
 class GoBack(RepairAction):
-    """Make the newest readable version the newest one; set the unreadable manifests after it aside."""
+    """Commit the newest readable version again as the newest one; move unreadable manifests to `UNREADABLE_DIR`."""
 
     version: int
     unreadable: tuple[int, ...]

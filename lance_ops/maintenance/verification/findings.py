@@ -155,7 +155,7 @@ class FindingCollector:
     def failed(
         self, kind: DamageKind, error: LanceOpsError, path: str | None = None, *, column: str | None = None
     ) -> None:
-        """Record an error of a read: contradicting bytes are a damage; an unsupported feature is not, nor an outage."""
+        """Record an error of a read: unverified for an unsupported feature or an outage, a damage for any other."""
         match error:
             case ObjectNotFound():
                 self.damaged(DamageKind.MISSING_FILE, "the file does not exist", path or error.path, column=column)
@@ -175,7 +175,7 @@ class FindingCollector:
             self.failed(kind, error, path, column=column)
 
     def is_there(self, location: ObjectLocation, stated_bytes: int) -> bool:
-        """Record the file; return whether it exists with the stated size, 0 for none. Otherwise record why not."""
+        """Record the file; return whether it exists with the stated size, or record why not. 0 states no size."""
         try:
             size = location.store.size(location.path)
         except LanceOpsError as error:

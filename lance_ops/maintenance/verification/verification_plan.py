@@ -1,4 +1,4 @@
-"""Plan a verification: cut a version into tasks that check some fragments, an index, or some entries of an index."""
+"""Plan a verification: cut a version into tasks for fragments, an index, index entries, row ids or the manifest."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ class VerificationOptions:
     compare row ids it holds about `max_row_id_runs_per_task` runs of them.
 
     `max_bytes` bounds a verification: it checks fragments, then index segments, of at most so many bytes, but at least
-    one part. It begins at part `first_part` and goes on at the first one after the last; `VerificationPlan.next_part`
-    is where another verification continues. What the manifest itself says is always checked.
+    one part. It begins at part `first_part`, and after the last part it goes on with the first.
+    `VerificationPlan.next_part` is where another verification continues. What the manifest itself says is always
+    checked.
     """
 
     level: VerificationLevel = VerificationLevel.FULL

@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class BoundedCache(Generic[K, V]):
-    """Entries that take about `capacity_bytes` of memory; the `least` most recent ones stay in any case."""
+    """Entries that take at most about `capacity_bytes`; the `least` ones that were used last stay, however large."""
 
     def __init__(self, capacity_bytes: int, memory_bytes_of: Callable[[V], int], least: int = 0) -> None:
         self._capacity_bytes = capacity_bytes

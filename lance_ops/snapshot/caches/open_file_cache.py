@@ -1,7 +1,7 @@
 """Cache open data files, so that a later read of a few rows does not read their metadata again.
 
-An open file is small in memory: positions of pages and chunks, dictionaries, symbol tables. Of a remote file that is no
-larger than the read that opens it, all bytes are kept. No file descriptor stays open.
+An open file is small in memory: positions of pages and chunks, dictionaries, symbol tables. All bytes of a remote file
+are kept if the read that opens it reads the whole file. No file descriptor stays open.
 """
 
 from __future__ import annotations

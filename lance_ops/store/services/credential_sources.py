@@ -1,4 +1,4 @@
-"""Tell apart clients whose credentials come from the environment or from files.
+"""Digest the environment variables and files that credentials come from, for the keys of shared clients.
 
 A client is shared by all stores of a process that would get the same credentials. Its key therefore needs the sources
 that the service's package reads: a digest of them changes when a variable or a file changes, and the next request then
@@ -18,7 +18,7 @@ _MAX_BYTES = 1 << 20  # no file of credentials is that large
 
 
 def digest_of_sources(prefixes: Iterable[str], files: Iterable[str]) -> bytes:
-    """Return a digest of the environment variables whose lower-case names begin so, and of the content of files.
+    """Return a digest of the content of files, and of environment variables whose lower-case names begin with a prefix.
 
     Only regular files are read, because a pipe would then be empty for the package that needs it.
     """

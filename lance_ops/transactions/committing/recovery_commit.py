@@ -1,4 +1,4 @@
-"""Commit a version after one whose manifest cannot be read, which the retry loop cannot judge."""
+"""Commit a version after versions that cannot be read. The loop of `commit` cannot do that: it judges each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Membership in long lists, and alternatives that are such a membership.
+"""Test whether a value is in a long list, written with `IN` or as equalities that `OR` joins.
 
 The values of a long list stand in one Arrow array instead of one literal each.
 """
@@ -21,7 +21,7 @@ from lance_ops.core.predicate.types import is_text
 __all__ = ["ListedValues", "either", "is_listed"]
 
 _LEAST_EQUALS = 8
-"""So many comparisons of one value with `=` become one look-up."""
+"""At least so many comparisons of one value with `=` become one membership test."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ListedValues:
 
 
 def is_listed(operand: Expression, listed: ListedValues) -> Predicate:
-    """Test whether a value is in a list: the condition that `build.is_in` returns for the literals.
+    """Return the condition that a value is in a list, the same one as `build.is_in` returns for the literals.
 
     The values are converted as an array if the operand is an integer, a float or text. Otherwise each literal is
     converted by itself.
@@ -51,7 +51,7 @@ def is_listed(operand: Expression, listed: ListedValues) -> Predicate:
 
 
 def either(conditions: Iterable[Predicate]) -> Predicate:
-    """Return the disjunction; many comparisons of one value with `=` become one membership."""
+    """Join conditions by OR; many comparisons of one value with `=` become one membership test."""
     parts = list(conditions)
     equals: dict[Expression, list[Literal]] = {}
     for part in parts:

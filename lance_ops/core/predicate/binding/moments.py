@@ -24,7 +24,7 @@ KEYWORDS = frozenset(["current_date", "current_time", "current_timestamp"])
 
 
 class Clock:
-    """The time of one parsed text."""
+    """The time at which one text is parsed. The first call reads it, and the later ones get the same."""
 
     @cached_property
     def _nanoseconds(self) -> int:

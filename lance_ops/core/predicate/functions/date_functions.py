@@ -1,4 +1,7 @@
-"""The functions of dates, times and timestamps that a filter may call; timestamps of a zone are read on its clocks."""
+"""The functions of dates, times and timestamps that a filter may call.
+
+A part of a timestamp with a zone is a part of the zone's local time, except `epoch`, which counts from 1970 in UTC.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,12 @@ __all__ = ["date_part", "date_trunc", "is_instant", "is_instant_or_time"]
 
 
 def is_instant(arrow_type: pa.DataType) -> bool:
+    """Return whether a type is one of timestamps or dates."""
     return bool(pa.types.is_timestamp(arrow_type) or pa.types.is_date(arrow_type))
 
 
 def is_instant_or_time(arrow_type: pa.DataType) -> bool:
+    """Return whether a type is one of timestamps, dates or times of day."""
     return is_instant(arrow_type) or bool(pa.types.is_time(arrow_type))
 
 

@@ -36,9 +36,9 @@ def re2_pattern(pattern: str) -> str:
 
 
 def regexp_match(text: Any, pattern: pa.Scalar, flags: pa.Scalar | None = None) -> Any:
-    """Return for each text the parts that the first match's groups matched; null where nothing matches.
+    """Return for each text the list of what the groups of the first match hold; null where nothing matches.
 
-    Without groups the only part is the match itself. A group that took no part in the match has no part.
+    For a pattern without groups, the list holds the whole match. A group that the match did not use adds no item.
     """
     letters = flags.as_py() if flags is not None and flags.is_valid else ""
     rows = pa.array([text.as_py()], text.type) if isinstance(text, pa.Scalar) else text

@@ -28,7 +28,7 @@ def _pairs(characters: Iterable[str]) -> BoolArray:
 
 
 _BLOCKS = (range(0x80, 0x600), range(0x1E90, 0x2000), range(0xFB00, 0xFB18))
-"""The code points among which are all that have a mapping to several characters."""
+"""Ranges that hold every code point whose mapping has several characters."""
 
 _LONGER_IN_UPPER_CASE = _pairs(chr(code) for block in _BLOCKS for code in block if len(chr(code).upper()) > 1)
 _SPECIAL_IN_LOWER_CASE = _pairs("İΣ")

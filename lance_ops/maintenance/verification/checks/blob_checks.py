@@ -45,7 +45,7 @@ class BlobRanges:
                 walk_blobs(chunk, self._field, np.zeros(len(chunk), np.uint64), self._add_described)
 
     def check(self, found: FindingCollector) -> None:
-        """Record the blobs that end beyond their file."""
+        """Record blobs that end beyond the data file, and count blobs whose bytes are not part of the table."""
         with found.errors_as(DamageKind.BLOB):
             location = self._snapshot.file_locations.data_file(self._file.base_id, self._file.path)
             if self._end_in_file and self._end_in_file > (size := location.store.size(location.path)):
@@ -83,7 +83,7 @@ class SidecarRanges:
         self._columns: dict[int, str] = {}
 
     def add(self, blob_id: int, end: int, column: str) -> None:
-        """Note that a sidecar has a blob of a column which ends at a byte."""
+        """Note that a blob of `column` in the sidecar `blob_id` ends at byte `end`."""
         self._ends[blob_id] = max(self._ends.get(blob_id, 0), end)
         self._columns.setdefault(blob_id, column)
 
@@ -114,7 +114,7 @@ class SidecarRanges:
 
 
 def _ends_of(described: pa.StructArray, first: int) -> Uint64Array:
-    """Return where each blob ends; its position is child `first` and its size the next. A null or an empty one: 0."""
+    """Return where each blob ends, 0 for a null or empty one. Child `first` is the position, the next one the size."""
     rows = described.filter(described.is_valid())
     positions, sizes = _numbers(rows.field(first)), _numbers(rows.field(first + 1))
     ends: Uint64Array = np.where(sizes > 0, positions + sizes, np.uint64(0))

@@ -48,7 +48,7 @@ def check_data_file(
 ) -> None:
     """Compare an open file with its manifest entry and locate its blobs; with `decode`, read every page and sidecar.
 
-    Columns that no version shows any more, because they were dropped or replaced, are not decoded.
+    Columns that the snapshot's schema does not show, because they were dropped or replaced, are not decoded.
     """
     stated = FileVersion.from_numbers(*file.numbers, where=reader.path)
     if reader.version is not stated:

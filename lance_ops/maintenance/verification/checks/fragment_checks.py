@@ -15,7 +15,7 @@ __all__ = ["check_fragment"]
 
 
 def check_fragment(snapshot: Snapshot, fragment: Fragment, found: FindingCollector, *, decode: bool) -> None:
-    """Record every damage of a fragment as its manifest states it; with `decode`, read every page."""
+    """Record where a fragment's files and rows contradict the manifest; with `decode`, read every page."""
     found = found.of_fragment(fragment.id)
     opened = [(file, open_data_file(snapshot, file, found, checksums=decode)) for file in fragment.files]
     is_stated = snapshot.manifest.writer_version is not None and fragment.physical_rows

@@ -1,8 +1,8 @@
 """Find live rows that share a stable row id, one range of ids at a time.
 
 The ids of a fragment are runs. Runs are swept by their first id, and each is compared with the run that reaches
-furthest so far. A range of ids is responsible for the runs that begin in it. Of the runs before it, it needs only the
-one that reaches furthest. So the ranges of a partition find together what one sweep over all runs finds.
+furthest so far. The search of a range sweeps the runs that begin in it. Of the runs before the range, it needs only the
+one that reaches furthest. So searches of all ranges together find what one sweep over all runs finds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, order=True)
 class SharedRowId:
-    """A row id of live rows of two fragments of a version, or of one fragment twice; `first` is at most `second`."""
+    """A stable row id that live rows of fragments `first` and `second` share; `first` <= `second`, and may be equal."""
 
     version: int
     first: int
@@ -36,8 +36,9 @@ class SharedRowId:
 
 
 def find_shared_row_ids(snapshot: Snapshot, start: int, stop: int, max_runs: int) -> list[SharedRowId]:
-    """Return an id for the first few pairs of fragments with runs that begin in `[start, stop)` and share an id.
+    """Return one shared id for each of the first few pairs of fragments that share ids in runs of a range.
 
+    The range has the runs that begin in `[start, stop)`, and the run before them that reaches furthest into it.
     Holds about `max_runs` runs in memory: a range with more is searched in halves. Runs that begin at one id are never
     parted.
     """

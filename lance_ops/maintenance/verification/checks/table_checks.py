@@ -17,7 +17,7 @@ _OF_INDICES = ("indexed_fields_exist",)
 
 
 def check_table(snapshot: Snapshot, found: FindingCollector) -> None:
-    """Record broken invariants of the manifest and a missing transaction file."""
+    """Record broken invariants and changed bytes of the manifest, and a missing or unreadable transaction file."""
     with found.errors_as(DamageKind.MANIFEST, snapshot.manifest_uri):
         for violation in violations(snapshot.manifest):
             if violation.invariant not in _OF_INDICES:
