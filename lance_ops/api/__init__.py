@@ -1,7 +1,7 @@
 """The public API: the reference's names, argument order and defaults, translated to calls of the rooms below."""
 
 from lance_ops.api.base_paths import DatasetBasePath
-from lance_ops.api.blob_values import Blob, BlobArray, BlobType, blob_array, blob_field
+from lance_ops.api.blob_values import Blob, BlobArray, BlobColumn, BlobType, blob_array, blob_field
 from lance_ops.api.compaction import Compaction, CompactionOptions, CompactionPlan, CompactionTask, RewriteResult
 from lance_ops.api.fragments import DataFile, FragmentSession, LanceFragment, RowIdSequence, write_fragments
 from lance_ops.api.images import (
@@ -61,6 +61,7 @@ __all__ = [
     "BatchUDF",
     "Blob",
     "BlobArray",
+    "BlobColumn",
     "BlobFile",
     "BlobType",
     "Branch",

@@ -6,15 +6,16 @@ have done so. The type marks a column without being registered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 
 import pyarrow as pa
 
 from lance_ops.core.blob_types import BLOB_KEY, BLOB_V2, BLOB_VALUES, check_blob_v2
 from lance_ops.core.errors import InvalidInput
 
-__all__ = ["Blob", "BlobArray", "BlobType", "blob_array", "blob_field"]
+__all__ = ["Blob", "BlobArray", "BlobColumn", "BlobType", "blob_array", "blob_field"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,25 @@ class BlobArray(pa.ExtensionArray):  # type: ignore[misc]  # pyarrow ships no ty
         storage = pa.StructArray.from_arrays(columns, fields=list(BLOB_VALUES), mask=gone)
         made: BlobArray = pa.ExtensionArray.from_storage(BlobType(), storage)
         return made
+
+
+class BlobColumn:
+    """A binary column that was read, as file objects: a loop gives one `BytesIO` for each value, and None for a null.
+
+    `LanceDataset.take_blobs` reads large values of blob columns from their files instead.
+    """
+
+    def __init__(self, blob_column: pa.Array | pa.ChunkedArray) -> None:
+        """Take an array of `binary` or `large_binary`; raise `InvalidInput` for anything else."""
+        if not isinstance(blob_column, pa.Array | pa.ChunkedArray):
+            raise InvalidInput(f"blob_column must be an Arrow array, not a {type(blob_column).__name__}")
+        if not (pa.types.is_binary(blob_column.type) or pa.types.is_large_binary(blob_column.type)):
+            raise InvalidInput(f"blob_column must hold binary values, not {blob_column.type}")
+        self.blob_column = blob_column
+
+    def __iter__(self) -> Iterator[BytesIO | None]:
+        for value in self.blob_column:
+            yield BytesIO(value.as_py()) if value.is_valid else None
 
 
 def blob_array(values: Sequence[Blob | bytes | bytearray | memoryview | str | None]) -> BlobArray:

@@ -8,6 +8,7 @@ from lance_ops.encodings import MAX_RATIO
 from lance_ops.file.arrow_values import copy_array, reorder
 from lance_ops.file.blob_sidecar import SidecarWriter, verified_sidecar
 from lance_ops.file.checksums import checksum_report, read_verified
+from lance_ops.file.file_session import LanceFileSession, ListResult
 from lance_ops.file.page_reading import (
     READ_BYTES,
     Budget,
@@ -48,9 +49,11 @@ __all__ = [
     "LanceColumnMetadata",
     "LanceFileMetadata",
     "LanceFileReader",
+    "LanceFileSession",
     "LanceFileStatistics",
     "LanceFileWriter",
     "LancePageMetadata",
+    "ListResult",
     "Ranges",
     "ReaderResults",
     "RowSelection",

@@ -29,7 +29,9 @@ __all__ = [
     "LanceFileStatistics",
     "LanceFileWriter",
     "LancePageMetadata",
+    "PlacedFile",
     "ReaderResults",
+    "refuse_namespaces",
     "stable_version",
 ]
 
@@ -65,7 +67,7 @@ class LanceColumnMetadata:
 
 @dataclass(frozen=True)
 class LanceFileMetadata:
-    """The metadata of a 2.x file."""
+    """The metadata of a 2.x file. The version is that of the file's footer, which is 0.3 in a file of version 2.0."""
 
     schema: pa.Schema
     num_rows: int
@@ -93,6 +95,14 @@ class LanceFileStatistics:
     columns: list[LanceColumnStatistics]
 
 
+@dataclass(frozen=True)
+class PlacedFile:
+    """A file in a store that is open already."""
+
+    store: Store
+    path: str
+
+
 class ReaderResults:
     """Rows that were read, as batches or as a table."""
 
@@ -113,7 +123,7 @@ class LanceFileReader:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | PlacedFile,
         storage_options: Mapping[str, str] | None = None,
         columns: Iterable[str] | None = None,
         *,
@@ -121,7 +131,7 @@ class LanceFileReader:
         table_id: Iterable[str] | None = None,
     ) -> None:
         """Open the file at a path or URI, to read all columns or the named ones; dots name nested fields."""
-        _refuse_namespaces(namespace_client, table_id)
+        refuse_namespaces(namespace_client, table_id)
         store, name = _store_and_name(path, storage_options)
         self._reader = FileReader(store, name)
         schema = self._reader.schema
@@ -160,7 +170,7 @@ class LanceFileReader:
                 for page, names in zip(column.pages, described, strict=True)
             ]
             columns.append(LanceColumnMetadata(_descriptors(column.buffers), pages))
-        major, minor = reader.version.data_file
+        major, minor = reader.version.footer
         sections = reader.sections()
         return LanceFileMetadata(
             schema=reader.schema.to_arrow_restored(),
@@ -193,7 +203,7 @@ class LanceFileWriter:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | PlacedFile,
         schema: pa.Schema | None = None,
         *,
         data_cache_bytes: int | None = None,
@@ -208,7 +218,7 @@ class LanceFileWriter:
         Without a schema, the writer takes that of the first batch. A page collects 8 MiB of a column, or an even share
         of `data_cache_bytes`, and at most `max_page_bytes`.
         """
-        _refuse_namespaces(namespace_client, table_id)
+        refuse_namespaces(namespace_client, table_id)
         self.closed = False
         self.size_bytes: int | None = None
         """The file's length; None until it is closed."""
@@ -264,8 +274,12 @@ class LanceFileWriter:
         return self._writer
 
 
-def _store_and_name(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> tuple[Store, str]:
+def _store_and_name(
+    path: str | os.PathLike[str] | PlacedFile, storage_options: Mapping[str, str] | None
+) -> tuple[Store, str]:
     """Return the store of a file's directory, and the file's name in it."""
+    if isinstance(path, PlacedFile):
+        return path.store, path.path
     text = os.fspath(path)
     directory, slash, name = text.rpartition("/")
     if not name:
@@ -273,7 +287,7 @@ def _store_and_name(path: str | os.PathLike[str], storage_options: Mapping[str, 
     return open_store(directory or ("/" if slash else "."), storage_options), name
 
 
-def _refuse_namespaces(namespace_client: object | None, table_id: Iterable[str] | None) -> None:
+def refuse_namespaces(namespace_client: object | None, table_id: Iterable[str] | None) -> None:
     if namespace_client is not None or table_id is not None:
         raise UnsupportedFeature("a namespace client; give a path and storage options")
 

@@ -93,3 +93,21 @@ def test_invalid_blob_values_and_thresholds_are_refused() -> None:
                 library.blob_field("b", **wrong)
     with pytest.raises(InvalidInput, match="bytes, a URI as text, a Blob or None, not a int"):
         blob_array([3])  # type: ignore[list-item]  # what is refused
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_a_binary_column_is_read_as_file_objects(kind: pa.DataType) -> None:
+    column = pa.chunked_array([pa.array([b"one", b""], kind), pa.array([b"three"], kind)])
+    for library in (lance_ops, lance):
+        for values in (column, column.chunk(0)):
+            blobs = library.BlobColumn(values)
+            for _ in range(2):  # each loop begins anew
+                assert [blob.read() for blob in blobs] == values.to_pylist()
+        for refused in ([b"one"], pa.array(["one"]), pa.array([1])):
+            with pytest.raises(ValueError, match="[Aa]rray|binary"):
+                library.BlobColumn(refused)
+    opened = list(lance_ops.BlobColumn(pa.array([b"one", None], kind)))
+    assert opened[1] is None
+    assert opened[0] is not None
+    assert opened[0].seek(1) == 1
+    assert opened[0].read() == b"ne"

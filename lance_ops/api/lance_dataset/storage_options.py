@@ -12,6 +12,7 @@ from hashlib import blake2b
 
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.version_handle import Handle
+from lance_ops.file import LanceFileSession
 
 __all__ = ["StorageOptions", "StorageOptionsAccessor"]
 
@@ -75,3 +76,10 @@ class StorageOptions(Handle):
         """The storage options with the reference's interface to them; None if there are none."""
         options = self.initial_storage_options
         return None if options is None else StorageOptionsAccessor(options)
+
+    def new_file_session(self) -> LanceFileSession:
+        """Return readers and writers of files beneath the dataset's root, with the dataset's storage options.
+
+        A file that is removed or replaced in it is lost for every version that names it.
+        """
+        return LanceFileSession(self._snapshot.store.uri, self.initial_storage_options)
