@@ -53,9 +53,11 @@ from lance_ops.snapshot import Session
 from lance_ops.store import IOStats, bytes_read_counter, iops_counter
 from lance_ops.table import DeletionFile, RowDatasetVersionMeta, RowIdMeta
 from lance_ops.table import Fragment as FragmentMetadata
+from lance_ops.transactions import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
 from lance_ops.writing import FileSystemFragmentWriteProgress, FragmentWriteProgress, NoopFragmentWriteProgress
 
 __all__ = [
+    "LANCE_COMMIT_MESSAGE_KEY",
     "AlterColumn",
     "AutoCleanupConfig",
     "BatchUDF",

@@ -79,8 +79,11 @@ class MissingPackage(LanceOpsError, ImportError):
         return type(self), (self.use, self.package, self.extra, self.reason)
 
 
-class SchemaMismatch(InvalidInput):
-    """Data whose Arrow schema does not fit the table's; names the field."""
+class SchemaMismatch(InvalidInput, OSError):
+    """Data that does not fit the table: another Arrow schema or another number of rows; names the field.
+
+    It is also an `OSError`, because the reference raises that for data that does not fit.
+    """
 
 
 class RawFileRefused(InvalidInput):

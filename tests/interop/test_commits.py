@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.api import LANCE_COMMIT_MESSAGE_KEY
 from lance_ops.errors import CommitConflict
 from tests.interop.two_libraries import LIBRARIES, rows
 
@@ -109,6 +110,34 @@ def test_manifests_with_old_names_are_renamed(library: Any, other: Any, dataset_
     assert names == [f"{2**64 - 1 - version:020}.manifest" for version in (2, 1)]
     library.write_dataset(rows(5, 6), dataset_uri, mode="append")
     assert ids(dataset_uri) == [1, 2, 3, 4, 5] and library.dataset(dataset_uri, version=1).count_rows() == 5
+
+
+@pytest.mark.parametrize(("library", "other"), LIBRARIES)
+def test_a_commit_message_stands_under_the_key_of_the_reference(library: Any, other: Any, dataset_uri: str) -> None:
+    library.write_dataset(rows(0, 5), dataset_uri, commit_message="first")
+    assert import_module("lance.dataset").LANCE_COMMIT_MESSAGE_KEY == LANCE_COMMIT_MESSAGE_KEY
+    for reader in (library, other):
+        properties = reader.dataset(dataset_uri).read_transaction(1).transaction_properties
+        assert properties[LANCE_COMMIT_MESSAGE_KEY] == "first"
+
+
+def test_an_index_from_an_older_version_holds_values_replaced_meanwhile(tmp_path: Path) -> None:
+    for library in (lance_ops, lance):
+        uri = str(tmp_path / library.__name__)
+        stale = library.write_dataset(pa.table({"id": range(10)}), uri)
+        stale.add_columns({"v": "id"})  # in a file of its own, which can be exchanged
+        (fragment,) = library.dataset(uri).get_fragments()
+        changed = fragment.update_columns(pa.table({"id": range(10), "v": range(100, 110)}), "id")[0]
+        exchange = library.LanceOperation.DataReplacementGroup(0, changed.files[-1])
+        library.LanceDataset.commit(uri, library.LanceOperation.DataReplacement([exchange]), read_version=2)
+        if library is lance:
+            with pytest.raises(OSError, match="Retryable commit conflict"):
+                stale.create_scalar_index("v", "BTREE")
+        else:
+            stale.create_scalar_index("v", "BTREE")
+            assert "ScalarIndexQuery" in stale.scanner(filter="v = 105").explain_plan()
+            assert [stale.count_rows(f"v = {value}") for value in (105, 5)] == [1, 0]
+            assert [lance.dataset(uri).count_rows(f"v = {value}") for value in (105, 5)] == [1, 0]
 
 
 def test_both_libraries_read_the_same_history(dataset_uri: str) -> None:

@@ -41,7 +41,7 @@ from lance_ops.changing.columns import (
     write_streamed_columns,
 )
 from lance_ops.committers import open_root
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema, with_new_fields
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import ScanRequest, UserFilter, bind_filter, scan, scan_rows
@@ -90,7 +90,8 @@ class FragmentChanges:
         """Write data as one fragment, for an existing dataset or one to be created; nothing is committed.
 
         Mode `append` uses the schema of the dataset; `create` and `overwrite` use that of the data. `session` has no
-        effect: what is written is not read again. Raises `SchemaMismatch` naming the field that does not fit.
+        effect: what is written is not read again. Raises `SchemaMismatch` for data without rows, or
+        naming the field that does not fit.
         """
         check_mode(mode)
         uri = fspath(dataset_uri)
@@ -108,7 +109,7 @@ class FragmentChanges:
         limits = FragmentLimits(sys.maxsize, sys.maxsize, progress=progress)
         written = write_fragments(store, reader, target, version, limits)
         if not written.fragments:
-            raise InvalidInput("a fragment has at least one row, and the data has none")
+            raise SchemaMismatch("a fragment has at least one row, and the data has none")
         (fragment,) = written.fragments
         return Fragment(fragment_id or fragment.id, fragment.files, physical_rows=fragment.physical_rows)
 

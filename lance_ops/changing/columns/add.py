@@ -58,7 +58,8 @@ def add_streamed_columns(
     properties: Properties = None,
     batch_size: int | None = None,
 ) -> Snapshot:
-    """Add columns from a stream with one row for each live row, in order; the errors are those of `add_columns`.
+    """Add columns from a stream with one row for each live row, in order; the errors are those of `add_columns`,
+    and `SchemaMismatch` for another number of rows.
 
     Batches are written as they come; `batch_size` is only checked.
     """

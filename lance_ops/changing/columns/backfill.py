@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_ops.changing.columns.column_file import ColumnFile, pending_columns, write_column_file
 from lance_ops.changing.columns.column_sources import ColumnSource
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries
@@ -107,7 +107,7 @@ def write_streamed_columns(
 ) -> list[ColumnFile]:
     """Write the files of the fragments (all by default) from a stream with one row for each live row, in order.
 
-    Raises `InvalidInput` if the stream has more or fewer rows. On an error all files are deleted.
+    Raises `SchemaMismatch` if the stream has more or fewer rows. On an error all files are deleted.
     """
     _check_can_add(snapshot, columns)
     written: list[ColumnFile] = []
@@ -118,7 +118,7 @@ def write_streamed_columns(
             live = snapshot.live_offsets(fragment)
             written.append(write_column_file(snapshot, fragment, columns, rows.take(live), dictionaries))
         if rows.has_more():
-            raise InvalidInput("the stream has more rows than the table")
+            raise SchemaMismatch("the stream has more rows than the table")
     except BaseException:
         pending_columns(snapshot, written).abandon()
         raise
@@ -156,11 +156,11 @@ class _RowStream:
         self._rest: pa.RecordBatch | None = None
 
     def take(self, offsets: RowOffsets) -> Iterator[tuple[RowOffsets, pa.Table]]:
-        """Yield one row for each offset, in parts; raise `InvalidInput` if the stream ends too early."""
+        """Yield one row for each offset, in parts; raise `SchemaMismatch` if the stream ends too early."""
         at = 0
         while at < len(offsets):
             if not self.has_more() or self._rest is None:
-                raise InvalidInput(f"the stream ended {len(offsets) - at} rows before the end of a fragment")
+                raise SchemaMismatch(f"the stream ended {len(offsets) - at} rows before the end of a fragment")
             part = self._rest.slice(0, len(offsets) - at)
             rest = self._rest.slice(part.num_rows)
             self._rest = rest if rest.num_rows else None
