@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from lance_ops.errors import RawFileRefused, RawFileTooLarge
 from lance_ops.maintenance.ingest import raw_decoding
-from lance_ops.maintenance.ingest.raw_decoding import RawLimits, Refusal
+from lance_ops.maintenance.ingest.raw_decoding import DecodingRefused, RawLimits
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading
 
 MANY = 3_000_000  # more rows than a block or a batch holds
@@ -189,7 +189,7 @@ def test_the_scan_of_json_counts_brackets_outside_texts(text: str, block_bytes: 
         file.flush()
         raw_decoding._check_json(file.name, RawLimits(depth=deepest))
         if deepest:
-            with pytest.raises(Refusal, match="deep"):
+            with pytest.raises(DecodingRefused, match="deep"):
                 raw_decoding._check_json(file.name, RawLimits(depth=deepest - 1))
 
 

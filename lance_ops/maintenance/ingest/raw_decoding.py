@@ -31,7 +31,7 @@ import pyarrow.ipc
 import pyarrow.json
 import pyarrow.parquet
 
-__all__ = ["OUT_OF_MEMORY", "RawLimits", "Refusal", "decode", "main", "request_line"]
+__all__ = ["OUT_OF_MEMORY", "DecodingRefused", "RawLimits", "decode", "main", "request_line"]
 
 OUT_OF_MEMORY = 71
 """The exit status of a process that ran out of memory where it could not say so."""
@@ -61,7 +61,7 @@ class RawLimits:
     seconds: float = 300
 
 
-class Refusal(Exception):
+class DecodingRefused(Exception):
     """Why a file is not read; `limit` names the limit of `RawLimits` that it exceeds, if it does."""
 
     def __init__(self, reason: str, limit: str | None = None) -> None:
@@ -73,12 +73,12 @@ class Refusal(Exception):
 def decode(descriptor: int, kind: str, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return a file's schema and its batches, from an open descriptor. `kind` is parquet, ipc, csv or json.
 
-    Raises `Refusal`, also while the batches are read.
+    Raises `DecodingRefused`, also while the batches are read.
     """
     with _refusals():
         size_bytes = os.fstat(descriptor).st_size
         if size_bytes > limits.file_bytes:
-            raise Refusal(f"it has {size_bytes:,} bytes", "file_bytes")
+            raise DecodingRefused(f"it has {size_bytes:,} bytes", "file_bytes")
         schema, batches = _DECODERS[kind](f"/dev/fd/{descriptor}", limits)
         _check_schema(schema, limits)
     return schema, _counted(batches, max(_FREE_BYTES, limits.expansion * size_bytes), limits)
@@ -91,11 +91,11 @@ def _counted(batches: Iterable[pa.RecordBatch], allowed_bytes: int, limits: RawL
             batch.validate(full=True)
             num_rows += batch.num_rows
             if num_rows > limits.rows:
-                raise Refusal(f"it has more than {limits.rows:,} rows", "rows")
+                raise DecodingRefused(f"it has more than {limits.rows:,} rows", "rows")
             for part in _parts(batch):
                 size_bytes += _plain_bytes(part)
                 if size_bytes > allowed_bytes:
-                    raise Refusal(f"its rows have more than {allowed_bytes:,} bytes when decoded", "expansion")
+                    raise DecodingRefused(f"its rows have more than {allowed_bytes:,} bytes when decoded", "expansion")
                 yield part
 
 
@@ -195,7 +195,7 @@ def _csv(path: str, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBat
     try:
         header = next(csv.reader(io.StringIO(start, newline="")), [])
     except csv.Error as error:
-        raise Refusal(f"its first line cannot be read: {error}") from error
+        raise DecodingRefused(f"its first line cannot be read: {error}") from error
     _check_count(len(header), "columns", limits.columns)
     reader = pa.csv.open_csv(pa.OSFile(path))
     return reader.schema, reader
@@ -237,10 +237,10 @@ def _check_json(path: str, limits: RawLimits) -> None:
             outside = (np.searchsorted(quotes, brackets) + num_quotes) % 2 == 0
             depths = depth + np.cumsum(steps[brackets[outside]], dtype=np.int64)
             if depths.max(initial=0) > limits.depth:
-                raise Refusal(f"its values are nested more than {limits.depth} deep", "depth")
+                raise DecodingRefused(f"its values are nested more than {limits.depth} deep", "depth")
             num_rows = int(np.count_nonzero(depths == 0))
             if num_rows * num_keys > _MAX_BLOCK_CELLS:
-                raise Refusal(
+                raise DecodingRefused(
                     f"{num_rows:,} of its rows in {_BLOCK_BYTES:,} bytes share {num_keys:,} columns", "columns"
                 )
             depth = int(depths[-1]) if len(depths) else depth
@@ -251,7 +251,7 @@ def _check_schema(schema: pa.Schema, limits: RawLimits) -> None:
     """Count fields at all levels, without recursion."""
     names = schema.names
     if len(set(names)) < len(names):
-        raise Refusal("two of its columns have the same name")
+        raise DecodingRefused("two of its columns have the same name")
     pending = [(field.type, 1) for field in schema]
     num_fields = 0
     while pending:
@@ -259,13 +259,13 @@ def _check_schema(schema: pa.Schema, limits: RawLimits) -> None:
         num_fields += 1
         _check_count(num_fields, "columns", limits.columns)
         if depth > limits.depth:
-            raise Refusal(f"its fields are nested more than {limits.depth} deep", "depth")
+            raise DecodingRefused(f"its fields are nested more than {limits.depth} deep", "depth")
         pending += [(kind.field(index).type, depth + 1) for index in range(kind.num_fields)]
 
 
 def _check_count(count: int, limit: str, allowed: int) -> None:
     if count > allowed:
-        raise Refusal(f"it has {count:,} {limit}", limit)
+        raise DecodingRefused(f"it has {count:,} {limit}", limit)
 
 
 def _batch_rows(schema: pa.Schema, stated_row_bytes: int) -> int:
@@ -290,9 +290,9 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except (MemoryError, pa.ArrowMemoryError) as error:
-        raise Refusal("decoding it takes more memory than is allowed", "memory_bytes") from error
+        raise DecodingRefused("decoding it takes more memory than is allowed", "memory_bytes") from error
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
-        raise Refusal(f"{error}; repair or remove the file") from error
+        raise DecodingRefused(f"{error}; repair or remove the file") from error
 
 
 # The process. Both ends speak over one socket:
@@ -337,18 +337,18 @@ def _answer(answers: Any, descriptor: int, kind: str, limits: RawLimits, *, only
         answers.write(b"{}\n")
         with pa.ipc.new_stream(pa.PythonFile(answers, "w"), schema) as stream:
             refusal = None if only_schema else _send(stream, batches, limits)
-    except Refusal as error:
+    except DecodingRefused as error:
         refusal = error
     answers.write(json.dumps({"reason": refusal.reason, "limit": refusal.limit} if refusal else {}).encode() + b"\n")
     answers.flush()
 
 
-def _send(stream: Any, batches: Iterator[pa.RecordBatch], limits: RawLimits) -> Refusal | None:
+def _send(stream: Any, batches: Iterator[pa.RecordBatch], limits: RawLimits) -> DecodingRefused | None:
     try:
         for batch in batches:
             stream.write_batch(batch)
             _allow_seconds(limits)
-    except Refusal as error:
+    except DecodingRefused as error:
         return error
     return None
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, RawFileTooLarge, SchemaMismatch
 from lance_ops.core.redaction import public_uri
-from lance_ops.maintenance.ingest.raw_decoding import RawLimits, Refusal, decode
+from lance_ops.maintenance.ingest.raw_decoding import DecodingRefused, RawLimits, decode
 from lance_ops.maintenance.ingest.raw_locations import (
     ListedFile,
     failures_of_store,
@@ -138,7 +138,7 @@ class RawReader:
         name = shown_uri(file.uri)
         try:
             yield
-        except Refusal as refusal:
+        except DecodingRefused as refusal:
             if refusal.limit is None:
                 raise RawFileRefused(name, refusal.reason) from refusal
             allowed = getattr(self._limits, refusal.limit)
@@ -174,7 +174,7 @@ class RawReader:
                     block = source.read(_COPIED_BYTES)
                 size_bytes += len(block)
                 if size_bytes > self._limits.file_bytes:
-                    raise Refusal(f"it has more than {self._limits.file_bytes:,} bytes", "file_bytes")
+                    raise DecodingRefused(f"it has more than {self._limits.file_bytes:,} bytes", "file_bytes")
                 if not block:
                     break
                 copy.write(block)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from lance_ops.maintenance.ingest import raw_decoding
-from lance_ops.maintenance.ingest.raw_decoding import OUT_OF_MEMORY, RawLimits, Refusal, request_line
+from lance_ops.maintenance.ingest.raw_decoding import OUT_OF_MEMORY, DecodingRefused, RawLimits, request_line
 
 __all__ = ["DecodingProcess"]
 
@@ -56,7 +56,7 @@ class DecodingProcess:
         self.close()
 
     def schema(self, descriptor: int, kind: str, limits: RawLimits) -> pa.Schema:
-        """Return a file's schema; raise `Refusal` if it is not read or exceeds a limit."""
+        """Return a file's schema; raise `DecodingRefused` if it is not read or exceeds a limit."""
         stream = self._ask(descriptor, kind, limits, only_schema=True)
         schema = stream.schema
         if next(self._read(stream, limits), None) is not None:
@@ -64,7 +64,7 @@ class DecodingProcess:
         return schema
 
     def batches(self, descriptor: int, kind: str, limits: RawLimits) -> Iterator[pa.RecordBatch]:
-        """Yield a file's batches; raise `Refusal` as `schema` does. A caller that stops early closes the iterator."""
+        """Yield the batches of a file; raise as `schema` does. A caller that stops early closes the iterator."""
         yield from self._read(self._ask(descriptor, kind, limits, only_schema=False), limits)
 
     def _read(self, stream: pa.RecordBatchReader, limits: RawLimits) -> Iterator[pa.RecordBatch]:
@@ -134,11 +134,11 @@ class DecodingProcess:
             raise self._ended(EOFError("it said nothing"), limits)
         answer = json.loads(line)
         if answer:
-            raise Refusal(answer["reason"], answer["limit"])
+            raise DecodingRefused(answer["reason"], answer["limit"])
 
-    def _ended(self, error: BaseException, limits: RawLimits) -> Refusal:
+    def _ended(self, error: BaseException, limits: RawLimits) -> DecodingRefused:
         """Return why there is no answer. The process is ended in any case."""
-        late = Refusal(f"nothing was decoded for {limits.seconds:g} seconds", "seconds")
+        late = DecodingRefused(f"nothing was decoded for {limits.seconds:g} seconds", "seconds")
         status: int | None = None
         if self._process is not None and not isinstance(error, TimeoutError):
             with suppress(subprocess.TimeoutExpired):
@@ -147,12 +147,12 @@ class DecodingProcess:
         if isinstance(error, TimeoutError) or status == -signal.SIGXCPU:
             return late
         if status in (OUT_OF_MEMORY, -signal.SIGABRT):  # C++ aborts where it cannot raise
-            return Refusal("decoding it took more memory than is allowed", "memory_bytes")
+            return DecodingRefused("decoding it took more memory than is allowed", "memory_bytes")
         if status is not None and status < 0:
-            return Refusal(
+            return DecodingRefused(
                 f"decoding it ended its process by {signal.Signals(-status).name}; repair or remove the file"
             )
-        return Refusal(f"the process that decodes it ended early ({error!r}); repair or remove the file")
+        return DecodingRefused(f"the process that decodes it ended early ({error!r}); repair or remove the file")
 
 
 @cache
