@@ -5,7 +5,7 @@ URL's query, the password of a connection string. The others are values of optio
 `secret_values` collects those, and `redact` removes both kinds.
 """
 
-from lance_ops.core.redaction.errors_alone import raise_alone, shows_secret
+from lance_ops.core.redaction.error_links import raise_alone, shows_secret
 from lance_ops.core.redaction.option_values import (
     environment_secrets,
     is_secret_key,

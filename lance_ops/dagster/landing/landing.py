@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 
 from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreLocation, safe_key
-from lance_ops.dagster.landing.listed import LandedFile, SetAside
+from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 from lance_ops.dagster.landing.local_listing import list_local
 from lance_ops.dagster.landing.remote_listing import list_remote
 from lance_ops.maintenance.ingest import IngestBatch, RawFile, local_path

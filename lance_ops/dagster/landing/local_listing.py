@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lance_ops.dagster.landing.listed import LandedFile, SetAside, moment_of
+from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside, moment_of
 from lance_ops.maintenance.ingest import ListedFile, why_not_literal
 
 __all__ = ["list_local"]

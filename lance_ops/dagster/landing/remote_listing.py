@@ -8,7 +8,7 @@ from typing import Any
 
 from lance_ops.core.errors import InvalidInput, ObjectNotFound
 from lance_ops.dagster.declaration import StoreLocation
-from lance_ops.dagster.landing.listed import LandedFile, SetAside, moment_of
+from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside, moment_of
 from lance_ops.maintenance.ingest import failures_of_store, printable, remote_file_system, why_not_literal
 
 __all__ = ["list_remote"]
