@@ -29,7 +29,7 @@ from lance_ops.indices import (
 from lance_ops.reading.row_columns import ROW_ADDRESS
 from lance_ops.reading.scan_execution import ScanRequest, empty_answer, limit_rows, scan_whole
 from lance_ops.reading.take import take_addresses
-from lance_ops.snapshot import FREE_SORTED_BYTES, Snapshot, held
+from lance_ops.snapshot import FREE_SORTED_BYTES, Snapshot, limit_held_bytes
 
 __all__ = ["ColumnOrdering", "check_orderings", "describe_order", "scan_sorted", "without_limit"]
 
@@ -128,7 +128,7 @@ def _all_rows(
     snapshot: Snapshot, request: ScanRequest, order: RowOrder, columns: Sequence[Column], sort_bytes: int
 ) -> Iterator[pa.Table]:
     whole = (table for _, table in scan_whole(snapshot, without_limit(request)))
-    rows = held(snapshot, whole, snapshot.fragments, FREE_SORTED_BYTES)
+    rows = limit_held_bytes(snapshot, whole, snapshot.fragments, FREE_SORTED_BYTES)
     batches = (
         _keyed(batch, columns, order, batch.schema.names) for table in rows for batch in _plain(table).to_batches()
     )

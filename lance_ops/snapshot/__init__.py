@@ -2,7 +2,7 @@
 
 from lance_ops.snapshot.caches import Session
 from lance_ops.snapshot.checksum_use import VERIFY_CHECKSUMS_KEY, ChecksumUse
-from lance_ops.snapshot.expansion import FREE_SORTED_BYTES, FREE_SORTED_ROWS, check_rows_are_stored, held
+from lance_ops.snapshot.expansion import FREE_SORTED_BYTES, FREE_SORTED_ROWS, check_rows_are_stored, limit_held_bytes
 from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.snapshot import Snapshot
@@ -24,8 +24,8 @@ __all__ = [
     "all_files",
     "check_rows_are_stored",
     "field_sizes",
-    "held",
     "history",
+    "limit_held_bytes",
     "tracked_files",
     "validate",
     "validate_fragment",

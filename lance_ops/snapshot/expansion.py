@@ -32,7 +32,7 @@ __all__ = [
     "FREE_SORTED_ROWS",
     "ROWS_PER_BYTE",
     "check_rows_are_stored",
-    "held",
+    "limit_held_bytes",
 ]
 
 FREE_ROWS = 1 << 27
@@ -74,7 +74,7 @@ def check_rows_are_stored(
     raise ReadTooLarge(f"reading {num_rows} rows to the end from data files of so few bytes ({_ADVICE})", snapshot.uri)
 
 
-def held(
+def limit_held_bytes(
     snapshot: Snapshot, found: Iterable[pa.Table], fragments: Iterable[Fragment], free_bytes: int | None = None
 ) -> Iterator[pa.Table]:
     """Yield tables that were read from these fragments, and limit their bytes: the caller holds all of them at once.

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from lance_ops.reading import ScanTrace, Step, traced
 
-__all__ = ["ScanStatistics", "annotate_plan", "telling"]
+__all__ = ["ScanStatistics", "annotate_plan", "report_statistics"]
 
 T = TypeVar("T")
 _LOG = logging.getLogger("lance_ops")
@@ -53,7 +53,7 @@ class ScanStatistics:
         )
 
 
-def telling(found: Iterator[T], callback: Callable[[ScanStatistics], object]) -> Iterator[T]:
+def report_statistics(found: Iterator[T], callback: Callable[[ScanStatistics], object]) -> Iterator[T]:
     """Yield what a scan finds, and pass its statistics to the callback when the scan has ended.
 
     A caller that stops before the end gets no statistics. An error of the callback is logged, and not raised.

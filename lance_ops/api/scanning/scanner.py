@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.scanning.data_frames import LAZY, check_blob_mode, data_frame
 from lance_ops.api.scanning.projection import Projection
-from lance_ops.api.scanning.scan_statistics import ScanStatistics, annotate_plan, telling
+from lance_ops.api.scanning.scan_statistics import ScanStatistics, annotate_plan, report_statistics
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.reading import (
@@ -31,7 +31,7 @@ from lance_ops.reading import (
     traced,
     without_limit,
 )
-from lance_ops.snapshot import Snapshot, held
+from lance_ops.snapshot import Snapshot, limit_held_bytes
 
 __all__ = ["BatchSize", "LanceScanner", "default_batch_size"]
 
@@ -202,7 +202,7 @@ class LanceScanner:
         return f"AnalyzeExec: {elapsed}, metrics=[output_rows={num_rows}]\n{annotate_plan(plan, trace)}"
 
     def _watched(self, found: Iterator[T]) -> Iterator[T]:
-        return found if self._stats_callback is None else telling(found, self._stats_callback)
+        return found if self._stats_callback is None else report_statistics(found, self._stats_callback)
 
     def _counted_request(self) -> ScanRequest:
         """Return a request for the same rows without their columns."""
@@ -214,11 +214,11 @@ class LanceScanner:
         return scan(self._snapshot, request)
 
     def _held(self, request: ScanRequest) -> Iterator[pa.Table]:
-        """Yield the answer for a caller that holds all of it; raises `ReadTooLarge` as `held` does."""
+        """Yield the answer for a caller that holds all of it; raises `ReadTooLarge` as `limit_held_bytes` does."""
         ids = request.fragment_ids
         fragments = [each for each in self._snapshot.fragments if ids is None or each.id in ids]
         whole = (table for _, table in scan_whole(self._snapshot, request))
-        return held(self._snapshot, self._rows(request) if self._order_by else whole, fragments)
+        return limit_held_bytes(self._snapshot, self._rows(request) if self._order_by else whole, fragments)
 
     def _num_live_rows(self, fragment_ids: Collection[int] | None) -> int:
         if fragment_ids is None:

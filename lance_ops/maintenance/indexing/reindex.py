@@ -22,7 +22,7 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexQuery, IndexType, RowKey, index_type_named, index_type_of
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
 from lance_ops.reading import ScanRequest, awaits_remap, open_index, row_key_of, scan_whole
-from lance_ops.snapshot import FREE_SORTED_BYTES, FREE_SORTED_ROWS, Snapshot, check_rows_are_stored, held
+from lance_ops.snapshot import FREE_SORTED_BYTES, FREE_SORTED_ROWS, Snapshot, check_rows_are_stored, limit_held_bytes
 from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.transactions import CreateIndex
 from lance_ops.writing import commit_operation, retry_conflicts
@@ -185,7 +185,7 @@ def _rows(
     request = ScanRequest(schema, with_row_id=by_id, with_row_address=not by_id, fragment_ids=fragment_ids)
     wanted = pa.schema([pa.field(INDEX_VALUE, field.arrow_type), pa.field(INDEX_ROW, pa.uint64())])
     found = (table for _, table in scan_whole(snapshot.verifying(), request))
-    for table in held(snapshot, found, fragments, FREE_SORTED_BYTES):
+    for table in limit_held_bytes(snapshot, found, fragments, FREE_SORTED_BYTES):
         values = indexed_values(table.column(0), schema, field)
         yield from pa.Table.from_arrays([values, table.columns[-1]], schema=wanted).to_batches()
 
