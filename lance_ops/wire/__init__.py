@@ -7,8 +7,10 @@ from lance_ops.wire.digests import (
     digest_block,
     digest_block_report,
     digest_of,
+    digest_of_buffer,
     digests_of_parts,
     has_digest_block,
+    start_digest,
 )
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe
@@ -22,6 +24,7 @@ __all__ = [
     "digest_block",
     "digest_block_report",
     "digest_of",
+    "digest_of_buffer",
     "digests_of_parts",
     "frame",
     "has_digest_block",
@@ -30,6 +33,7 @@ __all__ = [
     "restore_unknown",
     "schema_from_pb",
     "schema_to_pb",
+    "start_digest",
     "unframe",
     "unknown_fields",
     "unknown_numbers",

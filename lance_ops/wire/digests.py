@@ -25,8 +25,10 @@ __all__ = [
     "digest_block",
     "digest_block_report",
     "digest_of",
+    "digest_of_buffer",
     "digests_of_parts",
     "has_digest_block",
+    "start_digest",
 ]
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
@@ -34,6 +36,12 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 _MAGIC = b"\xf1LOxxh3\x01"
 _BLOCK = struct.Struct("<8sQ")
 DIGEST_BLOCK_BYTES = _BLOCK.size
+
+# The algorithm of all checksums. Another one needs new magics, here and in `file/checksums/block_table.py`.
+digest_of_buffer = xxhash.xxh3_64_intdigest
+"""Returns the digest of one buffer."""
+start_digest = xxhash.xxh3_64
+"""Starts a digest of bytes that come in parts: call `update` for each, then `intdigest`."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +86,12 @@ def digest_block_report(data: memoryview, position: int) -> ChecksumReport:
 
 def digests_of_parts(data: memoryview, part_bytes: int) -> list[int]:
     """Return the xxh3_64 of each part of `part_bytes`; the last part may be shorter. No bytes have no digest."""
-    digest = xxhash.xxh3_64_intdigest
-    return [digest(data[start : start + part_bytes]) for start in range(0, len(data), part_bytes)]
+    return [digest_of_buffer(data[start : start + part_bytes]) for start in range(0, len(data), part_bytes)]
 
 
 def digest_of(*parts: BytesLike) -> int:
     """Return the xxh3_64 of parts laid end to end."""
-    state = xxhash.xxh3_64()
+    state = start_digest()
     for part in parts:
         state.update(part)
     return state.intdigest()

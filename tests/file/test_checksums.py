@@ -16,11 +16,12 @@ from lance_ops.core.errors import ChecksumMismatch, CorruptFile, UnsupportedFeat
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileRows, RowSlice, checksum_report, read_files_together
-from lance_ops.file.checksums import BLOCK_BYTES, ChecksumWriter, find_table
+from lance_ops.file.checksums import BLOCK_BYTES, ChecksumWriter, block_checks, find_table
 from lance_ops.file.reader import FileReader
 from lance_ops.file.writer import FileWriter
 from lance_ops.store import Store
 from lance_ops.store.memory import MemoryStore
+from lance_ops.wire import digest_of_buffer
 from tests.checksums import flipped_bits, without_checksums
 from tests.file.streaming import StreamedStore
 
@@ -209,18 +210,15 @@ def test_a_verified_read_fetches_whole_blocks_and_the_checksums_once() -> None:
 
 
 def test_a_block_in_place_is_digested_once_in_a_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    import xxhash
-
     data = file_of(table(60_000), FileVersion.V2_2)
     reader = FileReader(store_of(data), PATH).verifying()
     digested: list[int] = []
-    real = xxhash.xxh3_64_intdigest
 
     def counted(view: memoryview) -> int:
         digested.append(len(view))
-        return real(view)
+        return digest_of_buffer(view)
 
-    monkeypatch.setattr(xxhash, "xxh3_64_intdigest", counted)
+    monkeypatch.setattr(block_checks, "digest_of_buffer", counted)
     for _ in reader.iter_batches(batch_rows=1000):
         pass
     assert sum(digested) <= len(data)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import xxhash
 
 from lance_ops.core.errors import ChecksumMismatch
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
 from lance_ops.file.checksums.block_table import Blocks, BlockTable, decode_checksums
+from lance_ops.wire import digest_of_buffer
 
 __all__ = ["BlockChecks"]
 
@@ -50,9 +50,9 @@ class BlockChecks:
         """
         if not len(blocks):
             return
-        digest, view = xxhash.xxh3_64_intdigest, memoryview(data)  # type: ignore[arg-type]  # an array is a buffer
+        view = memoryview(data)  # type: ignore[arg-type]  # an array is a buffer
         stops = places + (blocks.stops - blocks.starts)
-        found = [digest(view[at:stop]) for at, stop in zip(places.tolist(), stops.tolist(), strict=True)]
+        found = [digest_of_buffer(view[at:stop]) for at, stop in zip(places.tolist(), stops.tolist(), strict=True)]
         wrong = np.flatnonzero(self._stated(blocks, read) != np.array(found, np.uint64))
         if len(wrong):
             raise ChecksumMismatch(self._path, int(blocks.starts[wrong[0]]), int(blocks.stops[wrong[0]]))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import xxhash
-
 from lance_ops.file.checksums.block_table import BLOCK_BYTES, encode_checksums, encode_trailer
 from lance_ops.store import BytesLike, StoreWriter
-from lance_ops.wire import digests_of_parts
+from lance_ops.wire import digests_of_parts, start_digest
 
 __all__ = ["ChecksumWriter"]
 
@@ -22,7 +20,7 @@ class ChecksumWriter:
     def __init__(self, sink: StoreWriter) -> None:
         self._sink = sink
         self._checksums: list[int] = []
-        self._open_block = xxhash.xxh3_64()
+        self._open_block = start_digest()
         self._open_bytes = 0
         self._page_table = b""
         self._pages_end = 0

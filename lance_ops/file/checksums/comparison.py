@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 
 from lance_ops.core.errors import ChecksumMismatch, CorruptFile
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
@@ -19,7 +18,7 @@ from lance_ops.file.checksums.block_table import (
     find_table,
 )
 from lance_ops.store import Store, merge_touching
-from lance_ops.wire import MAGIC, ChecksumReport
+from lance_ops.wire import MAGIC, ChecksumReport, digest_of_buffer
 
 __all__ = ["checksum_report", "read_verified"]
 
@@ -100,7 +99,7 @@ class _File:
         for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
             part = slice(first, first + _BLOCKS_AT_ONCE)
             ranges = list(zip(blocks.starts[part].tolist(), blocks.stops[part].tolist(), strict=True))
-            found += map(xxhash.xxh3_64_intdigest, self._store.get_ranges(self._path, ranges))
+            found += map(digest_of_buffer, self._store.get_ranges(self._path, ranges))
         different: BoolArray = np.array(found, np.uint64) != stated
         return different
 
