@@ -305,22 +305,35 @@ def _parsed(text: str, what: str, make: Callable[[Any], T]) -> T:
         raise InvalidInput(f"not {what} in JSON: {error!r}") from error
 
 
+def _number(value: Any) -> int:
+    """Return a version or a bound; raise `ValueError` for anything but a positive integer."""
+    if type(value) is not int or value < 1:
+        raise ValueError(f"{value!r} is no positive integer")
+    return value
+
+
 def _fragments_of(values: Iterable[Any]) -> tuple[Fragment, ...]:
     return tuple(Fragment.from_json(json.dumps(value)) for value in values)
 
 
 def _result_of(values: Any) -> RewriteResult:
     return RewriteResult(
-        int(values["read_version"]),
+        _number(values["read_version"]),
         _fragments_of(values["original_fragments"]),
         _fragments_of(values["new_fragments"]),
     )
 
 
 def _task_of(values: Any) -> CompactionTask:
-    options = {name: values["options"][name] for name in _OPTIONS_OF_TASK}
-    return CompactionTask(int(values["read_version"]), _fragments_of(values["task"]["fragments"]), **options)
+    options = values["options"]
+    return CompactionTask(
+        _number(values["read_version"]),
+        _fragments_of(values["task"]["fragments"]),
+        _number(options["target_rows_per_fragment"]),
+        _number(options["max_bytes_per_file"]),
+        FileVersion.parse(options["data_storage_version"]).value,
+    )
 
 
 def _plan_of(values: Any) -> CompactionPlan:
-    return CompactionPlan(int(values["read_version"]), tuple(map(_task_of, values["tasks"])))
+    return CompactionPlan(_number(values["read_version"]), tuple(map(_task_of, values["tasks"])))

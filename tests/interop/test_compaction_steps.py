@@ -177,6 +177,37 @@ def test_text_that_is_not_what_json_returned_is_refused(kind: Any, text: str) ->
         kind.from_json(text)
 
 
+@pytest.mark.parametrize("kind", [optimize.CompactionPlan, optimize.CompactionTask, optimize.RewriteResult])
+def test_a_version_that_is_no_number_of_a_version_is_refused(tmp_path: Path, kind: Any) -> None:
+    dataset = lance_ops.dataset(make(tmp_path / "table"))
+    plan = optimize.Compaction.plan(dataset, {})
+    made = {type(each): each for each in (plan, plan.tasks[0], plan.tasks[0].execute(dataset))}[kind]
+    for version in (0, True, "1", None, float("inf")):
+        text = json.dumps(json.loads(made.json()) | {"read_version": version})
+        with pytest.raises(InvalidInput, match="in JSON"):
+            kind.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("target_rows_per_fragment", "x"),
+        ("target_rows_per_fragment", 0),
+        ("max_bytes_per_file", None),
+        ("data_storage_version", 7),
+        ("data_storage_version", "9.9"),
+    ],
+)
+def test_a_task_whose_options_cannot_be_used_is_refused_before_a_worker_gets_it(
+    tmp_path: Path, name: str, value: object
+) -> None:
+    (task,) = optimize.Compaction.plan(lance_ops.dataset(make(tmp_path / "table")), {}).tasks
+    values = json.loads(task.json())
+    values["options"][name] = value
+    with pytest.raises(InvalidInput, match="in JSON"):
+        optimize.CompactionTask.from_json(json.dumps(values))
+
+
 WRONG: dict[str, tuple[Any, type[Exception], bool]] = {
     "foo": (1, InvalidInput, True),
     "target_rows_per_fragment": ("x", WrongType, True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 
 import hypothesis.strategies as st
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from pyroaring import BitMap
 
-from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.pb import table_pb2
 from lance_ops.table import DeletionFile, DeletionFileType, decode_deletion_vector, encode_deletion_vector
 from lance_ops.table.fragments.deletion_file import MAX_ARROW_ROWS
@@ -152,3 +153,15 @@ def test_a_bitmap_is_never_read_out_of_order(vector: BitMap, flips: list[tuple[i
 def test_bytes_that_are_not_a_bitmap_are_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptFile, match="b: bits: "):
         decode_bitmap(data, "b", "bits")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"read_version": "../x"}, {"id": None}, {"id": 1.5}, {"num_deleted_rows": []}, {"read_version": -1}, {"more": 1}],
+    ids=str,
+)
+def test_json_with_values_of_other_types_is_refused(change: dict[str, object]) -> None:
+    file = DeletionFile(3, 7, DeletionFileType.BITMAP, 4)
+    assert DeletionFile.from_json(file.json()) == file
+    with pytest.raises(InvalidInput, match="not a deletion file in JSON"):
+        DeletionFile.from_json(json.dumps(file.asdict() | change))

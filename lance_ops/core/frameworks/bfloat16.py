@@ -1,7 +1,7 @@
 """Numbers of 16 bits with the exponent of a 32-bit float, as Arrow's extension type `lance.bfloat16`.
 
-A value is stored as the upper half of the 32-bit float, in two bytes, little-endian. Conversions round to the nearest
-value, ties to the even one.
+A value is stored as the upper half of the 32-bit float, in two bytes, little-endian. A number becomes a 32-bit float
+first, as in the reference. Both steps round to the nearest value, ties to the even one.
 """
 
 from __future__ import annotations

@@ -124,9 +124,12 @@ class DeletionFile:
     def from_json(cls, json: str) -> DeletionFile:
         """Read the text of `json`, of either library; raise `InvalidInput` for any other text."""
         try:
-            return cls(**loads(json))
+            made = cls(**loads(json))
+            if cls.from_pb(made.to_pb(), "JSON") != made:  # the message refuses other types, and takes null for 0
+                raise ValueError("a number is null")
         except (ValueError, TypeError, RecursionError) as error:
             raise InvalidInput(f"not a deletion file in JSON: {error!r}") from error
+        return made
 
     @classmethod
     def from_pb(cls, message: table_pb2.DeletionFile, path: str) -> DeletionFile:
