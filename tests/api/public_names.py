@@ -35,6 +35,7 @@ MODULES = (
     "lance_ops.sampler",
     "lance_ops.schema",
     "lance_ops.types",
+    "lance_ops.debug",
     "lance_ops.udf",
 )
 

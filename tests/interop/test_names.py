@@ -19,6 +19,7 @@ from lance_ops import (
     arrow,
     blob,
     commit,
+    debug,
     file,
     fragment,
     hf,
@@ -45,6 +46,7 @@ MODULES: dict[str, tuple[Any, Any]] = {
     "lance.arrow": (arrow, ARROW),
     "lance.blob": (blob, import_module("lance.blob")),
     "lance.commit": (commit, import_module("lance.commit")),
+    "lance.debug": (debug, import_module("lance.debug")),
     "lance.file": (file, import_module("lance.file")),
     "lance.fragment": (fragment, FRAGMENTS),
     "lance.hf": (hf, import_module("lance.hf")),
@@ -153,7 +155,6 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
     },
     "metrics for OpenTelemetry: they measure the reference's own engine": {"lance.otel"},
     "counters of I/O and logs of the reference's own engine": {
-        "lance.debug",
         "lance.io",
         "lance.simd_info",
         "lance.tracing",
