@@ -54,3 +54,23 @@ def test_data_that_does_not_fit_is_an_os_error_and_here_a_value_error(tmp_path: 
             assert isinstance(raised.value, ValueError)
             assert sorted(tmp_path.rglob("*.lance")) == before
         assert library.dataset(handle.uri).version == 1
+
+
+MISSING: dict[str, Callable[[Any], object]] = {
+    "add_columns": lambda handle: handle.add_columns({"x": "nope"}),
+    "alter_columns": lambda handle: handle.alter_columns({"path": "nope", "name": "x"}),
+    "delete": lambda handle: handle.delete("nope = 1"),
+    "checkout_version": lambda handle: handle.checkout_version(99),
+    "update": lambda handle: handle.update({"nope": "1"}),
+    "to_table": lambda handle: handle.to_table(columns=["nope"]),
+    "tags": lambda handle: handle.tags.create("x", 99),
+}
+
+
+@pytest.mark.parametrize("verb", MISSING)
+def test_a_name_or_version_that_does_not_exist_is_a_value_error(tmp_path: Path, verb: str) -> None:
+    missing = "nope|99"
+    with pytest.raises((ValueError, OSError), match=missing):
+        MISSING[verb](lance.write_dataset(ROWS, str(tmp_path / "theirs")))
+    with pytest.raises(ValueError, match=missing):
+        MISSING[verb](lance_ops.write_dataset(ROWS, tmp_path / "ours"))
