@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +19,8 @@ from lance_ops.cli.output import (
     print_table,
     size,
 )
-from lance_ops.maintenance.health import HealthReport, Severity, index_coverage, timeline
+from lance_ops.core.schema import Schema
+from lance_ops.maintenance.health import HealthReport, IndexCoverage, Severity, index_coverage, timeline
 from lance_ops.maintenance.health import health as measure_health
 
 __all__ = ["FailOn", "health", "inspect", "versions"]
@@ -42,7 +44,6 @@ def inspect(
     """Show what a dataset is: version, size, columns, indices, tags."""
     opened = open_dataset(uri, storage_options(storage_option, options_file), version)
     snapshot = opened.snapshot
-    physical = sum(fragment.physical_rows for fragment in snapshot.fragments)
     indices = index_coverage(snapshot)
     tags = {name: tag["version"] for name, tag in opened.tags.list().items()}
     facts = {
@@ -52,24 +53,30 @@ def inspect(
         "timestamp": snapshot.manifest.timestamp,
         "data_storage_version": opened.data_storage_version,
         "num_rows": snapshot.num_rows,
-        "num_deleted_rows": physical - snapshot.num_rows,
+        "num_deleted_rows": sum(fragment.physical_rows for fragment in snapshot.fragments) - snapshot.num_rows,
         "num_fragments": len(snapshot.fragments),
         "size_bytes": sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files),
     }
-    columns = [
-        {"id": field.id, "name": field.name, "type": str(field.arrow_type), "nullable": field.nullable}
-        for field in snapshot.schema.fields
-    ]
     if as_json:
+        columns = [
+            {"id": field.id, "name": field.name, "type": str(field.arrow_type), "nullable": field.nullable}
+            for field in snapshot.schema.fields
+        ]
         print_json({**facts, "schema": columns, "indices": indices, "tags": tags, "config": opened.config()})
-        return
+    else:
+        _print_dataset(facts, snapshot.schema, indices, tags)
+
+
+def _print_dataset(
+    facts: Mapping[str, Any], schema: Schema, indices: Sequence[IndexCoverage], tags: Mapping[str, int]
+) -> None:
     print_facts(
         {
-            "dataset": opened.uri,
-            "version": f"{opened.version} of {facts['latest_version']}, {moment(snapshot.manifest.timestamp)} UTC",
-            "rows": f"{number(snapshot.num_rows)} live, {number(physical - snapshot.num_rows)} deleted",
-            "fragments": f"{len(snapshot.fragments)} of file version {opened.data_storage_version}",
-            "size": size(int(str(facts["size_bytes"]))),
+            "dataset": facts["uri"],
+            "version": f"{facts['version']} of {facts['latest_version']}, {moment(facts['timestamp'])} UTC",
+            "rows": f"{number(facts['num_rows'])} live, {number(facts['num_deleted_rows'])} deleted",
+            "fragments": f"{facts['num_fragments']} of file version {facts['data_storage_version']}",
+            "size": size(facts["size_bytes"]),
             "tags": ", ".join(f"{name} (version {tagged})" for name, tagged in tags.items()) or "none",
         }
     )
@@ -78,7 +85,7 @@ def inspect(
         ["id>", "name", "type", "nulls"],
         [
             [str(field.id), field.name, str(field.arrow_type), "allowed" if field.nullable else "none"]
-            for field in snapshot.schema.fields
+            for field in schema.fields
         ],
     )
     if indices:
