@@ -246,6 +246,12 @@ def transaction_path(root: Path) -> Path:
 _X = ("x_idx",)
 _LAST = row_addr(2, ROWS_PER_FRAGMENT - 1)
 
+
+def damaged_entries(name: str, change: Callable[[pa.Table], pa.Table], kind: DamageKind) -> Damage:
+    """Return the damage of an index whose entries were changed; only reading them finds it."""
+    return Damage(name, lambda r: rewrite_entries(r, change), kind, (), _X, quick=False, mended_by="itself")
+
+
 ALL_DAMAGES: tuple[Damage, ...] = (
     Damage("data file missing", lambda r: data_path(r, 0).unlink(), DamageKind.MISSING_FILE, (0,), mended_by="copy"),
     Damage("data file cut short", lambda r: cut(data_path(r, 2)), DamageKind.FILE_SIZE, (2,), mended_by="copy"),
@@ -403,51 +409,23 @@ ALL_DAMAGES: tuple[Damage, ...] = (
         quick=False,
         mended_by="itself",
     ),
-    Damage(
-        "index without an entry of a live row",
-        lambda r: rewrite_entries(r, lambda table: table.slice(1)),
-        DamageKind.INDEX_FILE,
-        (),
-        _X,
-        quick=False,
-        mended_by="itself",
-    ),
-    Damage(
+    damaged_entries("index without an entry of a live row", lambda table: table.slice(1), DamageKind.INDEX_FILE),
+    damaged_entries(
         "index with two entries of a row and none of another",
-        lambda r: rewrite_entries(r, lambda table: with_column(table, "ids", 3, 4)),
+        lambda table: with_column(table, "ids", 3, 4),
         DamageKind.INDEX_ENTRIES,
-        (),
-        _X,
-        quick=False,
-        mended_by="itself",
     ),
-    Damage(
+    damaged_entries(
         "index with another value than the row's",
-        lambda r: rewrite_entries(r, lambda table: with_column(table, "values", 5, 4)),
+        lambda table: with_column(table, "values", 5, 4),
         DamageKind.INDEX_ENTRIES,
-        (),
-        _X,
-        quick=False,
-        mended_by="itself",
     ),
-    Damage(
+    damaged_entries(
         "index with an entry behind a fragment's last row",
-        lambda r: rewrite_entries(r, lambda table: with_column(table, "ids", 1799, _LAST + 1)),
+        lambda table: with_column(table, "ids", 1799, _LAST + 1),
         DamageKind.INDEX_ENTRIES,
-        (),
-        _X,
-        quick=False,
-        mended_by="itself",
     ),
-    Damage(
-        "index with entries out of order",
-        lambda r: rewrite_entries(r, swap_entries),
-        DamageKind.INDEX_FILE,
-        (),
-        _X,
-        quick=False,
-        mended_by="itself",
-    ),
+    damaged_entries("index with entries out of order", swap_entries, DamageKind.INDEX_FILE),
     Damage(
         "index on a field that the schema lacks",
         lambda r: edit_manifest(
