@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 
 import lance_ops
 from lance_ops.cli import app
+from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.core.errors import CorruptFile, InvalidInput, RetryableConflict
+from lance_ops.maintenance.repair import open_newest_readable
 from tests.maintenance.verification.planted_damages import (
     ALL_DAMAGES,
     ROWS_PER_FRAGMENT,
@@ -193,6 +195,14 @@ def test_versions_that_cannot_be_read_count_as_changes_that_a_restore_takes_back
     [refusal] = plan.refusals
     assert "restore_older_version restores version 9" in refusal.reason
     assert "unknown changes (versions 10 to 11)" in refusal.reason
+
+
+def test_a_version_that_clean_up_removes_meanwhile_is_passed_over(
+    compacted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = PutIfAbsentCommitter.versions
+    monkeypatch.setattr(PutIfAbsentCommitter, "versions", lambda committer: [*listed(committer), 99])
+    assert open_newest_readable(str(compacted)).version == lance_ops.dataset(str(compacted)).version
 
 
 def test_rows_of_a_damaged_fragment_are_dropped_only_if_allowed(copied: Path) -> None:
