@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json import table_to_text, text_schema
 from lance_ops.core.predicate.binding import build
 from lance_ops.reading import (
@@ -62,11 +62,15 @@ class LanceReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Group the fragments that may hold a matching row, in their order, by the number of rows to read.
 
-        Raises `ReadTooLarge` as `check_is_stored` does.
+        Raises `InvalidInput` where `check_is_stored` raises `ReadTooLarge`, which is a `NotImplementedError`: Spark
+        takes that for a reader without partitions and drops its text.
         """
         rows: dict[int, int] = {}
-        plan = plan_scan(self._snapshot, self._request)
-        check_is_stored(self._snapshot, plan)
+        try:
+            plan = plan_scan(self._snapshot, self._request)
+            check_is_stored(self._snapshot, plan)
+        except UnsupportedFeature as error:
+            raise InvalidInput(f"{type(error).__name__}: {error}") from error
         for part, _ in plan.blocks.parts:
             rows[part.fragment.id] = rows.get(part.fragment.id, 0) + len(part)
         groups = group_evenly(
