@@ -53,7 +53,7 @@ def lossy_proxy(endpoint: str, *, loses_conditions: bool = False) -> Iterator[Lo
             if loss == "answer":
                 self.close_connection = True
                 return
-            self.send_response(answer.status)
+            self.send_response_only(answer.status)  # the date is the server's own
             for name, value in answer.getheaders():
                 if name.lower() not in _HOP_BY_HOP:
                     self.send_header(name, value)

@@ -80,6 +80,13 @@ def _set_text(manifest: table_pb2.Manifest, messages: Sequence[Message], change:
         _set(slots[change.at % len(slots)], change.text)
 
 
+def _set_file(manifest: table_pb2.Manifest, messages: Sequence[Message], change: Change) -> None:
+    """Let a data file be at a place."""
+    files = [file for fragment in manifest.fragments for file in fragment.files]
+    if files:
+        files[change.at % len(files)].path = change.text
+
+
 def _set_number(manifest: table_pb2.Manifest, messages: Sequence[Message], change: Change) -> None:
     slots = list(_slots(messages, lambda field: field.cpp_type in _INTEGERS))
     if slots:
@@ -139,6 +146,7 @@ def _repeat_a_fragment(manifest: table_pb2.Manifest, messages: Sequence[Message]
 
 _KINDS: dict[str, Callable[[table_pb2.Manifest, Sequence[Message], Change], None]] = {
     "text": _set_text,
+    "file": _set_file,
     "number": _set_number,
     "base": _add_base,
     "rows": _add_rows,
@@ -154,7 +162,8 @@ def changes() -> st.SearchStrategy[list[Change]]:
     """Return a strategy of one to five changes."""
     texts = st.sampled_from(_PLACES) | st.text(max_size=12)
     numbers = st.sampled_from(_NUMBERS) | st.integers(-5, 100)
-    each = st.builds(Change, st.sampled_from(list(_KINDS)), st.integers(0, 10_000), texts, numbers)
+    kinds = [kind for kind in _KINDS if kind != "file"]  # "text" reaches the paths of data files too
+    each = st.builds(Change, st.sampled_from(kinds), st.integers(0, 10_000), texts, numbers)
     return st.lists(each, min_size=1, max_size=5)
 
 

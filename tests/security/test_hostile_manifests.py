@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,11 +19,11 @@ from lance_ops.errors import LanceOpsError
 from lance_ops.reading import scan_execution
 from lance_ops.refs import drop_dataset
 from tests.security.hostile_manifests import OUTSIDE, Change, changed, changes
+from tests.security.watched_folder import watching
 
 SECRET = b"kept safe: " + b"hunter2-hunter2" * 3
 MAX_BYTES = 512 << 20
 NOW = timedelta(0)
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def _rows(table: LanceDataset) -> pa.Table:
@@ -85,38 +81,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class _Opened:
-    """The files that this process opens or changes beneath a folder, by any of Python's functions, while it looks."""
-
-    def __init__(self) -> None:
-        self.folder: str | None = None
-        self.paths: list[str] = []
-        sys.addaudithook(self._see)
-
-    def _see(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self.folder is None or not (event == "open" or event.startswith(("os.", "shutil."))):
-            return
-        for argument in arguments:
-            if isinstance(argument, str | bytes):
-                path = os.path.realpath(os.fsdecode(argument).replace("\0", "")) if argument else ""
-                if path == self.folder or path.startswith(f"{self.folder}/"):
-                    writes = event == "open" and isinstance(arguments[-1], int) and arguments[-1] & _WRITING
-                    self.paths.append(f"{'write' if writes else event} {path}")
-
-
-_OPENED = _Opened()
-
-
-@contextmanager
-def _watching(outside: Path) -> Iterator[list[str]]:
-    """Record what is opened or changed beneath a folder."""
-    _OPENED.paths, _OPENED.folder = [], os.path.realpath(outside)
-    try:
-        yield _OPENED.paths
-    finally:
-        _OPENED.folder = None
-
-
 def _reset_peak() -> int | None:
     """Forget the most memory this process had, and return what it has now; None where the system cannot."""
     try:
@@ -141,7 +105,7 @@ def check(sound: Path, verb: str, wanted: list[Change]) -> str:
         newest = min((root / "_versions").glob("*.manifest"))  # names count down
         newest.write_bytes(changed(newest.read_bytes(), wanted, str(outside)))
         before = _reset_peak()
-        with _watching(outside) as touched:
+        with watching(outside) as touched:
             try:
                 VERBS[verb](lance_ops.dataset(str(root)))
                 outcome = "done"
@@ -162,7 +126,7 @@ def check(sound: Path, verb: str, wanted: list[Change]) -> str:
 
 def test_the_watch_sees_what_is_opened(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"")
-    with _watching(tmp_path) as touched:
+    with watching(tmp_path) as touched:
         (tmp_path / "f").read_bytes()
         (tmp_path / "f").unlink()
     assert [event.split()[0] for event in touched] == ["open", "os.remove"]
