@@ -63,9 +63,8 @@ def check_rows_are_stored(
     """
     if num_rows <= (FREE_ROWS if free_rows is None else free_rows) or allows_expansion(snapshot.storage_options):
         return
-    files = {(file.base_id, file.path): file for fragment in fragments for file in fragment.files}
     missing = -(-num_rows // ROWS_PER_BYTE)
-    by_size = sorted(files.values(), key=lambda file: file.file_size_bytes, reverse=True)
+    by_size = sorted(_distinct_files(fragments), key=lambda file: file.file_size_bytes, reverse=True)
     if sum(file.file_size_bytes for file in by_size) >= missing or any(not file.file_size_bytes for file in by_size):
         for file in by_size:
             missing -= _actual_size(snapshot, file)
@@ -82,7 +81,7 @@ def limit_held_bytes(
     Raises `ReadTooLarge` after the table with which they are too large for the fragments' data files.
     """
     limited = not allows_expansion(snapshot.storage_options)
-    files = iter({(file.base_id, file.path): file for fragment in fragments for file in fragment.files}.values())
+    files = _distinct_files(fragments)
     free = FREE_BYTES if free_bytes is None else free_bytes
     num_bytes, stored = 0, 0
     for table in found:
@@ -97,6 +96,15 @@ def limit_held_bytes(
 
 
 _ADVICE = f'if you trust the table, open it with storage_options={{"{ALLOW_EXPANSION_OPTION}": "true"}}'
+
+
+def _distinct_files(fragments: Iterable[Fragment]) -> Iterator[DataFile]:
+    """Yield the fragments' data files, each once. A fragment may cost decoding, so it is taken when it is needed."""
+    seen: set[tuple[int | None, str]] = set()
+    for file in (file for fragment in fragments for file in fragment.files):
+        if (file.base_id, file.path) not in seen:
+            seen.add((file.base_id, file.path))
+            yield file
 
 
 def _actual_size(snapshot: Snapshot, file: DataFile) -> int:

@@ -2,10 +2,12 @@
 
 Work is counted in Python instructions. Between a size and its double, and between the double and its double, work
 that grows in proportion adds twice as much the second time; work that grows with the square adds four times as much.
+Threads that race for work make a count vary, always upwards from the least: a limit that is missed is measured again.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
@@ -40,14 +42,26 @@ def uris(tmp_path: Path) -> Iterator[str]:
     return (str(tmp_path / f"{number}.lance") for number in count())
 
 
-def _growth(verb: Verb, make: Callable[[int], str], sizes: tuple[int, int, int]) -> tuple[int, int]:
-    """Return how many more instructions the verb executes at the second size than the first, and third than second.
+def _grows_within(
+    verb: Verb, make: Callable[[int], str], sizes: tuple[int, int, int], limit: Callable[[int], float]
+) -> bool:
+    """Return whether going from the second to the third size adds at most `limit(instructions added before that)`.
 
     Each table is new. The verb runs once before on another table, so that compiling and caching do not count.
     """
     verb(make(sizes[0]), sizes[0])
-    counts = [count_instructions(partial(verb, make(size), size)) for size in sizes]
-    return counts[1] - counts[0], counts[2] - counts[1]
+    least = [sys.maxsize] * len(sizes)
+    for _ in range(4):
+        counts = [count_instructions(partial(verb, make(size), size)) for size in sizes]
+        least = [*map(min, least, counts)]
+        if least[2] - least[1] <= limit(least[1] - least[0]):
+            return True
+    return False
+
+
+def _in_proportion(added_before: int) -> float:
+    """Return a limit between twice as much, which is in proportion, and four times as much."""
+    return 2.8 * added_before + 2_000
 
 
 BY_COLUMNS: dict[str, Verb] = {
@@ -71,8 +85,7 @@ def test_work_grows_no_faster_than_the_columns(verb: str, uris: Iterator[str]) -
             lance_ops.write_dataset(_wide(columns), uri, mode=mode)
         return uri
 
-    first, second = _growth(BY_COLUMNS[verb], make, (60, 120, 240))
-    assert second <= 2.4 * first + 2_000
+    assert _grows_within(BY_COLUMNS[verb], make, (60, 120, 240), _in_proportion)
 
 
 BY_FRAGMENTS: dict[str, Verb] = {
@@ -108,14 +121,18 @@ def _fragmented(uri: str, fragments: int, deletions: bool) -> str:
 @pytest.mark.parametrize("deletions", [False, True], ids=["whole", "with deletions"])
 @pytest.mark.parametrize("verb", BY_FRAGMENTS)
 def test_work_grows_no_faster_than_the_fragments(verb: str, deletions: bool, uris: Iterator[str]) -> None:
-    first, second = _growth(BY_FRAGMENTS[verb], lambda size: _fragmented(next(uris), size, deletions), (24, 48, 96))
-    assert second <= 2.4 * first + 2_000
+    def make(fragments: int) -> str:
+        return _fragmented(next(uris), fragments, deletions)
+
+    assert _grows_within(BY_FRAGMENTS[verb], make, (24, 48, 96), _in_proportion)
 
 
 @pytest.mark.parametrize("verb", FEW_FRAGMENTS)
 def test_a_fragment_that_is_not_read_costs_next_to_nothing(verb: str, uris: Iterator[str]) -> None:
-    _, added = _growth(FEW_FRAGMENTS[verb], lambda size: _fragmented(next(uris), size, deletions=True), (20, 100, 200))
-    assert added < 100 * 120
+    def make(fragments: int) -> str:
+        return _fragmented(next(uris), fragments, deletions=True)
+
+    assert _grows_within(FEW_FRAGMENTS[verb], make, (20, 100, 200), lambda _: 100 * 120)
 
 
 BY_VERSIONS: dict[str, Verb] = {
@@ -136,5 +153,4 @@ def test_work_grows_no_faster_than_the_versions(verb: str, uris: Iterator[str]) 
             dataset.update_config({"number": str(number)})
         return dataset.uri
 
-    first, second = _growth(BY_VERSIONS[verb], make, (8, 16, 32))
-    assert second <= 2.4 * first + 2_000
+    assert _grows_within(BY_VERSIONS[verb], make, (8, 16, 32), _in_proportion)

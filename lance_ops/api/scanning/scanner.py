@@ -216,7 +216,7 @@ class LanceScanner:
     def _held(self, request: ScanRequest) -> Iterator[pa.Table]:
         """Yield the answer for a caller that holds all of it; raises `ReadTooLarge` as `limit_held_bytes` does."""
         ids = request.fragment_ids
-        fragments = [each for each in self._snapshot.fragments if ids is None or each.id in ids]
+        fragments = (each for each in self._snapshot.fragments if ids is None or each.id in ids)
         whole = (table for _, table in scan_whole(self._snapshot, request))
         return limit_held_bytes(self._snapshot, self._rows(request) if self._order_by else whole, fragments)
 
