@@ -97,6 +97,24 @@ def test_an_empty_table_and_a_batch_without_rows_are_read(tmp_path: Path, isolat
     assert read(write_parquet(tmp_path / "b.parquet", TABLE.slice(0, 0)), isolated).num_rows == 0
 
 
+LATE_FIELDS = {
+    "a column": ('{"a": 1, "late": 3}', '"late"'),
+    "in a struct": ('{"a": 1, "s": {"k": "v", "late": 3}}', '"s.late"'),
+    "in a list of structs": ('{"a": 1, "l": [{"x": 1}, {"x": 1, "late": 3}]}', '"l.late"'),
+}
+
+
+@pytest.mark.parametrize(("row", "name"), LATE_FIELDS.values(), ids=LATE_FIELDS)
+def test_a_json_field_first_seen_after_the_schema_was_inferred_is_refused_by_name(
+    row: str, name: str, tmp_path: Path
+) -> None:
+    """Arrow infers the schema from the first block. A later field once vanished without a word."""
+    first = '{"a": 1, "s": {"k": "v"}, "l": [{"x": 1}]}\n'
+    path = write(tmp_path / "late.jsonl", (first * 40_000 + row + "\n").encode())
+    with pytest.raises(RawFileRefused, match=f"line 40001: the field {name} is in no earlier row"):
+        read(path, isolated=False)
+
+
 def deep_json(depth: int) -> bytes:
     return b'{"a":' * depth + b"1" + b"}" * depth
 

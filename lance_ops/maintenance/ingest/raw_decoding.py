@@ -206,8 +206,47 @@ def _json(path: str, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBa
     with pa.json.open_json(pa.OSFile(path)) as first:
         schema = first.schema
     _check_schema(schema, limits)
-    parsing = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    return schema, pa.json.open_json(pa.OSFile(path), parse_options=parsing)
+    parsing = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    return schema, _known_fields(path, schema, pa.json.open_json(pa.OSFile(path), parse_options=parsing))
+
+
+def _known_fields(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches; refuse a file with a field that no row of the first block has, which has no type yet."""
+    try:
+        yield from batches
+    except pa.ArrowInvalid as error:
+        if "unexpected field" not in str(error):
+            raise
+        where = _unknown_field(path, schema)
+        rule = f"a field must occur in the first {_BLOCK_BYTES:,} bytes"
+        raise DecodingRefused(f"{where} is in no earlier row, and {rule}: put a row with all fields first") from error
+
+
+def _unknown_field(path: str, schema: pa.Schema) -> str:
+    """Return the line and name of the first field that the schema lacks, as far as each line is one row."""
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                name = _field_outside(json.loads(line), pa.struct(schema))
+            except ValueError:
+                break
+            if name:
+                return f"line {number}: the field {json.dumps(name)}"
+    return "a field"
+
+
+def _field_outside(value: object, kind: pa.DataType) -> str:
+    """Return the dotted name of a field that the value has and the type lacks, or an empty text."""
+    if isinstance(value, list) and pa.types.is_list(kind):
+        return next(filter(None, (_field_outside(item, kind.value_type) for item in value)), "")
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        for name, item in value.items():
+            if kind.get_field_index(name) < 0:
+                return str(name)
+            below = _field_outside(item, kind.field(name).type)
+            if below:
+                return f"{name}.{below}"
+    return ""
 
 
 _DECODERS = {"parquet": _parquet, "ipc": _ipc, "csv": _csv, "json": _json}
