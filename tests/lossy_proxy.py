@@ -1,9 +1,10 @@
-"""An HTTP proxy that drops requests or responses, as networks do, or conditions, as servers without them do."""
+"""An HTTP proxy that drops or delays requests, as networks do, or drops conditions, as servers without them do."""
 
 from __future__ import annotations
 
 import http.client
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,26 +19,44 @@ _CONDITIONS = {"if-none-match", "ifgenerationmatch"}
 
 @dataclass
 class LossyProxy:
-    """A running proxy. `lose(method, path)` returns what to drop of a request, None for nothing."""
+    """A running proxy. `lose(method, path)` returns what to drop of a request, None for nothing.
+
+    `seen` holds the requests, and `sizes_bytes` how large the bodies of each request and its answer were together.
+    """
 
     endpoint: str = ""
     loses_conditions: bool = False
+    latency_seconds: float = 0.0
     lose: Callable[[str, str], Loss | None] = lambda method, path: None
     seen: list[tuple[str, str]] = field(default_factory=list)
+    sizes_bytes: list[int] = field(default_factory=list)
+
+
+def request_name(method: str, path: str) -> str:
+    """Return S3's name of a request to any service: `HEAD` asks for an object's size, `PUT` sends a whole object."""
+    if any(mark in path for mark in ("list-type=", "comp=list&", "maxResults=")):
+        return "LIST"
+    if "/storage/v1/b/" not in path or method == "DELETE":
+        return method
+    if method == "POST":  # Google's
+        return "PUT" if "uploadType=multipart" in path else "part of a PUT"
+    return "GET" if "alt=media" in path or "/download/" in path else "HEAD"
 
 
 @contextmanager
-def lossy_proxy(endpoint: str, *, loses_conditions: bool = False) -> Iterator[LossyProxy]:
-    """Run a proxy in front of the server at `endpoint`."""
-    proxy = LossyProxy(loses_conditions=loses_conditions)
+def lossy_proxy(endpoint: str, *, loses_conditions: bool = False, latency_seconds: float = 0.0) -> Iterator[LossyProxy]:
+    """Run a proxy in front of the server at `endpoint`, which holds each request back for `latency_seconds`."""
+    proxy = LossyProxy(loses_conditions=loses_conditions, latency_seconds=latency_seconds)
     address, base = urlsplit(endpoint).netloc, urlsplit(endpoint).path
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # an answer's head and body are sent one after the other
 
         def handle_any(self) -> None:
             proxy.seen.append((self.command, self.path))
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            time.sleep(proxy.latency_seconds)
             loss = proxy.lose(self.command, self.path)
             if loss == "request":
                 self.close_connection = True
@@ -50,6 +69,7 @@ def lossy_proxy(endpoint: str, *, loses_conditions: bool = False) -> Iterator[Lo
             answer = server.getresponse()
             content = answer.read()
             server.close()
+            proxy.sizes_bytes.append(len(body) + len(content))
             if loss == "answer":
                 self.close_connection = True
                 return
@@ -67,7 +87,10 @@ def lossy_proxy(endpoint: str, *, loses_conditions: bool = False) -> Iterator[Lo
         def log_message(self, *_: object) -> None:
             """Print nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128  # a client opens many connections at once, and a refused one waits for a second
+
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

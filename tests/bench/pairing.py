@@ -39,11 +39,11 @@ _MIN_ROUNDS, _MAX_ROUNDS = 5, 25
 
 
 class Worker:
-    """A worker process and the pipe to it."""
+    """A worker process, which runs a module with some arguments, and the pipe to it."""
 
-    def __init__(self, root: Path, name: str, version: str) -> None:
+    def __init__(self, *arguments: str, module: str = "tests.bench.worker") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.worker", str(root), name, version],
+            [sys.executable, "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -162,7 +162,8 @@ def _prepare(case: Case, version: str, root: Path, scale: float) -> Prepared:
         with pa.ipc.new_file(folder / "source.arrow", table.schema) as sink:
             sink.write_table(table)
         workers = {
-            subject: resources.enter_context(Worker(folder, name, version)) for subject, (name, _) in _READERS.items()
+            subject: resources.enter_context(Worker(str(folder), name, version))
+            for subject, (name, _) in _READERS.items()
         }
         prepared = Prepared(case, version, folder, workers, ExitStack())
         prepared.check()

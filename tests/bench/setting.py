@@ -15,14 +15,14 @@ __all__ = ["setting"]
 _IDLE_LOAD = 0.5
 
 
-def setting(load_before: float, seconds: float, scale: float) -> dict[str, str]:
+def setting(load_before: float, seconds: float, scale: float, *, measured_on: str = "one") -> dict[str, str]:
     """Describe the run that ends now; `load_before` is the load average before it began."""
     cores = os.cpu_count() or 1
     # While it runs, two of its own processes are busy at most: one measured, one that prepares the next case.
     shared = load_before > _IDLE_LOAD
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "machine": f"{_cpu_model()}, {cores} cores, measured on one",
+        "machine": f"{_cpu_model()}, {cores} cores, measured on {measured_on}",
         "neighbours": f"load {load_before:.1f} before it" + (": the machine was shared" if shared else ""),
         "took": f"{seconds:.0f} s",
         "scale": f"{scale:g}",

@@ -31,7 +31,7 @@ def measure_tables(cases: Sequence[TableCase], root: Path, *, scale: float, seco
         with ExitStack() as resources:
             resources.callback(shutil.rmtree, folder, ignore_errors=True)
             case.prepare(folder / "source", scale)
-            workers = {name: resources.enter_context(Worker(folder, name, _VERSION)) for name in _SUBJECTS}
+            workers = {name: resources.enter_context(Worker(str(folder), name, _VERSION)) for name in _SUBJECTS}
             for worker in workers.values():
                 worker.move_to(core)
             yield _rounds(case, folder, workers, seconds)

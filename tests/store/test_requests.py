@@ -1,6 +1,6 @@
 """How often an object store is asked: what a commit and a scan cost, counted by a proxy before a server.
 
-The names of the counts are those of S3's requests: `HEAD` asks whether an object is there, and `PUT` sends a whole one.
+The names of the counts are those of S3's requests; see `request_name`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from tests.lossy_proxy import LossyProxy, lossy_proxy
+from tests.lossy_proxy import LossyProxy, lossy_proxy, request_name
 from tests.manifest_servers import ManifestServer
 from tests.s3_server import S3Server
 from tests.store.conftest import ObjectServer
@@ -42,17 +42,7 @@ class Counted:
     def requests(self, act: Callable[[], object]) -> Counter[str]:
         before = len(self._proxy.seen)
         act()
-        return Counter(_name(method, path) for method, path in self._proxy.seen[before:])
-
-
-def _name(method: str, path: str) -> str:
-    if any(mark in path for mark in ("list-type=", "comp=list&", "maxResults=")):
-        return "LIST"
-    if "/storage/v1/b/" not in path or method == "DELETE":
-        return method
-    if method == "POST":  # Google's
-        return "PUT" if "uploadType=multipart" in path else "part of a PUT"
-    return "GET" if "alt=media" in path or "/download/" in path else "HEAD"
+        return Counter(request_name(method, path) for method, path in self._proxy.seen[before:])
 
 
 @pytest.fixture
