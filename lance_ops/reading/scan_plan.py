@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from typing import overload
@@ -199,22 +200,22 @@ def check_is_stored(snapshot: Snapshot, plan: ScanPlan) -> None:
 
 
 def _plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
-    fragments = _fragments(snapshot, request.fragment_ids)
     if request.rows is not None:
-        chosen = (_chosen_rows(snapshot, fragment, request.rows, request.predicate, request) for fragment in fragments)
+        chosen = _chosen_parts(snapshot, request, request.rows, frozenset(), request.predicate)
         return ScanPlan(request, Blocks(chosen), request.offset)
     if request.predicate is None:
+        fragments = _fragments(snapshot, request.fragment_ids)
         return ScanPlan(request, Blocks(_rows_within_limit(snapshot, request, fragments)), 0)
     lookup = None
     if request.use_scalar_index and not request.include_deleted_rows:
         lookup = _look_up(snapshot, request.predicate)
-    parts: list[tuple[Block, int]] = []
-    for fragment in fragments:
-        if lookup is not None and fragment.id in lookup.covered:
-            parts.append(_chosen_rows(snapshot, fragment, lookup.rows, lookup.remainder, request))
-        elif lookup is None or not request.indexed_only:
-            parts.append(_row_range(snapshot, fragment, 0, fragment.physical_rows, request))
-    return ScanPlan(request, Blocks(parts), request.offset, lookup)
+    if lookup is None:
+        fragments = _fragments(snapshot, request.fragment_ids)
+        parts = (_row_range(snapshot, fragment, 0, fragment.physical_rows, request) for fragment in fragments)
+        return ScanPlan(request, Blocks(parts), request.offset)
+    scanned = frozenset() if request.indexed_only else snapshot.fragments_by_id.keys() - lookup.covered
+    found = _chosen_parts(snapshot, request, lookup.rows, scanned, lookup.remainder)
+    return ScanPlan(request, Blocks(found), request.offset, lookup)
 
 
 def _look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
@@ -230,11 +231,18 @@ def _look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
 def _fragments(snapshot: Snapshot, fragment_ids: tuple[int, ...] | None) -> Sequence[Fragment]:
     if fragment_ids is None:
         return snapshot.fragments
+    return [snapshot.fragments_by_id[fragment_id] for fragment_id in _fragment_ids(snapshot, fragment_ids)]
+
+
+def _fragment_ids(snapshot: Snapshot, fragment_ids: tuple[int, ...] | None) -> Iterable[int]:
+    """Return the ids of the requested fragments, or of all, in the order in which they are scanned."""
+    if fragment_ids is None:
+        return snapshot.fragments_by_id
     requested = dict.fromkeys(fragment_ids)
     unknown = requested.keys() - snapshot.fragments_by_id.keys()
     if unknown:
         raise InvalidInput(f"{snapshot.uri}: version {snapshot.version} has no fragment {min(unknown)}")
-    return [snapshot.fragments_by_id[fragment_id] for fragment_id in requested]
+    return requested
 
 
 def _rows_within_limit(
@@ -261,6 +269,27 @@ def _rows_within_limit(
         last = None if last is None else last - rows
         if last is not None and last <= 0:
             return
+
+
+def _chosen_parts(
+    snapshot: Snapshot,
+    request: ScanRequest,
+    rows: RowAddressSet,
+    scanned: AbstractSet[int],
+    remainder: Predicate | None,
+) -> Iterator[tuple[Block, int]]:
+    """Yield the live ones of `rows`, of which `remainder` is tested, and all rows of the `scanned` fragments.
+
+    No other fragment is decoded, and no deletion vector of another fragment is read.
+    """
+    wanted = rows.bitmaps.keys() | scanned
+    for fragment_id in _fragment_ids(snapshot, request.fragment_ids):
+        if fragment_id in wanted:
+            fragment = snapshot.fragments_by_id[fragment_id]
+            if fragment_id in scanned:
+                yield _row_range(snapshot, fragment, 0, fragment.physical_rows, request)
+            else:
+                yield _chosen_rows(snapshot, fragment, rows, remainder, request)
 
 
 def _chosen_rows(

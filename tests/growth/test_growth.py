@@ -92,7 +92,6 @@ BY_FRAGMENTS: dict[str, Verb] = {
     "scan": lambda uri, _: lance_ops.dataset(uri).to_table(),
     "count": lambda uri, _: lance_ops.dataset(uri).count_rows(),
     "filter": lambda uri, _: lance_ops.dataset(uri).to_table(filter="v > 2"),
-    "look-up": lambda uri, _: lance_ops.dataset(uri).to_table(filter="id = 25"),
     "range by index": lambda uri, size: lance_ops.dataset(uri).to_table(filter=f"id >= 20 and id < {20 + size}"),
     "append": lambda uri, _: lance_ops.dataset(uri).insert(_long(1)),
     "delete of one row": lambda uri, _: lance_ops.dataset(uri).delete("id = 25"),
@@ -106,6 +105,7 @@ FEW_FRAGMENTS: dict[str, Verb] = {
     "scan of the first rows": lambda uri, _: lance_ops.dataset(uri).to_table(limit=5),
     "offset near the end": lambda uri, size: lance_ops.dataset(uri).to_table(limit=5, offset=size * (ROWS - 2)),
     "take": lambda uri, _: lance_ops.dataset(uri).take([5]),
+    "look-up": lambda uri, _: lance_ops.dataset(uri).to_table(filter="id = 25"),
 }
 """Verbs that open one file or none: for every other fragment they may do no more than look at its row count."""
 
