@@ -59,7 +59,7 @@ class ContainerBody(FileBody):
         for field, column in zip(self._fields_to_fill, columns, strict=True):
             first_row = self._num_rows
             for part in _slices(column, self._page_bytes):
-                field.add(part, first_row)
+                field.add(part, first_row, self.write_buffer)
                 first_row += len(part)
                 for writer in field.writers:
                     if writer.has_pending(self._full_bytes):

@@ -66,7 +66,7 @@ class ColumnWriter(ABC, Generic[Piece]):
         self._pending, self._num_copied, self._num_measured = [], 0, 0
         self._measured_bytes = self._bound_bytes = 0
         first_row = self._first_row
-        for page in self._encode(pieces, write):
+        for page in self._encode(pieces):
             buffers = [write(memoryview(buffer)) for buffer in page.buffers]  # type: ignore[arg-type]  # an array is one
             encoding = page.description.SerializeToString()
             add_page(self._metadata, page.length, buffers, first_row, self._description_url, encoding)
@@ -90,8 +90,8 @@ class ColumnWriter(ABC, Generic[Piece]):
         return self._measured_bytes
 
     @abstractmethod
-    def _encode(self, pieces: Sequence[Piece], write: WriteBytes) -> list[EncodedPage]:
-        """Encode the pieces, usually as one page; `write` writes bytes that lie outside pages."""
+    def _encode(self, pieces: Sequence[Piece]) -> list[EncodedPage]:
+        """Encode the pieces, usually as one page."""
 
     @abstractmethod
     def _size_of(self, piece: Piece) -> int:
@@ -116,5 +116,8 @@ class FieldWriter(ABC):
     writers: Sequence[ColumnWriter]  # type: ignore[type-arg]  # the type of pieces differs from column to column
 
     @abstractmethod
-    def add(self, array: pa.Array, first_row: int) -> None:
-        """Split rows among the columns; the array has the field's storage type."""
+    def add(self, array: pa.Array, first_row: int, write: WriteBytes) -> None:
+        """Split rows among the columns; the array has the field's storage type.
+
+        `write` writes the values of blobs, which lie outside pages.
+        """

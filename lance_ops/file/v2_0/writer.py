@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +14,11 @@ from lance_ops.core.arrow import items_of
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, OffsetArray
 from lance_ops.core.schema import Field
-from lance_ops.encodings import EncodingOptions, VariableWidth
-from lance_ops.file.arrow_values import copy_array, validity_of, values_of
+from lance_ops.encodings import EncodingOptions
+from lance_ops.file.arrow_values import copy_array, validity_of
 from lance_ops.file.container import PLAIN_COLUMN, ColumnWriter, EncodedPage, FieldWriter, WriteBytes
 from lance_ops.file.leaves import is_packed
+from lance_ops.file.stored_blobs import store_blobs
 from lance_ops.file.v2_0.array_encoder import encode_array, encode_descriptors
 from lance_ops.file.v2_0.contract import ARRAY_ENCODING_URL, PageBuffers
 from lance_ops.file.v2_0.stored_offsets import encode_offsets
@@ -37,8 +37,8 @@ class V20FieldWriter(FieldWriter):
         self._root = _node(field)
         self.writers = list(self._root.walk())
 
-    def add(self, array: pa.Array, first_row: int) -> None:
-        self._root.add(array, first_row)
+    def add(self, array: pa.Array, first_row: int, write: WriteBytes) -> None:
+        self._root.add(array, first_row, write)
 
 
 class _Node(ABC):
@@ -58,8 +58,8 @@ class _Node(ABC):
         """The writer of the field's own column."""
 
     @abstractmethod
-    def add(self, array: pa.Array, first_row: int) -> None:
-        """Append values."""
+    def add(self, array: pa.Array, first_row: int, write: WriteBytes) -> None:
+        """Append values; `write` writes those of blobs."""
 
     def check_nulls(self, array: pa.Array) -> None:
         """Raise `SchemaMismatch` for a null in a field that is not nullable."""
@@ -76,13 +76,13 @@ class _StructNode(_Node):
     def writer(self) -> ColumnWriter[int]:
         return self._writer
 
-    def add(self, array: pa.Array, first_row: int) -> None:
+    def add(self, array: pa.Array, first_row: int, write: WriteBytes) -> None:
         if array.null_count:
             feature = "a null struct in file version 2.0 (use 2.1 or later)"
             raise UnsupportedFeature(feature, f"column {self.field.name!r}")
         self._writer.add(len(array), first_row)
         for index, child in enumerate(self.children):
-            child.add(array.field(index), first_row)
+            child.add(array.field(index), first_row, write)
 
 
 class _ListNode(_Node):
@@ -95,7 +95,7 @@ class _ListNode(_Node):
     def writer(self) -> ColumnWriter[_Lists]:
         return self._writer
 
-    def add(self, array: pa.Array, first_row: int) -> None:
+    def add(self, array: pa.Array, first_row: int, write: WriteBytes) -> None:
         self.check_nulls(array)
         offsets, items = items_of(array)
         validity = validity_of(array)
@@ -106,7 +106,7 @@ class _ListNode(_Node):
                 offsets = np.append(0, np.cumsum(np.where(validity, lengths, 0)))
         self._writer.add(_Lists(offsets[1:], validity), first_row)
         if len(items) or not self._has_page:  # readers expect a page of items, even an empty one
-            self.children[0].add(items, first_row)
+            self.children[0].add(items, first_row, write)
             self._has_page = True
 
 
@@ -119,9 +119,9 @@ class _LeafNode(_Node):
     def writer(self) -> ColumnWriter[pa.Array]:
         return self._writer
 
-    def add(self, array: pa.Array, first_row: int) -> None:
+    def add(self, array: pa.Array, first_row: int, write: WriteBytes) -> None:
         self.check_nulls(array)
-        self._writer.add(array, first_row)
+        self._writer.add(store_blobs(array, None, write) if self.field.is_blob_v1 else array, first_row)
 
 
 def _node(field: Field) -> _Node:
@@ -133,7 +133,7 @@ def _node(field: Field) -> _Node:
 class _StructWriter(ColumnWriter[int]):
     """The writer of a struct's column, whose pages store only the number of structs."""
 
-    def _encode(self, pieces: Sequence[int], write: WriteBytes) -> list[EncodedPage]:
+    def _encode(self, pieces: Sequence[int]) -> list[EncodedPage]:
         return [EncodedPage(pb.ArrayEncoding(struct=pb.SimpleStruct()), (), sum(pieces))]
 
     def _size_of(self, piece: int) -> int:
@@ -159,7 +159,7 @@ class _Lists:
 class _ListWriter(ColumnWriter[_Lists]):
     """The writer of a list's column, whose pages store where each list ends among the page's items."""
 
-    def _encode(self, pieces: Sequence[_Lists], write: WriteBytes) -> list[EncodedPage]:
+    def _encode(self, pieces: Sequence[_Lists]) -> list[EncodedPage]:
         validity = None
         if any(piece.validity is not None for piece in pieces):
             validity = np.concatenate(
@@ -193,7 +193,7 @@ class _LeafWriter(ColumnWriter[pa.Array]):
         self._field = field
         self._options = EncodingOptions.from_metadata(field.metadata)
 
-    def _encode(self, pieces: Sequence[pa.Array], write: WriteBytes) -> list[EncodedPage]:
+    def _encode(self, pieces: Sequence[pa.Array]) -> list[EncodedPage]:
         return [self._encode_page(array) for array in _concat(pieces)]
 
     def _encode_page(self, array: pa.Array) -> EncodedPage:
@@ -212,27 +212,19 @@ class _LeafWriter(ColumnWriter[pa.Array]):
 
 
 class _BlobWriter(_LeafWriter):
-    """The writer of blobs; pages store their (position, size): (1, 0) is a null, (0, 0) an empty value."""
+    """The writer of stored blobs; pages store their (position, size): (1, 0) is a null, (0, 0) an empty value."""
 
     def __init__(self, field: Field) -> None:
         super().__init__(field, _BLOB_COLUMN)
 
-    def _encode(self, pieces: Sequence[pa.Array], write: WriteBytes) -> list[EncodedPage]:
-        (array,) = _concat(pieces)
-        values, validity = values_of(array), validity_of(array)
-        assert isinstance(values, VariableWidth)
-        positions, sizes = np.zeros(len(array), np.uint64), np.zeros(len(array), np.uint64)
-        view = memoryview(values.data)  # type: ignore[arg-type]  # numpy's stubs lack the buffer protocol before 3.12
-        bounds = values.offsets.tolist()
-        for index, (start, end) in enumerate(pairwise(bounds)):
-            if validity is not None and not validity[index]:
-                positions[index] = 1
-            elif end > start:
-                extent = write(view[start:end])
-                positions[index], sizes[index] = extent.position, extent.size
+    def _encode_page(self, array: pa.Array) -> EncodedPage:
+        positions, sizes = (array.field(index).to_numpy() for index in range(2))
+        validity = validity_of(array)
+        if validity is not None:
+            positions = np.where(validity, positions, np.uint64(1))
         buffers = PageBuffers()
         described = encode_descriptors(positions, sizes, buffers)
-        return [EncodedPage(described, tuple(buffers.buffers), len(array))]
+        return EncodedPage(described, tuple(buffers.buffers), len(array))
 
 
 def _concat(pieces: Sequence[pa.Array]) -> Sequence[pa.Array]:

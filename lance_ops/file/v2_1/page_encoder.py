@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
@@ -22,8 +20,8 @@ from lance_ops.encodings import (
     select,
 )
 from lance_ops.file.arrow_values import validity_of, values_of
-from lance_ops.file.container import EncodedPage
-from lance_ops.file.page_reading import Extent
+from lance_ops.file.container import EncodedPage, WriteBytes
+from lance_ops.file.stored_blobs import store_blobs
 from lance_ops.file.v2_1.layers import Items
 from lance_ops.file.v2_1.layouts import (
     LeafRows,
@@ -35,7 +33,7 @@ from lance_ops.file.v2_1.layouts import (
 )
 from lance_ops.file.v2_1.levels import EncodedLevels, encode_levels
 
-__all__ = ["encode_blob_page", "encode_page"]
+__all__ = ["encode_blob_page", "encode_page", "store_blob_values"]
 
 _FIRST_ENTRIES = 4096
 
@@ -66,21 +64,19 @@ def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     return encode_full_zip(values, levels, choice) if page is None else page
 
 
-def encode_blob_page(rows: LeafRows, choice: PageChoice, write: Callable[[memoryview], Extent]) -> EncodedPage:
-    """Write every value with `write`, and encode a page of their positions and sizes."""
+def store_blob_values(rows: LeafRows, write: WriteBytes) -> LeafRows:
+    """Write the values of blobs with `write`; return rows whose values are their positions and sizes."""
     levels = _levels_of(rows, rows.values)
     if levels.rep is not None:
         raise UnsupportedFeature("blobs in lists")
-    values = values_of(rows.values)
-    assert isinstance(values, VariableWidth)
-    present = np.ones(values.num_values, np.bool_) if levels.definition is None else levels.definition == 0
-    bounds = values.offsets.tolist()
-    view = memoryview(values.data)  # type: ignore[arg-type]  # numpy's stubs lack the buffer protocol before 3.12
-    extents = [
-        write(view[start:end]) if is_present and end > start else Extent(0, 0)
-        for start, end, is_present in zip(bounds[:-1], bounds[1:], present.tolist(), strict=True)
-    ]
-    return encode_blob([extent.position for extent in extents], [extent.size for extent in extents], levels, choice)
+    present = None if levels.definition is None else levels.definition == 0
+    return LeafRows(rows.layers, store_blobs(rows.values, present, write))
+
+
+def encode_blob_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
+    """Encode a page of blobs that `store_blob_values` has written."""
+    positions, sizes = (rows.values.field(index).to_numpy() for index in range(2))
+    return encode_blob(positions, sizes, _levels_of(rows, rows.values), choice)
 
 
 def _encode_dictionary(rows: LeafRows, choice: PageChoice) -> EncodedPage:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -15,7 +16,7 @@ from lance_ops.file.container import ColumnWriter, EncodedPage, FieldWriter, Wri
 from lance_ops.file.leaves import Leaf, leaves_of_field
 from lance_ops.file.v2_1.assembly import concat_rows
 from lance_ops.file.v2_1.layouts import LeafRows, PageChoice
-from lance_ops.file.v2_1.page_encoder import encode_blob_page, encode_page
+from lance_ops.file.v2_1.page_encoder import encode_blob_page, encode_page, store_blob_values
 from lance_ops.file.v2_1.page_reader import PAGE_LAYOUT_URL
 from lance_ops.file.v2_1.shred import shred
 
@@ -27,11 +28,12 @@ class V21FieldWriter(FieldWriter):
 
     def __init__(self, field: Field, version: FileVersion) -> None:
         self._field = field
-        self.writers = [_LeafWriter(leaf, version) for leaf in leaves_of_field(field)]
+        self._leaves = [_LeafWriter(leaf, version) for leaf in leaves_of_field(field)]
+        self.writers = self._leaves
 
-    def add(self, array: pa.Array, first_row: int) -> None:
-        for writer, rows in zip(self.writers, shred(self._field, array), strict=True):
-            writer.add(rows, first_row)
+    def add(self, array: pa.Array, first_row: int, write: WriteBytes) -> None:
+        for writer, rows in zip(self._leaves, shred(self._field, array), strict=True):
+            writer.add(writer.store_blobs(rows, write), first_row)
 
 
 class _LeafWriter(ColumnWriter[LeafRows]):
@@ -40,15 +42,27 @@ class _LeafWriter(ColumnWriter[LeafRows]):
         self._leaf = leaf
         self._choice = PageChoice(version, leaf.options)
 
-    def _encode(self, pieces: Sequence[LeafRows], write: WriteBytes) -> list[EncodedPage]:
+    def store_blobs(self, rows: LeafRows, write: WriteBytes) -> LeafRows:
+        """Write the values of a blob column and return where they are; return rows of other columns as they are."""
+        if not self._leaf.field.is_blob_v1:
+            return rows
+        with self._naming_column():
+            return store_blob_values(rows, write)
+
+    def _encode(self, pieces: Sequence[LeafRows]) -> list[EncodedPage]:
+        with self._naming_column():
+            return self._encode_pages(pieces)
+
+    @contextmanager
+    def _naming_column(self) -> Iterator[None]:
         try:
-            return self._encode_pages(pieces, write)
+            yield
         except UnsupportedFeature as error:
             raise UnsupportedFeature(error.feature, f"column {self._leaf.field.name!r}") from error
 
-    def _encode_pages(self, pieces: Sequence[LeafRows], write: WriteBytes) -> list[EncodedPage]:
+    def _encode_pages(self, pieces: Sequence[LeafRows]) -> list[EncodedPage]:
         if self._leaf.field.is_blob_v1:
-            return [encode_blob_page(concat_rows(pieces), self._choice, write)]
+            return [encode_blob_page(concat_rows(pieces), self._choice)]
         if pt.is_dictionary(self._leaf.arrow_type):
             return [encode_page(rows, self._choice) for rows in _with_unified_dictionary(pieces)]
         return [encode_page(concat_rows(pieces), self._choice)]

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lance_ops.core.blob_types import POSITION_AND_SIZE
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Field
 from lance_ops.encodings import (
     NO_OPTIONS,
@@ -120,9 +121,7 @@ class BlobPage(PageLayout):
         )
 
 
-def encode_blob(
-    positions: Sequence[int], sizes: Sequence[int], levels: EncodedLevels, choice: PageChoice
-) -> EncodedPage:
+def encode_blob(positions: Uint64Array, sizes: Uint64Array, levels: EncodedLevels, choice: PageChoice) -> EncodedPage:
     """Return a page of blobs whose bytes are in the file already: a position and a size for every entry."""
     if levels.rep is not None:
         raise UnsupportedFeature("blobs in lists")
