@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file import RowSet, reorder
 from lance_ops.reading.joined_fragments import read_fragments_together
@@ -56,14 +56,26 @@ def take_positions(snapshot: Snapshot, positions: Int64Array, request: ScanReque
     return _take(snapshot, addresses, request)
 
 
-def take_row_ids(snapshot: Snapshot, row_ids: Uint64Array, request: ScanRequest) -> pa.Table:
-    """Return rows by row id, in the order of `row_ids`, repeats included; ids of deleted rows are left out.
+def take_row_ids(
+    snapshot: Snapshot, row_ids: Uint64Array, request: ScanRequest, *, require_all: bool = False
+) -> pa.Table:
+    """Return rows by row id, in the order of `row_ids`, repeats included.
 
-    Raises `InvalidInput` for an address beyond its fragment, in a table whose row ids are addresses.
+    Ids without a live row are left out, or with `require_all` raise `InvalidInput`. It is raised for an address beyond
+    its fragment too, in a table whose row ids are addresses.
     """
+    addresses, live = _locate_row_ids(snapshot, row_ids)
+    if require_all and not live.all():
+        first = row_ids[~live][0]
+        raise InvalidInput(f"{snapshot.uri}: row id {first} has no row; {live.sum()} of {len(live)} row ids have one")
+    return _take(snapshot, addresses[live], request)
+
+
+def _locate_row_ids(snapshot: Snapshot, row_ids: Uint64Array) -> tuple[Uint64Array, BoolArray]:
+    """Return the addresses of row ids, and which of them have a live row."""
     if snapshot.manifest.uses_stable_row_ids:
         found = snapshot.row_id_index.find(row_ids)
-        return _take(snapshot, found[found != np.uint64(TOMBSTONE_ROW)], request)
+        return found, found != np.uint64(TOMBSTONE_ROW)
     live = np.zeros(len(row_ids), dtype=np.bool_)
     owners, offsets = fragment_of(row_ids), offset_of(row_ids)
     for fragment_id, selected in _grouped(owners):
@@ -74,7 +86,7 @@ def take_row_ids(snapshot: Snapshot, row_ids: Uint64Array, request: ScanRequest)
                 raise InvalidInput(f"{snapshot.uri}: no row at an address in fragment {fragment_id}")
             deleted = snapshot.deletion_vector(fragment)
             live[selected] = ~np.isin(offsets[selected], offsets_in(deleted))
-    return _take(snapshot, row_ids[live], request)
+    return row_ids, live
 
 
 def take_addresses(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequest) -> pa.Table:

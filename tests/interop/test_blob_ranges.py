@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.errors import InvalidInput
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -52,8 +53,25 @@ def test_positions_count_live_rows_and_deleted_rows_are_refused(both: list[Any])
     parts = [(0, 0, 0), (2, 0, 1)]
     assert len({str(dataset.read_blob_ranges("b", parts, selector="indices")) for dataset in both}) == 1
     for dataset in both:
+        for selector in ("ids", "addresses"):
+            with pytest.raises((ValueError, NotImplementedError)):
+                dataset.read_blob_ranges("b", [(0, 0, 0)], selector=selector)
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_blobs_of_a_row_that_is_gone_are_refused_and_not_left_out(tmp_path: Path, stable: bool) -> None:
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table([range(3), [b"0", b"1", b"2"]], schema=pa.schema([("k", pa.int64()), field]))
+    lance_ops.write_dataset(table, tmp_path / "t", enable_stable_row_ids=stable).delete("k = 1")
+    for library in (lance_ops, lance):
+        dataset = library.dataset(str(tmp_path / "t"))
         with pytest.raises((ValueError, NotImplementedError)):
-            dataset.read_blob_ranges("b", [(0, 0, 0)], selector="addresses")
+            dataset.take_blobs("b", ids=[0, 1, 2])
+        with pytest.raises((ValueError, NotImplementedError)):
+            dataset.read_blobs("b", ids=[0, 1, 2])
+        assert [blob.readall() for blob in dataset.take_blobs("b", ids=[2, 0])] == [b"2", b"0"]
+    with pytest.raises(InvalidInput, match="row id 1 has no row; 2 of 3"):
+        lance_ops.dataset(tmp_path / "t").take_blobs("b", ids=[0, 1, 2])
 
 
 @pytest.mark.parametrize(

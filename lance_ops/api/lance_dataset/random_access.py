@@ -57,7 +57,8 @@ class Reading(Scanning):
     ) -> list[BlobFile | None]:
         """Return blobs as files, and None for null blobs. Give exactly one of row ids, addresses and positions.
 
-        No byte of a blob is read before the caller reads the file. Raises `InvalidInput` for a column without blobs.
+        No byte of a blob is read before the caller reads the file. Raises `InvalidInput` for a column without blobs,
+        and for a row that does not exist.
         """
         _, _, places = self._find_blobs(blob_column, ids, addresses, indices)
         return [None if place is None else BlobFile(place, buffer_size) for place in places]
@@ -123,7 +124,7 @@ class Reading(Scanning):
         if indices is not None:
             taken = take_positions(self._snapshot, row_numbers(indices, "indices", np.int64), request)
         elif ids is not None:
-            taken = take_row_ids(self._snapshot, row_numbers(ids, "ids", np.uint64), request)
+            taken = take_row_ids(self._snapshot, row_numbers(ids, "ids", np.uint64), request, require_all=True)
         else:
             taken = take_addresses(self._snapshot, row_numbers(addresses, "addresses", np.uint64), request)
         found = projection.apply(taken)
