@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 from tests.bench.results import OPERATIONS, OWN_FILES, PARQUET, VERSIONS, Cell, Rival, Run, geometric_mean
+from tests.bench.svg import FAINT, INK, document, text
 
 __all__ = ["chart"]
 
 _COLORS = {"2.0": "#b07d2b", "2.1": "#2a9d8f", "2.2": "#1d4e89"}
-_INK, _FAINT, _BAND = "#222222", "#d9d9d9", "#f5f7fa"
+_BAND = "#f5f7fa"
 _LABELS, _PANEL, _GAP, _ROW, _HEAD = 190, 200, 22, 26, 62
 _LIMIT = 16.0  # the axis spans 1/16 to 16
 _TICKS = {1 / 16: "1/16", 1 / 4: "1/4", 1.0: "1", 4.0: "4", 16.0: "16"}
@@ -29,15 +30,10 @@ def chart(run: Run) -> str:
     width = _LABELS + len(OPERATIONS) * (_PANEL + _GAP)
     height = 76 + len(rivals) * block
     body = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-            'font-family="system-ui, sans-serif" font-size="13">'
-        ),
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        _text(
+        text(
             12, 26, "lance_ops against the reference and Parquet: theirs / ours, right of 1 is better for ours", size=17
         ),
-        _text(
+        text(
             12,
             48,
             ", ".join(str(run.setting[name]) for name in ("date", "machine", "neighbours") if name in run.setting),
@@ -46,28 +42,28 @@ def chart(run: Run) -> str:
     ]
     for number, rival in enumerate(rivals):
         body += _block(run, rival, cases, 76 + number * block)
-    return "\n".join([*body, "</svg>", ""])
+    return document(width, height, body)
 
 
 def _legend(width: int) -> Iterator[str]:
     x = width - 330
     for version, color in _COLORS.items():
-        yield f'<circle cx="{x}" cy="44" r="5" fill="{color}"/>' + _text(x + 9, 48, version)
+        yield f'<circle cx="{x}" cy="44" r="5" fill="{color}"/>' + text(x + 9, 48, version)
         x += 52
-    yield _cross(x + 4, 44, "#999999") + _text(x + 14, 48, "no ratio (unsupported)")
+    yield _cross(x + 4, 44, "#999999") + text(x + 14, 48, "no ratio (unsupported)")
 
 
 def _block(run: Run, rival: Rival, cases: list[str], top: int) -> Iterator[str]:
-    yield _text(12, top + 22, f"Against {rival.title}", size=15, weight="bold")
+    yield text(12, top + 22, f"Against {rival.title}", size=15, weight="bold")
     first = top + _HEAD
     for row in range(0, len(cases) + 1, 2):
         yield f'<rect x="0" y="{first + row * _ROW}" width="100%" height="{_ROW}" fill="{_BAND}"/>'
     for row, case in enumerate([*cases, "geometric mean"]):
         bold = "bold" if row == len(cases) else "normal"
-        yield _text(_LABELS - 14, first + row * _ROW + 18, case.replace("_", " "), anchor="end", weight=bold)
+        yield text(_LABELS - 14, first + row * _ROW + 18, case.replace("_", " "), anchor="end", weight=bold)
     for number, operation in enumerate(OPERATIONS):
         left = _LABELS + number * (_PANEL + _GAP)
-        yield _text(left + _PANEL / 2, first - 12, operation, anchor="middle", weight="bold")
+        yield text(left + _PANEL / 2, first - 12, operation, anchor="middle", weight="bold")
         yield from _axis(left, first, first + (len(cases) + 1) * _ROW)
         for row, case in enumerate(cases):
             for offset, version in enumerate(VERSIONS):
@@ -83,9 +79,9 @@ def _block(run: Run, rival: Rival, cases: list[str], top: int) -> Iterator[str]:
 def _axis(left: float, top: float, bottom: float) -> Iterator[str]:
     for value, label in _TICKS.items():
         x = left + _position(value)
-        color, width = (_INK, 1.2) if value == 1 else (_FAINT, 1)
+        color, width = (INK, 1.2) if value == 1 else (FAINT, 1)
         yield f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}" stroke="{color}" stroke-width="{width}"/>'
-        yield _text(x, bottom + 16, label, anchor="middle", size=11)
+        yield text(x, bottom + 16, label, anchor="middle", size=11)
 
 
 def _mark(ratio: float | None, left: float, y: float, version: str, cell: Cell | None = None) -> str:
@@ -110,11 +106,4 @@ def _cross(x: float, y: float, color: str, title: str = "") -> str:
     return (
         f'<path d="M{x - 3} {y - 3} L{x + 3} {y + 3} M{x - 3} {y + 3} L{x + 3} {y - 3}" stroke="{color}" '
         f'stroke-width="1.5"><title>{escape(title)}</title></path>'
-    )
-
-
-def _text(x: float, y: float, text: str, *, size: int = 13, anchor: str = "start", weight: str = "normal") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" font-weight="{weight}" '
-        f'fill="{_INK}">{escape(text)}</text>'
     )

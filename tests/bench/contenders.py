@@ -16,7 +16,10 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
-__all__ = ["Contender", "contender", "size_bytes", "sync_all"]
+__all__ = ["MODULES", "Contender", "contender", "size_bytes", "sync_all"]
+
+MODULES = {"ours": "lance_ops", "pylance": "lance"}
+"""What a program that uses a contender imports."""
 
 
 class Contender(Protocol):
@@ -65,8 +68,7 @@ def contender(name: str, version: str) -> Contender:
     """Import one contender and return it; the others are not imported."""
     if name == "parquet":
         return Parquet()
-    ours = name == "ours"
-    return Lance(importlib.import_module("lance_ops" if ours else "lance"), version, syncs=ours)
+    return Lance(importlib.import_module(MODULES[name]), version, syncs=name == "ours")
 
 
 def sync_all(folder: Path) -> None:

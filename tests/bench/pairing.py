@@ -6,23 +6,20 @@ neighbours. They start pinned to the *other* core, where the next case imports, 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
 from tests.bench.cases import Case
+from tests.bench.conversation import Worker
 from tests.bench.results import READING, WRITING, Cell, Sample
 
 __all__ = ["measure_all"]
@@ -36,47 +33,6 @@ _READERS = {
     "ours@pylance": ("ours", "pylance"),
 }
 _MIN_ROUNDS, _MAX_ROUNDS = 5, 25
-
-
-class Worker:
-    """A worker process, which runs a module with some arguments, and the pipe to it."""
-
-    def __init__(self, *arguments: str, module: str = "tests.bench.worker") -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"LANCE_LOG": "error"},
-        )
-
-    def ask(self, **question: Any) -> dict[str, Any]:
-        """Return the worker's answer. If the worker dies, return an error, as for a failed operation."""
-        assert self._process.stdin and self._process.stdout
-        try:
-            print(json.dumps(question), file=self._process.stdin, flush=True)
-            line = self._process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        answer: dict[str, Any] = json.loads(line) if line else {"error": f"died: exit code {self._process.wait()}"}
-        return answer
-
-    def move_to(self, core: int) -> None:
-        """Pin all present threads of the process; later threads inherit the setting."""
-        for thread in Path(f"/proc/{self._process.pid}/task").glob("*"):
-            os.sched_setaffinity(int(thread.name), {core})
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                pipe.close()
 
 
 @dataclass

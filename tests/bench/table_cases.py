@@ -26,7 +26,7 @@ from lance_ops.transactions import Append
 from lance_ops.writing.commit import commit_operation
 from tests.residency import forget
 
-__all__ = ["ALL_TABLE_CASES", "COMMITS", "FEW_TAKEN", "TAKEN", "TableCase", "answer_path"]
+__all__ = ["ALL_TABLE_CASES", "COMMITS", "FEW_TAKEN", "TAKEN", "TableCase", "write_versions"]
 
 COMMITS, WRITERS = 16, 8
 TAKEN = 1000
@@ -72,11 +72,6 @@ class TableCase:
         return files
 
 
-def answer_path(root: Path, files: str) -> Path:
-    """Return where a contender writes down its answer, as an Arrow file."""
-    return root / f"{files}-answer.arrow"
-
-
 def _one_row() -> pa.Table:
     return pa.table({"id": [1], "text": ["one row"]})
 
@@ -85,12 +80,17 @@ def _prepare_one_row(folder: Path, scale: float) -> None:
     lance_ops.write_dataset(_one_row(), str(folder))
 
 
-def _prepare_versions(folder: Path, scale: float) -> None:
+def write_versions(folder: Path, num_versions: int) -> None:
+    """Write a table of one row and `num_versions` versions, without committing all of them."""
     dataset = lance_ops.write_dataset(_one_row(), str(folder))
     manifest = dataset.snapshot.manifest
-    for version in range(2, max(3, round(10_000 * scale))):
+    for version in range(2, num_versions + 1):
         data = encode_manifest(replace(manifest, version=version), b"")
         (folder / "_versions" / manifest_name(version, ManifestNaming.V2)).write_bytes(data)
+
+
+def _prepare_versions(folder: Path, scale: float) -> None:
+    write_versions(folder, max(2, round(10_000 * scale) - 1))
 
 
 def _commit_the_last(folder: Path) -> None:

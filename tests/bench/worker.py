@@ -1,4 +1,4 @@
-"""One contender's process: it reads requests and writes answers, one JSON object per line.
+"""One contender's process: it does what the bench asks for, and answers with what it measured.
 
 Only the operation is timed. The time includes touching the result page by page, so that a memory-mapped result pays
 for its bytes too.
@@ -6,13 +6,8 @@ for its bytes too.
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import json
-import os
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,15 +15,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tests.bench.answers import write_answer
 from tests.bench.cases import PROJECTED
 from tests.bench.contenders import Contender, Lance, contender, size_bytes, sync_all
+from tests.bench.conversation import Answering, serve
+from tests.bench.measuring import give_back_memory, measured, touch
 from tests.bench.results import TABLE, WRITING
-from tests.bench.table_cases import ALL_TABLE_CASES, answer_path
+from tests.bench.table_cases import ALL_TABLE_CASES
 
 __all__ = ["NUM_TAKEN"]
 
 NUM_TAKEN = 1000
-_PAGE_BYTES = 4096
 
 
 class Worker:
@@ -36,6 +33,7 @@ class Worker:
 
     def __init__(self, root: Path, name: str, version: str) -> None:
         self._root = root
+        self._name = name
         self._scratch = root / f"{name}-scratch"
         self._contender: Contender = contender(name, version)
         self._opened: dict[str, Any] = {}
@@ -50,13 +48,13 @@ class Worker:
             self._check(operation, files, seed)
         if operation != self._operation:
             self._operation = operation
-            _give_back_memory()
+            give_back_memory()
         if operation in WRITING:
             source = self._source()
-            _touch(source)
+            touch(source)
             shutil.rmtree(self._scratch, ignore_errors=True)
-            return _measured(lambda: self._write(source, durable=operation == "write_durable"))
-        return _measured(self._reading(operation, files, seed))
+            return measured(lambda: self._write(source, durable=operation == "write_durable"))
+        return measured(self._reading(operation, files, seed))
 
     def _write(self, source: pa.Table, *, durable: bool) -> None:
         self._contender.write(source, self._scratch)
@@ -70,12 +68,11 @@ class Worker:
             raise TypeError("only Lance has tables")
         module, uri = self._contender.module, str(self._root / files)
         if not check:
-            return _measured(lambda: case.run(module, uri, seed))
+            return measured(lambda: case.run(module, uri, seed))
         answer = case.answer(module, uri, case.run(module, uri, seed))
-        with pa.ipc.new_file(answer_path(self._root, files), answer.schema) as sink:
-            sink.write_table(answer)
+        write_answer(self._root, self._name, answer)
         del answer
-        _give_back_memory()
+        give_back_memory()
         return {}
 
     def _reading(self, operation: str, files: str, seed: int) -> Callable[[], pa.Table]:
@@ -84,9 +81,9 @@ class Worker:
         dataset = self._opened[files]
         if operation == "take":
             rows = self._rows(seed)
-            return lambda: _touch(dataset.take(rows))
+            return lambda: touch(dataset.take(rows))
         columns = [PROJECTED] if operation == "projection" else None
-        return lambda: _touch(dataset.to_table(columns=columns))
+        return lambda: touch(dataset.to_table(columns=columns))
 
     def _check(self, operation: str, files: str, seed: int) -> None:
         source = self._source()
@@ -117,64 +114,12 @@ class Worker:
         return size_bytes(self._root / files)
 
 
-def _measured(operation: Callable[[], object]) -> dict[str, Any]:
-    gc.collect()
-    _forget_peak()
-    cpu, start = time.process_time(), time.perf_counter()
-    result = operation()
-    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
-    peak_bytes = _peak_bytes()
-    del result
-    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": peak_bytes}
-
-
-def _touch(table: pa.Table) -> pa.Table:
-    seen: set[int] = set()
-    for column in table.columns:
-        for chunk in column.chunks:
-            for buffer in chunk.buffers():
-                if buffer is not None and buffer.size and buffer.address not in seen:
-                    seen.add(buffer.address)
-                    np.frombuffer(buffer, dtype=np.uint8)[::_PAGE_BYTES].max()
-    return table
-
-
-def _give_back_memory() -> None:
-    # Memory that an allocator keeps after one operation must not count for the next one. Between rounds of one
-    # operation the allocator keeps what it likes, as it does in a long-lived process.
-    gc.collect()
-    pa.default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
-def _forget_peak() -> None:
-    # Linux's way to start the high-water mark of resident memory anew; `ru_maxrss` would keep the warm-up's, and
-    # the parent's from before the exec.
-    Path("/proc/self/clear_refs").write_text("5")
-
-
-def _peak_bytes() -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-
-
-def _serve(root: Path, name: str, version: str) -> None:
-    # Output that libraries print goes to stderr, so the pipe carries answers only.
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
-    worker = Worker(root, name, version)
-    for line in sys.stdin:
-        question = json.loads(line)
-        try:
-            answer = (
-                {"size": worker.size(question["files"])} if "operation" not in question else worker.answer(question)
-            )
-        except Exception as error:  # noqa: BLE001 - a contender that fails is a cell of the table
-            answer = {"error": f"{type(error).__name__}: {error}".replace(f"{root}/", "").replace(f"{Path.cwd()}/", "")}
-        print(json.dumps(answer), file=answers)
+def _answering(root: str, name: str, version: str) -> Answering:
+    worker = Worker(Path(root), name, version)
+    return lambda question: (
+        worker.answer(question) if "operation" in question else {"size": worker.size(question["files"])}
+    )
 
 
 if __name__ == "__main__":
-    _serve(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+    serve(_answering, root=Path(sys.argv[1]))

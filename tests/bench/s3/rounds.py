@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from tests.bench.pairing import Worker
+from tests.bench.conversation import Worker
 from tests.bench.s3.operations import ALL_OPERATIONS, NUM_ROWS
 from tests.lossy_proxy import LossyProxy, lossy_proxy, request_name
 from tests.s3_server import S3Server, moto_server

@@ -1,17 +1,16 @@
-"""One contender's process: it reads names of operations and writes seconds, one JSON object per line."""
+"""One contender's process: it is asked for an operation by name, and answers with its seconds."""
 
 from __future__ import annotations
 
 import gc
 import importlib
 import json
-import os
-import sys
 import time
 from typing import Any
 
 import pyarrow as pa
 
+from tests.bench.conversation import Answering, serve
 from tests.bench.s3.operations import ALL_OPERATIONS, Table
 
 
@@ -49,18 +48,9 @@ def _summary(result: object) -> object:
     return result if isinstance(result, int) else None
 
 
-def _serve(module: str, options: str, num_rows: str) -> None:
-    # Output that libraries print goes to stderr, so the pipe carries answers only.
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
-    worker = Worker(module, json.loads(options), int(num_rows))
-    for line in sys.stdin:
-        try:
-            answer = worker.answer(json.loads(line))
-        except Exception as error:  # noqa: BLE001 - a contender that fails is a cell of the table
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), file=answers)
+def _answering(module: str, options: str, num_rows: str) -> Answering:
+    return Worker(module, json.loads(options), int(num_rows)).answer
 
 
 if __name__ == "__main__":
-    _serve(*sys.argv[1:])
+    serve(_answering)
