@@ -1,0 +1,151 @@
+"""How many store calls and decoded fragments each verb needs, against fragments and versions.
+
+A call is a request in an object store. Each verb runs on a new handle of a new table at one size, its double and its
+fourfold, in a process that has forgotten every manifest. A verb is `constant` if the count stays, and `in proportion`
+if the count is a constant and as much for each fragment or version; nothing else is allowed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.store import MemoryStore
+from lance_ops.table import MANIFEST_CACHE, Fragment
+
+Verb = Callable[[str, int], object]
+
+ROWS = 20
+"""Rows in each fragment."""
+
+COUNTED = (
+    "get", "view", "get_ranges", "size", "exists", "put", "put_if_absent", "open_writer", "list", "list_names",
+    "list_temporary", "delete", "copy",
+)  # fmt: skip
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the calls of every memory store by method, and decoded fragments under `decoded`."""
+    made: Counter[str] = Counter()
+    monkeypatch.setattr(type(MANIFEST_CACHE), "add", lambda *_: None)  # a check of this suite decodes what is added
+    for name in COUNTED:
+        monkeypatch.setattr(MemoryStore, name, _counted(getattr(MemoryStore, name), name, made))
+    monkeypatch.setattr(Fragment, "from_pb", staticmethod(_counted(Fragment.from_pb, "decoded", made)))
+    return made
+
+
+def _counted(call: Callable[..., object], name: str, made: Counter[str]) -> Callable[..., object]:
+    def counting(*arguments: object, **options: object) -> object:
+        made[name] += 1
+        return call(*arguments, **options)
+
+    return counting
+
+
+@pytest.fixture
+def uris(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Yield the URIs of tables that do not exist yet."""
+    return (f"memory://growth/{request.node.name.replace(' ', '_')}/{number}.lance" for number in count())
+
+
+def _table(fragments: int) -> pa.Table:
+    rows = np.arange(fragments * ROWS)
+    return pa.table({"id": rows, "v": rows / 2})
+
+
+def _measure(
+    verb: Verb, make: Callable[[int], str], sizes: tuple[int, int, int], counts: Counter[str]
+) -> tuple[list[int], list[int]]:
+    """Return the store calls and the decoded fragments of the verb at each size."""
+    calls, decoded = [], []
+    for size in sizes:
+        uri = make(size)
+        MANIFEST_CACHE.reset()
+        counts.clear()
+        verb(uri, size)
+        decoded.append(counts.pop("decoded", 0))
+        calls.append(counts.total())
+    return calls, decoded
+
+
+def _order(numbers: list[int]) -> str:
+    """Return how numbers at a size, its double and its fourfold grow."""
+    first, second, third = numbers
+    if first == second == third:
+        return "constant"
+    return "in proportion" if third - second == 2 * (second - first) else f"neither: {numbers}"
+
+
+BY_FRAGMENTS: dict[str, tuple[Verb, str, str]] = {
+    "open": (lambda uri, _: lance_ops.dataset(uri).schema, "constant", "constant"),
+    "count": (lambda uri, _: lance_ops.dataset(uri).count_rows(), "constant", "constant"),
+    "append": (lambda uri, _: lance_ops.dataset(uri).insert(_table(1)), "constant", "constant"),
+    "take": (lambda uri, _: lance_ops.dataset(uri).take([5]), "constant", "constant"),
+    "scan": (lambda uri, _: lance_ops.dataset(uri).to_table(), "in proportion", "in proportion"),
+    "scan of the first rows": (lambda uri, _: lance_ops.dataset(uri).to_table(limit=5), "constant", "constant"),
+    "offset near the end": (
+        lambda uri, size: lance_ops.dataset(uri).to_table(limit=5, offset=(size - 2) * (ROWS - 1)),
+        "constant",
+        "constant",
+    ),
+    "filter": (lambda uri, _: lance_ops.dataset(uri).to_table(filter="v > 2"), "in proportion", "in proportion"),
+    "look-up": (lambda uri, _: lance_ops.dataset(uri).to_table(filter="id = 25"), "constant", "constant"),
+    "delete in every fragment": (
+        lambda uri, _: lance_ops.dataset(uri).delete(f"id % {ROWS} = 7"),
+        "in proportion",
+        "in proportion",
+    ),
+    "clean-up": (
+        lambda uri, _: lance_ops.dataset(uri).cleanup_old_versions(timedelta(0)),
+        "constant",
+        "in proportion",
+    ),
+}
+"""For each verb: how its store calls grow, and how the fragments that it decodes do."""
+
+
+@pytest.mark.parametrize("verb", BY_FRAGMENTS)
+def test_calls_and_decoded_fragments_grow_with_the_fragments_as_stated(
+    verb: str, uris: Iterator[str], counts: Counter[str]
+) -> None:
+    def make(fragments: int) -> str:
+        dataset = lance_ops.write_dataset(_table(fragments), next(uris), max_rows_per_file=ROWS)
+        dataset.create_scalar_index("id", "BTREE")
+        dataset.delete(f"id % {ROWS} = 3")
+        return dataset.uri
+
+    act, calls, decoded = BY_FRAGMENTS[verb]
+    measured = _measure(act, make, (20, 40, 80), counts)
+    assert (_order(measured[0]), _order(measured[1])) == (calls, decoded), measured
+
+
+BY_VERSIONS: dict[str, tuple[Verb, str]] = {
+    "open": (lambda uri, _: lance_ops.dataset(uri).schema, "constant"),
+    "open a numbered version": (lambda uri, _: lance_ops.dataset(uri, version=3).schema, "constant"),
+    "append": (lambda uri, _: lance_ops.dataset(uri).insert(_table(1)), "constant"),
+    "take": (lambda uri, _: lance_ops.dataset(uri).take([5]), "constant"),
+    "delete": (lambda uri, _: lance_ops.dataset(uri).delete("id = 5"), "constant"),
+    "versions": (lambda uri, _: lance_ops.dataset(uri).versions(), "in proportion"),
+    "clean-up": (lambda uri, _: lance_ops.dataset(uri).cleanup_old_versions(timedelta(0)), "in proportion"),
+}
+
+
+@pytest.mark.parametrize("verb", BY_VERSIONS)
+def test_calls_grow_with_the_versions_as_stated(verb: str, uris: Iterator[str], counts: Counter[str]) -> None:
+    def make(versions: int) -> str:
+        dataset = lance_ops.write_dataset(_table(1), next(uris))
+        for number in range(versions - 1):
+            dataset.update_config({"number": str(number)})
+        return dataset.uri
+
+    act, calls = BY_VERSIONS[verb]
+    measured, _ = _measure(act, make, (8, 16, 32), counts)
+    assert _order(measured) == calls, measured
