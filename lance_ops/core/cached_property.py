@@ -1,7 +1,7 @@
 """`functools.cached_property` without the lock that it has before Python 3.12.
 
 The lock is shared by all instances of a class. A child that is forked while another thread computes a value would wait
-for it forever. Without it, two threads may both compute a value, and the last one is kept.
+for it forever. Without the lock, two threads may both compute a value, and the last one is kept.
 """
 
 from __future__ import annotations

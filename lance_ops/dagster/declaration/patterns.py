@@ -1,8 +1,8 @@
 """Match paths of a landing folder against a declaration's `glob` and `key`, in time linear in the path's length.
 
-Whoever names a file chooses the text that these patterns run over. An engine that backtracks takes exponential time on
-some names, and one such name would hold up every tick of the sensor. Keys are therefore searched by RE2, which Arrow
-brings along, and globs are matched segment by segment with no decision taken twice.
+The writer of a file chooses its name, which these patterns run over. An engine that backtracks takes exponential time
+on some names, and one such name would hold up every tick of the sensor. Keys are therefore searched by RE2, which is a
+part of Arrow, and globs are matched segment by segment without backtracking.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import ConfigError
 
 __all__ = ["MAX_PATTERN_LENGTH", "KeyPattern", "PathGlob"]

@@ -1,4 +1,4 @@
-"""Find, in a copy of a dataset, the files with the same bytes as damaged ones.
+"""Find, in a copy of a dataset, the files that have the original bytes of damaged or missing ones.
 
 A name of a data file is random and is never used again, so a file of the same path is the same file: a copy of the
 folder has those. A deep clone has its own names. Its first version was made by a `Clone`, which names the version that
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.core.versions import FileVersion

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.predicate.binding import ListedValues, build, number_literal
 from lance_ops.core.predicate.tree import Expression, Literal
 
