@@ -1,4 +1,4 @@
-"""SQL's cast of values to another type: wider than `types.convert`, which comparisons use."""
+"""Cast values as SQL's `CAST` does. It accepts more pairs of types than `types.convert`, which comparisons use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cast_values(values: Any, target: pa.DataType) -> Any:
     """Cast values (array or scalar); raise `pa.ArrowInvalid` for one that does not fit.
 
     A cast between a number and a timestamp or duration takes the number as a count of units. A cast of a date or time
-    to a signed integer returns such a count too.
+    to a signed integer returns such a count too, and a cast to text spells values as the reference does.
     """
     source = values.type
     if source == target or pa.types.is_null(source):

@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 __all__ = ["text_of"]
 
 _PLAIN_DIGITS = {4: (-6, 13), 8: (-5, 16)}
-"""For floats of 4 and 8 bytes: numbers with more than the first and at most the second count of digits before the point
-are written without an exponent."""
+"""For floats of 4 and 8 bytes, the digits before the point of numbers that are written without an exponent.
+
+A number has more of them than the first bound, and at most the second. A negative count is of zeros after the point.
+"""
 
 
 def text_of(values: Any, target: pa.DataType) -> Any:

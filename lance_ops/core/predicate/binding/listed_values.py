@@ -1,6 +1,6 @@
 """Test whether a value is in a long list, written with `IN` or as equalities that `OR` joins.
 
-The values of a long list stand in one Arrow array instead of one literal each.
+One Arrow array holds the values of a long list. A literal for each value would take far more memory and time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ListedValues:
 
 
 def is_listed(operand: Expression, listed: ListedValues) -> Predicate:
-    """Return the condition that a value is in a list, the same one as `build.is_in` returns for the literals.
+    """Return the condition that a value is in a list: the one that `build.is_in` returns for the literals.
 
     The values are converted as an array if the operand is an integer, a float or text. Otherwise each literal is
     converted by itself.
@@ -51,7 +51,7 @@ def is_listed(operand: Expression, listed: ListedValues) -> Predicate:
 
 
 def either(conditions: Iterable[Predicate]) -> Predicate:
-    """Join conditions by OR; many comparisons of one value with `=` become one membership test."""
+    """Join conditions by OR; `_LEAST_EQUALS` comparisons of one value with `=` become one membership test."""
     parts = list(conditions)
     equals: dict[Expression, list[Literal]] = {}
     for part in parts:

@@ -1,4 +1,4 @@
-"""The type of a computed column: the reference's, which may be narrower than the type in which a value is computed."""
+"""Choose the type of a computed column as the reference does. Values may be computed in a wider type."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ def is_instant_or_time(arrow_type: pa.DataType) -> bool:
 def date_part(part: Any, instants: Any) -> Any:
     """Return a part of dates, times or timestamps: int32, int64 for nanoseconds, a double for `epoch`.
 
-    The parts below a second count from the minute's beginning.
+    The parts below a second count from the minute's beginning. Raises `pa.ArrowInvalid` for an unknown part, and for a
+    part that a time of day does not have.
     """
     name = str(part.as_py()).lower()
     name = _OTHER_NAMES.get(name, name)
@@ -47,7 +48,10 @@ def date_part(part: Any, instants: Any) -> Any:
 
 
 def date_trunc(unit: Any, instants: Any) -> Any:
-    """Return the beginning of the unit in which each date or timestamp lies, as a timestamp."""
+    """Return the beginning of the unit in which each date or timestamp lies, as a timestamp.
+
+    Raises `pa.ArrowInvalid` for an unknown unit.
+    """
     name = str(unit.as_py()).lower()
     if name not in _TRUNCATIONS:
         raise pa.ArrowInvalid(f"date_trunc takes {', '.join(sorted(_TRUNCATIONS))}, not {name!r}")

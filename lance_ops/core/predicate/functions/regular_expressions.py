@@ -1,8 +1,8 @@
 r"""Regular expressions with the meaning that they have in the reference, evaluated by RE2.
 
 The reference's syntax is that of Rust's `regex`, which differs from RE2's in little: `\d`, `\w` and `\s` match all
-of Unicode, and character classes may be nested and intersected. The classes are spelled out for RE2; nested classes
-are refused.
+of Unicode, and character classes may be nested and intersected. This module spells the classes out for
+RE2. It refuses nested classes, and `\S` or `\W` inside a class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from lance_ops.core.errors import UnsupportedFeature
 __all__ = ["FLAGS", "re2_pattern", "regexp_match"]
 
 FLAGS = frozenset("imsU")
-"""The flags that RE2 and the reference share: no case, `^` and `$` at lines, `.` matches a line's end, lazy."""
+"""The flags that RE2 and the reference share.
+
+`i` ignores case, `m` lets `^` and `$` match at each line, `s` lets `.` match the end of a line, and `U` swaps greedy
+and lazy.
+"""
 
 _UNICODE_CLASSES = {
     "d": r"\p{Nd}",
@@ -31,12 +35,15 @@ _UNICODE_CLASSES = {
 
 @lru_cache(maxsize=256)
 def re2_pattern(pattern: str) -> str:
-    """Return a pattern in RE2's syntax; raise `UnsupportedFeature` for a nested class."""
+    r"""Return a pattern in RE2's syntax.
+
+    Raises `UnsupportedFeature` for a nested class, and for `\S` or `\W` in a class.
+    """
     return "".join(token for token, _ in _tokens(pattern))
 
 
 def regexp_match(text: Any, pattern: pa.Scalar, flags: pa.Scalar | None = None) -> Any:
-    """Return for each text the list of what the groups of the first match hold; null where nothing matches.
+    """Return for each text the list of the texts that the groups of its first match hold; null where nothing matches.
 
     For a pattern without groups, the list holds the whole match. A group that the match did not use adds no item.
     """

@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate.binding import (
-    KEYWORDS,
+    CURRENT_TIME_KEYWORDS,
     Clock,
     ListedValues,
     Name,
@@ -20,9 +20,9 @@ from lance_ops.core.predicate.binding import (
     either,
     field_of,
     is_listed,
-    is_moment,
     number_literal,
     resolve,
+    returns_current_time,
 )
 from lance_ops.core.predicate.sql.dialect import LanceDialect
 from lance_ops.core.predicate.sql.long_lists import LEAST_ITEMS, TakenOut, take_out_long_lists
@@ -152,7 +152,7 @@ class _Translation:
         if len(names) < len(syntax.parts):
             raise UnsupportedFeature("* in a filter")
         first = names[0]
-        if len(names) == 1 and first.name.lower() in KEYWORDS and not first.args.get("quoted"):
+        if len(names) == 1 and first.name.lower() in CURRENT_TIME_KEYWORDS and not first.args.get("quoted"):
             return self.clock.call(first.name, 0)
         return resolve(self.schema, [_name(part) for part in names])
 
@@ -233,7 +233,7 @@ class _Translation:
         return case(branches, Literal(pa.scalar(None)) if default is None else self.expression(default))
 
     def call(self, syntax: exp.Expr) -> Expression:
-        if is_moment(syntax.name):
+        if returns_current_time(syntax.name):
             return self.clock.call(syntax.name, len(syntax.expressions))
         return call(syntax.name, [self.expression(argument) for argument in syntax.expressions])
 
