@@ -1,7 +1,8 @@
-"""Cast a column to another type of the same kind, or between dates, times and timestamps; no value may lose digits.
+"""Cast a column to another type of the same kind, or between dates, times and timestamps.
 
-A timestamp becomes the date or the time of day on the clock of its zone. A date becomes midnight, and a timestamp
-without a zone keeps what its clock shows, in the zone of the target. A clock that a zone skips or repeats is an error.
+A value that would lose digits is an error. A timestamp becomes the date or the time of day on the clock of its zone,
+without the other one. A date becomes midnight, and a timestamp without a zone keeps what its clock shows, in the zone
+of the target. A clock that a zone skips or repeats is an error.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-__all__ = ["cast_values", "is_castable"]
+__all__ = ["cast_column", "is_castable"]
 
 _KINDS = (
     pt.is_integer,
@@ -38,19 +39,19 @@ def is_castable(given: pa.DataType, wanted: pa.DataType) -> bool:
     return False
 
 
-def cast_values(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast values, those of a struct child by child, by position; raise `pa.ArrowInvalid` for one that does not fit."""
+def cast_column(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast a column, a struct child by child, by position; raise `pa.ArrowInvalid` for a value that does not fit."""
     if values.type == target:
         return values
     if pt.is_struct(values.type) and pt.is_struct(target):
-        children = [cast_values(values.field(at), target.field(at).type) for at in range(target.num_fields)]
+        children = [cast_column(values.field(at), target.field(at).type) for at in range(target.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(target), mask=values.is_null())
     if _is_list(values.type) and _is_list(target):
         return pc.cast(_with_items(values, target.value_type), target)
-    return _cast_moments(values, target)
+    return _cast_times(values, target)
 
 
-def _cast_moments(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _cast_times(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pt.is_timestamp(values.type) and (pt.is_date(target) or pt.is_time(target)):
         if values.type.tz is not None:
             values = pc.local_timestamp(values)
@@ -67,7 +68,7 @@ def _with_items(values: pa.Array, item: pa.DataType) -> pa.Array:
     if kind.value_type == item:
         return values
     values = values.take(pa.array(range(len(values))))  # begins at the first item, and null lists have no items
-    items, nulls = cast_values(values.values, item), values.is_null()
+    items, nulls = cast_column(values.values, item), values.is_null()
     if pt.is_fixed_size_list(kind):
         return pa.FixedSizeListArray.from_arrays(items, kind.list_size, mask=nulls)
     lists = pa.LargeListArray if pt.is_large_list(kind) else pa.ListArray

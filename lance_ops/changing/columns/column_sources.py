@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.changing.columns.casts import cast_values
+from lance_ops.changing.columns.casts import cast_column
 from lance_ops.changing.columns.checkpoint import Checkpoint
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import rows_at
@@ -116,7 +116,7 @@ class CastColumns(ColumnSource):
         wanted = schema.to_arrow_storage()
         for column, to in zip(rows.columns, wanted, strict=True):
             try:
-                columns.append(pa.chunked_array([cast_values(chunk, to.type) for chunk in column.chunks], to.type))
+                columns.append(pa.chunked_array([cast_column(chunk, to.type) for chunk in column.chunks], to.type))
             except pa.ArrowInvalid as error:
                 raise InvalidInput(f"a value of column {to.name!r} does not fit {to.type}: {error}") from error
         return pa.Table.from_arrays(columns, schema=wanted)
