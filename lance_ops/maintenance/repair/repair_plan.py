@@ -39,7 +39,7 @@ from lance_ops.refs import read_tag, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import inline_transaction
 
-__all__ = ["Refusal", "RepairOptions", "RepairPlan", "plan_repair"]
+__all__ = ["Refusal", "RepairOptions", "RepairPlan", "plan_repair", "plan_repair_of_manifest"]
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ def plan_repair(snapshot: Snapshot, report: VerificationReport, options: RepairO
 
 
 def plan_repair_of_manifest(snapshot: Snapshot, options: RepairOptions | None = None) -> RepairPlan | None:
-    """Plan the repair of a table whose newest manifest is damaged, from any version of it; None if it can be read.
+    """Plan the repair of a table whose newest manifest is damaged; return None if that manifest can be read.
 
-    Going back takes back the changes of the unreadable versions, so it needs `restore_older_version`. Raises
-    `UnsupportedFeature` if the newest version needs a newer reader: it is not damaged.
+    `snapshot` is any version of the table. Going back takes back the changes of the unreadable versions, so it needs
+    `restore_older_version`. Raises `UnsupportedFeature` if the newest version needs a newer reader: it is not damaged.
     """
     found = find_unreadable(snapshot)
     if found is None:

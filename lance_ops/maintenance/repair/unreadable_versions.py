@@ -1,8 +1,8 @@
-"""Open a table again whose newest manifest cannot be read: go back to the newest version that can be.
+"""Repair a table whose newest manifest cannot be read: go back to the newest version that can be read.
 
-Every reader opens the newest version first, so one damaged manifest closes a table for all of them. Another version
-after it opens the table again, also for the reference. Only then the damaged manifests are moved out of `_versions`,
-where other verbs would stumble over them:
+Every reader opens the newest version first, so one damaged manifest closes a table for all of them. A repair commits
+another version after the damaged one, and then every reader, also the reference, can open the table again. Only then
+does it move the damaged manifests out of `_versions`, where other verbs would fail on them:
 
     _lance_ops/unreadable/{version}-{32 hex digits}.manifest
 """

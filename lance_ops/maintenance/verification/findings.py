@@ -40,7 +40,7 @@ class DamageKind(Enum):
 
 
 class FindingSeverity(Enum):
-    """DAMAGED is known to be wrong. UNVERIFIED could not be checked, for example because no reader is here for it."""
+    """DAMAGED is known to be wrong. UNVERIFIED could not be checked: it cannot be read here, or the store failed."""
 
     DAMAGED = "damaged"
     UNVERIFIED = "unverified"
@@ -168,14 +168,14 @@ class FindingCollector:
 
     @contextmanager
     def errors_as(self, kind: DamageKind, path: str | None = None, *, column: str | None = None) -> Iterator[None]:
-        """Record an error of the block as a finding; the code after the block goes on."""
+        """Record an error of the block as a finding, and continue after the block."""
         try:
             yield
         except LanceOpsError as error:
             self.failed(kind, error, path, column=column)
 
     def is_there(self, location: ObjectLocation, stated_bytes: int) -> bool:
-        """Record the file; return whether it exists with the stated size, or record why not. 0 states no size."""
+        """Return whether a file exists with the stated size, and record the file, or why not. 0 states no size."""
         try:
             size = location.store.size(location.path)
         except LanceOpsError as error:

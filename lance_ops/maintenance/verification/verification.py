@@ -1,6 +1,6 @@
 """Verify a dataset: are all files of a version there, and do they say what the manifest and each other say?
 
-    plan_verification(snapshot, options) -> VerificationPlan     pure: tasks of fragments and of indices
+    plan_verification(snapshot, options) -> VerificationPlan     tasks for the manifest, fragments, indices, ids
     execute(task) -> Checked                                     any process: reads files, records findings
     verify(snapshot, options, runner) -> VerificationReport
 
@@ -60,7 +60,7 @@ class Checked:
 def verify(
     snapshot: Snapshot, options: VerificationOptions | None = None, runner: Runner | None = None
 ) -> VerificationReport:
-    """Verify a version, with `all_versions` the other retained versions of its branch, with `max_bytes` parts of it.
+    """Verify a version; `all_versions` adds the other retained versions of its branch, `max_bytes` checks only a part.
 
     If clean-up removes a version meanwhile, its missing files are no damage. Raises only if the store cannot list the
     versions, or if a runner loses its tasks.
@@ -100,7 +100,7 @@ def verify_uri(
     options: VerificationOptions | None = None,
     runner: Runner | None = None,
 ) -> VerificationReport:
-    """Verify a dataset that may not open: a manifest that cannot be read is a finding of the report.
+    """Verify a dataset whose manifest may be damaged: a manifest that cannot be read is a finding of the report.
 
     Raises `DatasetNotFound` and `VersionNotFound`.
     """

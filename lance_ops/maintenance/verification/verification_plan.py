@@ -179,7 +179,7 @@ class _PlannedParts:
 
 
 def _left_out(snapshot: Snapshot, options: VerificationOptions) -> tuple[_PlannedParts, int | None]:
-    """Return the parts beyond `max_bytes`, and the number of the first of them; None if there are none.
+    """Return the parts that `max_bytes` leaves out, and the number of the first of them; None if there are none.
 
     The number of a fragment is its id. Index segments are numbered from the highest id on.
     """

@@ -15,20 +15,20 @@ from lance_ops.core.blob_types import BlobKind
 from lance_ops.core.file_names import blob_file_name
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Field
-from lance_ops.maintenance.verification.checks.checksum_checks import file_agrees_with_checksums
+from lance_ops.maintenance.verification.checks.checksum_checks import agrees_with_checksums
 from lance_ops.maintenance.verification.findings import CheckedFile, DamageKind, FindingCollector
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import DataFile
 
-__all__ = ["BlobRanges", "SidecarRanges"]
+__all__ = ["BlobEnds", "SidecarEnds"]
 
 _IN_SIDECARS = (BlobKind.PACKED, BlobKind.DEDICATED)
 
 
-class BlobRanges:
-    """The ends of a column's blobs in its data file and in each sidecar, collected from descriptors."""
+class BlobEnds:
+    """Where the last blob of a column ends in its data file and in each sidecar, collected from descriptors."""
 
-    def __init__(self, snapshot: Snapshot, file: DataFile, field: Field, sidecars: SidecarRanges) -> None:
+    def __init__(self, snapshot: Snapshot, file: DataFile, field: Field, sidecars: SidecarEnds) -> None:
         self._snapshot = snapshot
         self._file = file
         self._field = field
@@ -37,7 +37,7 @@ class BlobRanges:
         self._elsewhere: dict[int, int] = {}
 
     def add(self, column: pa.ChunkedArray) -> None:
-        """Collect the blobs of some rows; a column without blobs has none."""
+        """Collect the ends of some rows' blobs; do nothing for a column without blobs."""
         for chunk in column.chunks:
             if self._field.is_blob_v1:
                 self._add_positions(chunk)
@@ -73,8 +73,8 @@ class BlobRanges:
         return described
 
 
-class SidecarRanges:
-    """The ends of all blobs in each sidecar of one data file."""
+class SidecarEnds:
+    """Where the last blob ends in each sidecar of one data file."""
 
     def __init__(self, snapshot: Snapshot, file: DataFile) -> None:
         self._snapshot = snapshot
@@ -90,8 +90,8 @@ class SidecarRanges:
     def check(self, found: FindingCollector, *, compare: bool, is_complete: bool) -> None:
         """Record sidecars that are missing or too short; with `compare`, also bytes that do not have their checksum.
 
-        `is_complete` says that the descriptors of all columns of the file were added. Then bytes after the last blob
-        are checksums, or were before they were damaged.
+        `is_complete` says that the descriptors of all columns of the file were added. Then the bytes after the last
+        blob are checksums, intact or damaged.
         """
         for blob_id, end in sorted(self._ends.items()):
             location = self._snapshot.file_locations.data_file(
@@ -107,7 +107,7 @@ class SidecarRanges:
                 elif not compare:
                     found.files.append(CheckedFile(location.uri, size))
                 else:
-                    agrees = file_agrees_with_checksums(location, found)
+                    agrees = agrees_with_checksums(location, found)
                     if agrees and is_complete and size > end and not found.files[-1].has_checksums:
                         detail = f"its blobs end at byte {end} of {size}, and the bytes after them are no checksums"
                         found.unverified(DamageKind.BLOB, detail, location.uri, column=column)

@@ -10,19 +10,22 @@ from lance_ops.maintenance.verification.findings import CheckedFile, DamageKind,
 from lance_ops.table.manifest import ObjectLocation
 from lance_ops.wire import ChecksumReport
 
-__all__ = ["agrees_with_checksums", "file_agrees_with_checksums"]
+__all__ = ["agrees_with_checksums", "record_checksum_report"]
 
 _SHOWN = 5
 
 
-def file_agrees_with_checksums(location: ObjectLocation, found: FindingCollector) -> bool:
-    """Compare a data file, index file or sidecar with its checksums, as `agrees_with_checksums` does."""
+def agrees_with_checksums(location: ObjectLocation, found: FindingCollector) -> bool:
+    """Compare a data file, index file or sidecar with its checksums, and record the result.
+
+    Returns False if some bytes do not have their checksum. Raises as the store does.
+    """
     size = location.store.size(location.path)
-    return agrees_with_checksums(checksum_report(location.store, location.path, size), location.uri, size, found)
+    return record_checksum_report(checksum_report(location.store, location.path, size), location.uri, size, found)
 
 
-def agrees_with_checksums(report: ChecksumReport, path: str, size_bytes: int, found: FindingCollector) -> bool:
-    """Record whether a file carries checksums; return False, and record where, if its bytes do not have them."""
+def record_checksum_report(report: ChecksumReport, path: str, size_bytes: int, found: FindingCollector) -> bool:
+    """Record a report on a file's checksums; return False if some bytes do not have their checksum."""
     found.files.append(CheckedFile(path, size_bytes, report.has_checksums))
     if not report.damaged:
         return True

@@ -11,8 +11,8 @@ from lance_ops.core.errors import ReadTooLarge
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, row_bytes
-from lance_ops.maintenance.verification.checks.blob_checks import BlobRanges, SidecarRanges
-from lance_ops.maintenance.verification.checks.checksum_checks import file_agrees_with_checksums
+from lance_ops.maintenance.verification.checks.blob_checks import BlobEnds, SidecarEnds
+from lance_ops.maintenance.verification.checks.checksum_checks import agrees_with_checksums
 from lance_ops.maintenance.verification.findings import DamageKind, FindingCollector
 from lance_ops.snapshot import FragmentReader, Snapshot
 from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
@@ -38,7 +38,7 @@ def open_data_file(
         location = snapshot.file_locations.data_file(file.base_id, file.path)
         if found.is_there(location, file.file_size_bytes):
             with found.errors_as(DamageKind.FILE_CONTENT, location.uri):
-                if not checksums or file_agrees_with_checksums(location, found):
+                if not checksums or agrees_with_checksums(location, found):
                     return snapshot.session.open_files.open(location, file.file_size_bytes)
     return None
 
@@ -63,11 +63,11 @@ def check_data_file(
     location = snapshot.file_locations.data_file(file.base_id, file.path)
     part = snapshot.reader(replace(fragment, files=(file,)))
     live = set(file.live_fields)
-    sidecars = SidecarRanges(snapshot, file)
+    sidecars = SidecarEnds(snapshot, file)
     for field in snapshot.schema.fields:
         has_blobs = field.is_blob_v1 or field.holds_blobs_v2
         if (decode or has_blobs) and not live.isdisjoint(node.id for node in field.walk()):
-            _read_column(part, field, location, BlobRanges(snapshot, file, field, sidecars), found)
+            _read_column(part, field, location, BlobEnds(snapshot, file, field, sidecars), found)
     shown = {node.id for field in snapshot.schema.fields for node in field.walk()}
     sidecars.check(found, compare=decode, is_complete=shown.issuperset(file.fields))
 
@@ -122,7 +122,7 @@ def _kind_of(field: Field) -> str:
 
 
 def _read_column(
-    part: FragmentReader, field: Field, location: ObjectLocation, blobs: BlobRanges, found: FindingCollector
+    part: FragmentReader, field: Field, location: ObjectLocation, blobs: BlobEnds, found: FindingCollector
 ) -> None:
     """Decode a column window by window, and check where its blobs are."""
     with found.errors_as(DamageKind.FILE_CONTENT, location.uri, column=field.name):

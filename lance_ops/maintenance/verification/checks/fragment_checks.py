@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.maintenance.verification.checks.checksum_checks import agrees_with_checksums
+from lance_ops.maintenance.verification.checks.checksum_checks import record_checksum_report
 from lance_ops.maintenance.verification.checks.data_file_checks import check_data_file, open_data_file
 from lance_ops.maintenance.verification.findings import DamageKind, FindingCollector
 from lance_ops.snapshot import Snapshot
@@ -38,7 +38,7 @@ def _check_deletions(snapshot: Snapshot, fragment: Fragment, file: DeletionFile,
             return
         data = location.store.get(location.path)
         report = deletion_checksum_report(file.file_type, data)
-        if not agrees_with_checksums(report, location.uri, data.size, found):
+        if not record_checksum_report(report, location.uri, data.size, found):
             return
         decode_deletion_vector(file, data, fragment.physical_rows, location.uri)
 

@@ -13,7 +13,7 @@ import numpy as np
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.file import FileReader
 from lance_ops.indices import index_type_of, load_index
-from lance_ops.maintenance.verification.checks.checksum_checks import file_agrees_with_checksums
+from lance_ops.maintenance.verification.checks.checksum_checks import agrees_with_checksums
 from lance_ops.maintenance.verification.findings import CheckedFile, DamageKind, FindingCollector
 from lance_ops.reading import awaits_remap, remap_addresses, row_key_of
 from lance_ops.snapshot import Snapshot
@@ -37,7 +37,7 @@ def check_index(snapshot: Snapshot, index: IndexMetadata, found: FindingCollecto
             found.damaged(DamageKind.INDEX_METADATA, detail, snapshot.manifest_uri)
         root = snapshot.file_locations.dataset_root(index.base_id, "an index")
         files = list(_files(root, index, found))
-        damaged = [file for file in files if decode and not file_agrees_with_checksums(file, found)]
+        damaged = [file for file in files if decode and not agrees_with_checksums(file, found)]
         if index.name == FRAGMENT_REUSE_INDEX:
             remap_addresses(snapshot, np.empty(0, np.uint64))
         if index.is_system:

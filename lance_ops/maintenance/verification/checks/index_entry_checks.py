@@ -85,7 +85,7 @@ class _Span:
 
 @dataclass(frozen=True)
 class _Spans:
-    """Spans by ascending address. `first_rows` numbers the rows of all spans in one sequence."""
+    """Spans in the order of addresses. `first_rows` numbers the rows of all spans in one sequence."""
 
     spans: tuple[_Span, ...]
     starts: Uint64Array
@@ -121,7 +121,7 @@ class _Spans:
 
 
 def _addressing(snapshot: Snapshot, index: IndexMetadata) -> Callable[[Uint64Array], Uint64Array]:
-    """Return what makes addresses of an index's rows; for ids, `TOMBSTONE_ROW` where no live row has the id."""
+    """Return a function from an index's rows to addresses. It maps an id of no live row to `TOMBSTONE_ROW`."""
     if row_key_of(snapshot, index) is RowKey.STABLE_ID:
         return snapshot.row_id_index.find
     return lambda addresses: addresses

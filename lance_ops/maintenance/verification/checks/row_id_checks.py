@@ -36,11 +36,11 @@ class SharedRowId:
 
 
 def find_shared_row_ids(snapshot: Snapshot, start: int, stop: int, max_runs: int) -> list[SharedRowId]:
-    """Return one shared id for each of the first few pairs of fragments that share ids in runs of a range.
+    """Return ids that live rows share, one for each of the first few pairs of fragments that share any.
 
-    The range has the runs that begin in `[start, stop)`, and the run before them that reaches furthest into it.
-    Holds about `max_runs` runs in memory: a range with more is searched in halves. Runs that begin at one id are never
-    parted.
+    Searches the runs of ids that begin in `[start, stop)`, and the run before them that reaches furthest into the
+    range. Holds about `max_runs` runs in memory: a range with more is searched in halves. A range of one id is not
+    halved, whatever its number of runs.
     """
     runs = _live_runs(snapshot, start, stop, max_runs if stop - start > 1 else None)
     if runs is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lance_ops.core.file_names import TRANSACTIONS_DIR
-from lance_ops.maintenance.verification.checks.checksum_checks import agrees_with_checksums
+from lance_ops.maintenance.verification.checks.checksum_checks import record_checksum_report
 from lance_ops.maintenance.verification.findings import DamageKind, FindingCollector
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import inline_transaction, manifest_checksum_report, violations
@@ -29,7 +29,7 @@ def _check_transaction(snapshot: Snapshot, found: FindingCollector) -> None:
     """Check the transaction in the manifest, and its file if the manifest names one."""
     with found.errors_as(DamageKind.MANIFEST, snapshot.manifest_uri):
         data = snapshot.committer.read(snapshot.version)
-        agrees_with_checksums(manifest_checksum_report(data), snapshot.manifest_uri, data.size, found)
+        record_checksum_report(manifest_checksum_report(data), snapshot.manifest_uri, data.size, found)
         inline = inline_transaction(data, snapshot.manifest_uri)
         if inline is not None:
             Transaction.decode(inline, snapshot.manifest_uri)
