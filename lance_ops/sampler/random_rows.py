@@ -35,8 +35,9 @@ def maybe_sample(
     for a negative `n`, for a `batch_size` or `max_takes` below 1, and what a scan raises.
     """
     for name, value in (("n", n), ("batch_size", batch_size), ("max_takes", max_takes)):
-        if value < (0 if name == "n" else 1):
-            raise InvalidInput(f"{name} of a sample must be positive, not {value}")
+        least = 0 if name == "n" else 1
+        if value < least:
+            raise InvalidInput(f"{name} of a sample must be at least {least}, not {value}")
     source = _opened(dataset)
     chosen = [columns] if isinstance(columns, str) else columns
     return _sample(source, n, chosen, batch_size, max_takes, filt)

@@ -1,4 +1,4 @@
-"""Which rows one of many processes reads, and in which random order."""
+"""The rank and the random order of samplers that share rows among processes."""
 
 from __future__ import annotations
 
