@@ -1,7 +1,7 @@
 """The reference's `lance.debug`: metadata of a table as text for people.
 
-A structure is its name and its members in braces, one on a line. Members that are empty by default and lists of numbers
-are short. Bytes are shown by their number. Secrets in URIs are blotted out. The text is no stable format.
+A structure is its name and its members in braces, one on a line. An empty structure and a list of numbers take one
+line. Bytes are shown as their count. Secrets in URIs are redacted. The format of the text may change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def format_fragment(fragment: FragmentMetadata, dataset: LanceDataset) -> str:
 
 
 def list_transactions(dataset: LanceDataset, /, max_transactions: int = 10) -> list[str | None]:
-    """Return the transactions of the newest versions, newest first; None for one that was not kept."""
+    """Return texts of the transactions of the handle's version and those before it; None for one that was not kept."""
     newest = islice(history(dataset.snapshot), max_transactions)
     return [None if each.transaction is None else _text(each.transaction) for each in newest]
 
@@ -58,7 +58,7 @@ def _held(columns: Iterable[Field], ids: Collection[int]) -> tuple[Field, ...]:
 
 
 class _Structure:
-    """A name with members, for what is no dataclass."""
+    """A name with members, which is shown as a dataclass is."""
 
     def __init__(self, name: str, parts: Mapping[str, object]) -> None:
         self.name = name

@@ -30,7 +30,7 @@ N = TypeVar("N", np.int64, np.uint64)
 _Fits: TypeAlias = Callable[[Any], bool]
 
 _CHECKED_ITEMS = 1000
-"""Longer lists are rows rather than names; whoever reads them checks their items."""
+"""Longer lists are rows rather than names; the function that reads them checks their items."""
 
 _SHOWN = 100  # characters of a value in an error
 

@@ -225,13 +225,16 @@ class Compaction:
 def compact(
     snapshot: Snapshot, options: Mapping[str, Any], runner: Runner | None = None
 ) -> tuple[Snapshot, CompactionMetrics]:
-    """Compact at once; `runner` executes the tasks, by default in `num_threads` threads."""
+    """Compact at once, and return the newest version and what changed.
+
+    `runner` executes the tasks, by default in `num_threads` threads. Raises as `checked_options` does.
+    """
     checked = checked_options(snapshot, options)
     return compact_files(snapshot, checked, runner or InThreads(options.get("num_threads") or None))
 
 
 def checked_options(snapshot: Snapshot, options: Mapping[str, Any]) -> CheckedOptions:
-    """Check the caller's options, take missing ones from the table's configuration, and return them all.
+    """Check the caller's options, and return them completed from the table's configuration and the defaults.
 
     Raises `InvalidInput` for an unknown option or a value that cannot be used, `WrongType` for one of another type, and
     `UnsupportedFeature` for one that only the reference has.

@@ -21,7 +21,10 @@ _ENVIRONMENT = "LANCE_OPS_ALLOWED_BASES"
 
 
 def check_base_is_allowed(root: str, base: str, storage_options: Mapping[str, str] | None) -> None:
-    """Raise `UnsafePath` unless a manifest in `root` may make this process read and write files beneath `base`."""
+    """Raise `UnsafePath` unless a manifest in `root` may make this process read and write files beneath `base`.
+
+    It may on the same machine, in the same bucket, and beneath a prefix that the user allows.
+    """
     if is_local(root) and is_local(base):
         return
     if is_local(base):

@@ -1,7 +1,7 @@
 """Commit while holding a lock that the caller provides.
 
 The lock is a function of the version that returns a context manager. With it, writers can share a store that has no
-conditional create: under the lock the committer looks whether the version exists, and then writes it. On any other
+conditional create: under the lock the committer checks whether the version exists, and then writes it. On any other
 store the conditional create still decides, so a lock that fails to exclude a writer does no harm there.
 """
 
@@ -26,7 +26,11 @@ CommitLock: TypeAlias = Callable[[int], AbstractContextManager[object]]
 
 
 class LockedCommitter(Committer):
-    """Wraps another committer, and holds the caller's lock while that one commits. Reads take no lock."""
+    """Wraps another committer, and holds the caller's lock while that one commits. Reads take no lock.
+
+    If the lock cannot be acquired, `commit` raises `RetryableConflict` when the lock's error is retryable, else
+    `WriteRefused`. If the lock cannot be released, the outcome is `Unknown`.
+    """
 
     def __init__(self, unlocked: Committer, lock: CommitLock) -> None:
         self.unlocked: Committer = unlocked.unlocked if isinstance(unlocked, LockedCommitter) else unlocked

@@ -13,7 +13,7 @@ from lance_ops.store import BytesLike, Store, StoreWriter
 __all__ = ["SidecarWriter", "verified_sidecar"]
 
 _TAIL_BYTES = 4 << 10
-"""The last bytes of a sidecar. They hold its trailer, and the checksums of the page table up to 31 GB of blobs."""
+"""The last bytes of a sidecar. They hold its trailer, and the second section's checksums up to 253 GiB of blobs."""
 
 
 class SidecarWriter(StoreWriter):

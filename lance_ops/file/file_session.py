@@ -71,7 +71,7 @@ class LanceFileSession:
         return self._store.exists(path)
 
     def list(self, path: str | None = None) -> _Names:
-        """Return all files beneath a directory, at any depth."""
+        """Return the paths of all files beneath a directory, at any depth, in order."""
         return sorted(info.path for info in self._store.list(path or ""))
 
     def list_with_delimiter(self, path: str | None = None) -> ListResult:
@@ -85,7 +85,8 @@ class LanceFileSession:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Return `length` bytes of a file, from `offset` on.
 
-        Raises `ObjectNotFound` for a missing file, and `StoreError` if the file ends before the range does.
+        Raises `ObjectNotFound` for a missing file, `StoreError` if the file ends before the range does, and
+        `InvalidInput` for a negative number.
         """
         if offset < 0 or length < 0:
             raise InvalidInput(f"{length} bytes at {offset} of {self._store.uri_of(path)}: neither may be negative")

@@ -39,7 +39,7 @@ class Step:
             self.elapsed_ns += perf_counter_ns() - started
 
     def advancing(self, found: Iterator[T], rows_of: Callable[[T], int]) -> Iterator[T]:
-        """Yield what is found, and measure the time that it takes to find it."""
+        """Yield what is found, count its rows, and measure the time and the I/O that it takes to find it."""
         while True:
             with self.measured():
                 item = next(found, None)

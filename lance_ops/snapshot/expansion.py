@@ -78,7 +78,7 @@ def limit_held_bytes(
 ) -> Iterator[pa.Table]:
     """Yield tables that were read from these fragments, and limit their bytes: the caller holds all of them at once.
 
-    Raises `ReadTooLarge` after the table with which they are too large for the fragments' data files.
+    Raises `ReadTooLarge` after it has yielded the table that makes them too large for the fragments' data files.
     """
     limited = not allows_expansion(snapshot.storage_options)
     files = _distinct_files(fragments)

@@ -39,8 +39,8 @@ def to_tensors(
     """Return a tensor for each column by name, or the tensor alone if there is one column.
 
     A null number becomes NaN; integers with nulls become floats. As in the reference, a null list becomes the numbers
-    that are stored in its place. Raises `InvalidInput` naming a column whose type is no number
-    and that `hf_converter` does not convert, and `UnsupportedFeature` for blobs.
+    that are stored in its place. Raises `InvalidInput` naming a column that does not hold numbers and that
+    `hf_converter` does not convert, and `UnsupportedFeature` for blobs.
     """
     names = batch.schema.names if isinstance(batch, pa.RecordBatch) else list(batch)
     tensors = {name: _converted(name, batch[name], uint64_as_int64, hf_converter) for name in names}

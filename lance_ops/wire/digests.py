@@ -85,7 +85,7 @@ def digest_block_report(data: memoryview, position: int) -> ChecksumReport:
 
 
 def digests_of_parts(data: memoryview, part_bytes: int) -> list[int]:
-    """Return the xxh3_64 of each part of `part_bytes`; the last part may be shorter. No bytes have no digest."""
+    """Return the xxh3_64 of each part of `part_bytes`; the last part may be shorter. Empty data has no part."""
     return [digest_of_buffer(data[start : start + part_bytes]) for start in range(0, len(data), part_bytes)]
 
 

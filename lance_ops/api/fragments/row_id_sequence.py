@@ -35,9 +35,10 @@ class RowIdSequence:
 
     @classmethod
     def from_inline_metadata(cls, metadata: RowIdMeta) -> RowIdSequence:
-        """Read the ids of a fragment's `row_id_meta`.
+        """Read the ids that a fragment's `row_id_meta` holds itself.
 
-        Raises `UnsupportedFeature` for ids in an external file, and `CorruptFile` for bytes that hold no ids.
+        Raises `UnsupportedFeature` for ids in an external file, `CorruptFile` for bytes that hold no ids, and
+        `InvalidInput` for more ids than a fragment can have rows.
         """
         if not isinstance(metadata.stored, bytes):
             raise UnsupportedFeature("reading row ids of an external file without its table", metadata.stored.path)

@@ -22,7 +22,8 @@ _WEB = ("http://", "https://")
 def read_images(uris: Sequence[str | None]) -> Iterator[bytes | None]:
     """Yield the bytes of each file in order, and None for the URI None; files are read concurrently.
 
-    Raises `StoreError` naming a URI that cannot be read, and `ObjectNotFound` if nothing is there.
+    Raises `StoreError` naming a URI that cannot be read, `ObjectNotFound` if nothing is there, and `InvalidInput` for a
+    URI that ends with a slash.
     """
     stores: dict[str, Store] = {}
     return map_ordered(partial(_read, stores), uris, min(_FILES_AT_ONCE, len(uris)), _FILES_AT_ONCE)

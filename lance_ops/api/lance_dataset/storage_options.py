@@ -47,7 +47,7 @@ class StorageOptionsAccessor:
         return False
 
     def refresh_offset_secs(self) -> int:
-        """Return how many seconds before they expire a provider would renew the options."""
+        """Return how many seconds before the options expire a provider would renew them."""
         return _REFRESH_SECONDS
 
     def accessor_id(self) -> str:

@@ -1,4 +1,4 @@
-"""Where a command runs its tasks; Spark is imported when a command line names a Spark master."""
+"""Let a command run its tasks on Spark, which is imported only if the command line names a Spark master."""
 
 from __future__ import annotations
 

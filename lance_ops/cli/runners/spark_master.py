@@ -9,5 +9,8 @@ __all__ = ["start_spark"]
 
 
 def start_spark(master: str) -> Runner:
-    """Start a Spark session on a master, or find this process's own; it ends with the process."""
+    """Return a runner on this process's Spark session, and start one on the master if there is none.
+
+    The session ends with the process.
+    """
     return OnSpark(get_or_create("lance-ops", master=master))

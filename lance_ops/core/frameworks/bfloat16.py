@@ -69,7 +69,7 @@ class BFloat16:
 
 
 class BFloat16Type(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no types
-    """The Arrow extension type of these numbers."""
+    """Arrow's extension type of bfloat16 numbers."""
 
     def __init__(self) -> None:
         super().__init__(_STORAGE, _NAME)
@@ -115,7 +115,7 @@ class BFloat16Scalar(pa.ExtensionScalar):  # type: ignore[misc]  # as above
 
 
 class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]  # as above
-    """An Arrow array of these numbers; `bfloat16_array` and `lance_ops.arrow.cast` make one."""
+    """An Arrow array of bfloat16 numbers; `bfloat16_array` and `lance_ops.arrow.cast` make one."""
 
     @classmethod
     def from_numpy(cls, array: npt.NDArray[Any]) -> BFloat16Array:
@@ -144,12 +144,12 @@ class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]  # as above
 
 
 def bfloat16_array(values: Sequence[float | None]) -> BFloat16Array:
-    """Return an array of numbers and nulls."""
+    """Return numbers and nulls as an array, rounded to bfloat16."""
     return from_floats(pa.array(values, pa.float64()))
 
 
 def from_floats(values: pa.Array) -> BFloat16Array:
-    """Round an array of floats."""
+    """Return an array of floats rounded to bfloat16; nulls stay."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     return _stored(_rounded(values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)), missing)
 

@@ -89,7 +89,7 @@ def table_of_models(model: type[Any], data: Any) -> pa.Table:
 def rows_of_models(model: type[Any], data: Any) -> list[dict[str, Any]]:
     """Return instances of a model as dictionaries.
 
-    Raises `InvalidInput` for no instance, `WrongType` unless `data` is a list of instances of exactly this model.
+    Raises `InvalidInput` for an empty list, and `WrongType` unless `data` is a list of instances of exactly this model.
     """
     base = import_optional("pydantic", "a table of models", "pydantic").BaseModel
     if not (inspect.isclass(model) and issubclass(model, base)):

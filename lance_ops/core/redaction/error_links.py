@@ -22,7 +22,10 @@ def raise_alone(error: BaseException, cause: BaseException | None = None, secret
 
 
 def shows_secret(error: BaseException, secrets: Iterable[str] = ()) -> bool:
-    """Return whether an error, or one that it is linked to, shows a secret."""
+    """Return whether an error, or one that it is linked to, shows a secret.
+
+    Secrets are `secrets`, and what `redact` finds in the text itself.
+    """
     known = tuple(secrets)
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]

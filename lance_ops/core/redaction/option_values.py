@@ -39,8 +39,8 @@ def is_secret_key(key: str) -> bool:
 def secret_values(options: Mapping[str, object]) -> frozenset[str]:
     """Return the secrets among the values of options, each as it is, URL-encoded, and escaped.
 
-    The values of options whose names say nothing count as secrets. A value that is public as a whole may contain a
-    secret: the URL of an endpoint may have a password.
+    The values of options whose names say nothing count as secrets. A switch, a plain number or a time counts under no
+    name. A value that is public as a whole may contain a secret: the URL of an endpoint may have a password.
     """
     found: set[str] = set()
     for key, value in options.items():
@@ -55,7 +55,10 @@ def secret_values(options: Mapping[str, object]) -> frozenset[str]:
 
 
 def environment_secrets(prefixes: Iterable[str]) -> frozenset[str]:
-    """Return the secrets in the environment variables whose lower-case names begin with a prefix."""
+    """Return the secrets in environment variables whose lower-case names begin with one of the prefixes.
+
+    Only variables whose names say that their value is a secret count.
+    """
     named = tuple(prefixes)
     found = {key: value for key, value in os.environ.items() if key.lower().startswith(named) and is_secret_key(key)}
     return secret_values(found)

@@ -49,7 +49,7 @@ def parse_document(text: str) -> Any:
 
 
 def _check_events(text: str) -> None:
-    """Bound depth and number of values as the parser goes: unlike the later steps, it does not recurse."""
+    """Bound the depth and the number of values while PyYAML parses: parsing does not recurse, the later steps do."""
     depth = num_values = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         num_values += isinstance(event, yaml.NodeEvent)
@@ -78,7 +78,7 @@ def _construct(root: yaml.Node) -> Any:
 
 
 def _check_nodes(node: yaml.Node, key: str, counted: dict[int, int | None]) -> int:
-    """Return how many nodes `node` stands for; refuse cycles, doubled keys and keys that are no texts or numbers.
+    """Return how many nodes `node` stands for; refuse cycles, doubled keys, and keys that are lists or mappings.
 
     `counted` holds a node's number of nodes, or None while it is being counted.
     """

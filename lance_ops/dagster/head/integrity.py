@@ -27,7 +27,7 @@ INTACT = "intact"
 
 _NEXT_PART = "lance/next_part"
 _LOOKED_AT = 20
-"""How many evaluations are searched for the place to continue: those of full verifications state none."""
+"""How many runs of the check are searched for the place to continue: a planned run has none."""
 
 _SHOWN = 50
 

@@ -1,9 +1,9 @@
-"""Build the check that names what ingestion leaves aside in a landing folder.
+"""Build the check that names what ingestion sets aside in a landing folder.
 
-It is not blocking and fails as a warning: the dataset is as good as before, and the other files go on.
+The check is not blocking and fails as a warning: the dataset stays as it was, and ingestion takes the other files.
 """
 
-# No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
+from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +26,7 @@ def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
         try:
             landing = list_landing(raw, datetime.now(UTC))
         except (LanceOpsError, OSError) as error:
-            # The text of a store's error may hold what the store was asked with.
+            # An error of the operating system may quote what is secret; errors of this library do not.
             reason = str(error) if isinstance(error, LanceOpsError) else type(error).__name__
             return _result(False, f"the landing folder cannot be listed: {reason}", {})
         set_aside = len(landing.set_aside)

@@ -20,7 +20,7 @@ class LandedFile:
     modified: datetime
     etag: str | None = None
     listed: ListedFile | None = field(default=None, compare=False, repr=False)
-    """What a reader compares a local file with."""
+    """The identity of a local file, with which its reader compares the file that it opens."""
 
     @property
     def token(self) -> str:

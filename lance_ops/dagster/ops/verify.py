@@ -1,4 +1,4 @@
-"""The op that compares a dataset's files with their checksums and with each other, some at a time."""
+"""The op that compares some of a dataset's files with their checksums and with each other in each run."""
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 

@@ -17,14 +17,14 @@ __all__ = ["BlockChecks"]
 class BlockChecks:
     """Verifies blocks of one file, and remembers which blocks it has verified.
 
-    Several threads may share it: two of them may verify one block twice, and nothing else happens.
+    Several threads may share it. Two of them may verify the same block, which does no harm.
     """
 
     def __init__(self, path: str, table: BlockTable) -> None:
         self._path = path
         self._table = table
         self._page_checksums: list[Uint64Array] = []
-        """The checksums of pages once they were needed, shared with the checks that `anew` returns."""
+        """One item, the checksums of the first section, once they were needed. `anew` shares the list."""
         self._is_verified = np.zeros(table.num_blocks, np.bool_)
 
     def anew(self) -> BlockChecks:
@@ -38,7 +38,7 @@ class BlockChecks:
         return self._table.blocks_of(starts, stops)
 
     def unverified(self, starts: Int64Array, stops: Int64Array) -> Blocks:
-        """Return the blocks of these ranges that were not verified yet."""
+        """Return the blocks that hold any byte of these ranges and were not verified yet."""
         blocks = self._table.blocks_of(starts, stops)
         missing = ~self._is_verified[blocks.numbers]
         return blocks if missing.all() else blocks.at(missing)

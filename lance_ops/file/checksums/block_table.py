@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 BLOCK_BYTES = 1 << 16
-"""A scan loses nothing by blocks of this size, and a random read fetches no more than most disks read ahead."""
+"""Blocks of this size do not slow a scan, and a random read fetches no more than most disks read ahead."""
 
 _MAGIC = b"\xf1LOblk3\x01"
 _DIGEST = struct.Struct("<Q")
@@ -58,7 +58,7 @@ _FOOTERS_BYTES = (40, 16)
 """The sizes of the footers of 2.x files and of 0.1 files."""
 
 _NO_FOOTER = (0,)
-"""The same for blob sidecars."""
+"""The size of the footer of blob sidecars, which have none."""
 
 _ENTRY = np.dtype("<u8")
 
@@ -81,14 +81,14 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class BlockTable:
-    """A file's sections, and the checksums of the blocks of the second and the third."""
+    """Where the three sections of a file end, and the checksums of the blocks of the second and the third section."""
 
     section_ends: tuple[int, int, int]
     checksums: Uint64Array
 
     @property
     def page_checksums_extent(self) -> tuple[int, int]:
-        """Where the checksums of the first section are: (start, stop)."""
+        """Where the second section holds the checksums of the first: (start, stop) in bytes."""
         start = self.section_ends[0]
         return start, start + _ENTRY.itemsize * self.num_page_blocks
 
@@ -124,12 +124,12 @@ class BlockTable:
 
 
 def decode_checksums(data: bytes) -> Uint64Array:
-    """Return the checksums that a section's table holds."""
+    """Return the checksums of the bytes that `encode_checksums` made."""
     return np.frombuffer(data, _ENTRY)
 
 
 def encode_checksums(checksums: list[int]) -> bytes:
-    """Return the bytes of a table of checksums."""
+    """Return the bytes of checksums: 8 for each, little-endian."""
     return np.array(checksums, _ENTRY).tobytes()
 
 

@@ -13,7 +13,7 @@ CONFIG_PREFIX = "lance.compaction."
 
 
 def configured_options(config: Mapping[str, str]) -> dict[str, int | float | bool | str]:
-    """Return the values by name; raise `InvalidInput` naming a key whose value cannot be used.
+    """Return the configured options by name; raise `InvalidInput` naming a key whose value cannot be used.
 
     Keys that this library does not know are ignored, as in the reference.
     """

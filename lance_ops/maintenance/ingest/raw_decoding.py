@@ -2,7 +2,7 @@
 
 The bytes are hostile until they are decoded. Arrow's readers take any number of rows, columns and levels, and some
 inputs end the process. So what can be learned cheaply is checked first, batches are small, and all that comes out is
-counted. What remains, a crash or memory that a page asks for, costs a process of its own: see `raw_process.py`.
+counted. A file may still crash the reader or ask for too much memory, so `raw_process.py` runs it in another process.
 
 That process runs this module's text and nothing else. The module therefore imports nothing but the standard library
 and pyarrow, and knows neither the file's name nor the options of its store.
@@ -116,7 +116,7 @@ def _plain_bytes(batch: pa.RecordBatch) -> int:
 
 
 def _plain_bytes_of(array: pa.Array) -> int:
-    """Return about how many bytes an array's values take if nothing is shared: dictionary items, views, runs."""
+    """Return about how many bytes an array's values take if no two share the items of a dictionary, a view or a run."""
     kind = array.type
     if not _shares(kind):
         return int(array.nbytes)
@@ -160,7 +160,7 @@ _SHARING = (
 
 
 def _repeated(items: pa.Array, times: int) -> int:
-    """Return the bytes of so many items, each as long as the longest of them; few are longer than that."""
+    """Return the bytes of so many items: of texts as long as the longest one, else of items of the average size."""
     if not len(items):
         return 0
     if pa.types.is_large_binary(items.type) or pa.types.is_large_string(items.type) or _is_text(items.type):

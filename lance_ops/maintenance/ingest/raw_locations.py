@@ -38,7 +38,7 @@ _CHANGED = "it changed after it was listed; the next tick takes it as it is then
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A local file as a listing of `folder` found it at `path` beneath.
+    """A local file as a listing of `folder` found it, at `path` beneath that folder.
 
     Inodes and devices are compared if the reader sees the same folder as the lister did. A worker on another machine
     may number them differently, and compares size and modification time alone.
@@ -78,7 +78,10 @@ def local_path(uri: str) -> str | None:
 
 
 def remote_file_system(uri: str, storage_options: Mapping[str, str]) -> tuple[Any, str]:
-    """Return the fsspec file system of a URI and the path in it, without a look at what follows the authority."""
+    """Return the fsspec file system of a URI, which the scheme and the authority alone decide, and the path in it.
+
+    Raises `InvalidInput` for a text that is no URI of a store.
+    """
     found = _STORE.match(uri)
     if found is None:
         raise InvalidInput(f"{shown_uri(uri)}: not a URI of a store, such as s3://bucket/in")

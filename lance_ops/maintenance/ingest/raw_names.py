@@ -1,7 +1,7 @@
 """Decide which names of raw files are read, and show any name on one line.
 
-A name is only ever read literally: nothing in it is a URL, a query, an escape or an option. A name that logs, events or
-stores cannot hold as it is, is not used at all.
+A name is only ever read literally: nothing in it is a URL, a query, an escape or an option. A file whose
+name logs, events or stores cannot hold unchanged is not read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Decode raw files in a process of its own, which a hostile file may end or fill without harm.
+"""Decode raw files in another process, so that a hostile file crashes that process or exhausts its memory, not ours.
 
-One process decodes the files of a task one after the other; another one replaces it after a crash. It is given an open
-descriptor, and no name, URI, option or secret. It may not write files, its memory is bounded, and it is ended when it
-takes too long.
+One process decodes the files of a task one after the other; another one replaces it after a crash. It receives an open
+descriptor, and no name, URI, option or secret. It may not write files, its memory is bounded, and the parent ends it
+when it takes too long.
 """
 
 from __future__ import annotations

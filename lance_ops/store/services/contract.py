@@ -86,9 +86,7 @@ class Service(ABC):
         return ()
 
     def identity(self, options: Mapping[str, object]) -> bytes:
-        """Return a digest of all that credentials may come from besides `options`: stores with another one need
-        another client.
-        """
+        """Return a digest of the sources of credentials besides `options`. It is a part of a shared client's key."""
         return digest_of_sources(self.credential_variables, self.credential_files(options))
 
     def bucket(self, authority: str) -> str:

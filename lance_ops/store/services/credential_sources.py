@@ -33,7 +33,7 @@ def digest_of_sources(prefixes: Iterable[str], files: Iterable[str]) -> bytes:
 
 
 def environment_path(variable: str, default: str | None = None) -> tuple[str, ...]:
-    """Return the path that a variable names, else the default with `~` expanded, else nothing."""
+    """Return one path or none: the one that a variable names, else the default. `~` is expanded in both."""
     path = os.environ.get(variable) or default
     return (os.path.expanduser(path),) if path else ()
 
