@@ -16,7 +16,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
-from lance_ops.reading import TASK_READAHEAD, ScanRequest, scan_rows
+from lance_ops.reading import ScanRequest, in_task, scan_rows
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.transactions import Delete
 from lance_ops.writing import Runner, commit_operation, fragment_ids_per_task, write_deletion_files
@@ -93,9 +93,10 @@ def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
 
 def find_rows(task: DeletionTask) -> FoundRows:
     """Return the live rows of the task's fragments for which the predicate is true."""
-    request = ScanRequest(Schema(()), task.predicate, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
+    snapshot = task.snapshot.open()
+    request = in_task(snapshot, ScanRequest(Schema(()), task.predicate, fragment_ids=task.fragment_ids))
     found: dict[int, BitMap] = {}
-    for rows in scan_rows(task.snapshot.open(), request):
+    for rows in scan_rows(snapshot, request):
         found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
     return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
 

@@ -20,7 +20,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
 from lance_ops.core.schema import split_path
 from lance_ops.core.versions import FileVersion
-from lance_ops.reading import TASK_READAHEAD, ScanRequest, offset_array
+from lance_ops.reading import ScanRequest, in_task, offset_array
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 from lance_ops.transactions import PendingFiles, Update
@@ -128,7 +128,7 @@ def plan_update(
 def rewrite_rows(task: UpdateTask) -> RewrittenRows:
     """Write the task's matching rows with their new values; on an error all files are deleted."""
     snapshot = task.snapshot.open()
-    request = ScanRequest(snapshot.schema, task.predicate, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
+    request = in_task(snapshot, ScanRequest(snapshot.schema, task.predicate, fragment_ids=task.fragment_ids))
     found: dict[int, BitMap] = {}
     with UpdatedRowWriter(snapshot, task.file_version) as writer:
         for rows in scan_to_rewrite(snapshot, request):

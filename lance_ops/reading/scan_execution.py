@@ -28,6 +28,7 @@ __all__ = [
     "ScanPlan",
     "ScanRequest",
     "empty_answer",
+    "in_task",
     "limit_rows",
     "plan_scan",
     "scan",
@@ -39,7 +40,7 @@ __all__ = [
 T = TypeVar("T")
 
 TASK_READAHEAD = 2
-"""Blocks that a scan inside a task reads ahead: few, because tasks already run in parallel."""
+"""Blocks of full size that a scan inside a task reads ahead; see `in_task`."""
 
 _PRELOADED_FILES, _MAX_PRELOADED_COLUMNS = 16, 16
 """Number of files whose metadata is loaded before their rows are read, if the scan reads no more than these columns.
@@ -96,6 +97,15 @@ def _answer(snapshot: Snapshot, plan: ScanPlan) -> Iterator[tuple[int, pa.Table]
     yield from found
 
 
+def in_task(snapshot: Snapshot, request: ScanRequest) -> ScanRequest:
+    """Return the request of a scan inside a task, which reads few blocks ahead because tasks already run in parallel.
+
+    On a remote store it reads more of them if they are small: then it waits for many at once, in the same memory.
+    """
+    readahead = TASK_READAHEAD if snapshot.store.reads_in_place else _REMOTE_READERS
+    return replace(request, readahead=readahead, buffer_bytes=TASK_READAHEAD * BLOCK_BYTES)
+
+
 def scan_rows(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]:
     """Yield the answer as `scan` does, as rows with their physical offsets.
 
@@ -145,14 +155,16 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
     cores = available_cores()
     readers = cores if snapshot.store.reads_in_place else max(cores, _REMOTE_READERS)
     ahead = min(request.readahead or 2 * readers, len(plan.blocks))
+    held_bytes = ahead * HELD_BYTES
     if request.buffer_bytes is not None:
-        ahead = min(ahead, max(request.buffer_bytes // BLOCK_BYTES, 1))
+        ahead = min(ahead, max(request.buffer_bytes // plan.blocks.largest_bytes, 1))
+        held_bytes = min(ahead * HELD_BYTES, request.buffer_bytes * HELD_BYTES // BLOCK_BYTES)
     workers = max(1, min(readers, ahead))
     threads = max(1, cores // workers)  # of each block, if there are fewer blocks than cores
     # bounds the open readers by the blocks that are in progress
     reader_of = lru_cache(ahead + _PRELOADED_FILES)(lambda fragment: snapshot.reader(fragment, threads=threads))
 
-    held = SharedBytes(max(ahead * HELD_BYTES, MAX_BLOCK_BYTES))
+    held = SharedBytes(max(held_bytes, MAX_BLOCK_BYTES))
     share = 1  # of a planned block that is read at once: blocks that are larger than planned make it smaller
 
     def read(task: tuple[Block, int]) -> tuple[Budget, Iterable[T]]:

@@ -140,6 +140,12 @@ class Blocks(Sequence[Block]):
         rows, block_rows = self.parts[slot]
         return rows.part((at - (self._ends[slot - 1] if slot else 0)) * block_rows, block_rows)
 
+    @property
+    def largest_bytes(self) -> int:
+        """Approximate memory of the rows of the largest block, at most `BLOCK_BYTES`."""
+        largest = max((min(len(rows) / block_rows, 1) for rows, block_rows in self.parts), default=1)
+        return max(round(largest * BLOCK_BYTES), 1)
+
     def __iter__(self) -> Iterator[Block]:
         return chain.from_iterable(rows.cut(block_rows) for rows, block_rows in self.parts)
 

@@ -7,7 +7,7 @@ write_columns(task) -> ColumnFile                     anywhere
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -21,11 +21,11 @@ from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_COLUMNS,
     ROW_ID,
-    TASK_READAHEAD,
     VERSION_COLUMNS,
     RowOffsets,
     ScannedRows,
     ScanRequest,
+    in_task,
     scan_rows,
 )
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
@@ -88,7 +88,7 @@ def write_columns(task: BackfillTask) -> ColumnFile:
     """Write the fragment's file; on an error it is deleted."""
     snapshot = task.snapshot.open()
     fragment = snapshot.fragments_by_id[task.fragment_id]
-    request = replace(backfill_request(snapshot, task.source.reads, fragment.id), readahead=TASK_READAHEAD)
+    request = in_task(snapshot, backfill_request(snapshot, task.source.reads, fragment.id))
 
     def computed() -> Iterator[tuple[RowOffsets, pa.Table]]:
         for rows in _in_batches(scan_rows(snapshot, request), task.batch_size):

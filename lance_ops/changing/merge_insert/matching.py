@@ -24,10 +24,10 @@ from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_COLUMNS,
     ROW_ID,
-    TASK_READAHEAD,
     VERSION_COLUMNS,
     ScannedRows,
     ScanRequest,
+    in_task,
     scan_rows,
     serving_index,
 )
@@ -136,10 +136,9 @@ def find_matches(task: MatchTask) -> Matches:
         with_row_address=ROW_ADDRESS in names,
         version_columns=tuple(name for name in names if name in VERSION_COLUMNS),
         fragment_ids=task.fragment_ids,
-        readahead=TASK_READAHEAD,
     )
     is_found = np.zeros(task.keys.num_codes, np.bool_)
-    matches = Matches.joined([_match(task, rows, is_found) for rows in scan_rows(snapshot, request)])
+    matches = Matches.joined([_match(task, rows, is_found) for rows in scan_rows(snapshot, in_task(snapshot, request))])
     return replace(matches, found_codes=np.flatnonzero(is_found))
 
 

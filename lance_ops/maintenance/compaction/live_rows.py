@@ -13,7 +13,7 @@ from lance_ops.core.arrow import rows_where
 from lance_ops.core.cores import available_cores
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.file import RowSlice, row_bytes
-from lance_ops.reading import TASK_READAHEAD, ScanRequest, read_fragments_together
+from lance_ops.reading import TASK_READAHEAD, ScanRequest, in_task, read_fragments_together
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import offsets_in
@@ -82,5 +82,5 @@ def _live(snapshot: Snapshot, fragments: Sequence[Fragment], table: pa.Table) ->
 
 def _scanned(snapshot: Snapshot, fragments: Sequence[Fragment]) -> Iterator[pa.Table]:
     ids = tuple(fragment.id for fragment in fragments)
-    request = ScanRequest(snapshot.schema, fragment_ids=ids, readahead=TASK_READAHEAD)
+    request = in_task(snapshot, ScanRequest(snapshot.schema, fragment_ids=ids))
     return (rows.table for rows in scan_to_rewrite(snapshot, request))

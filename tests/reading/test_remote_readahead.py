@@ -1,0 +1,82 @@
+"""A task waits for many small blocks of a remote store at once, and for few large ones."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.reading import scan_execution, scan_plan
+from lance_ops.store import Buffers, ByteRange, MemoryStore
+
+_FRAGMENTS, _ROWS = 12, 100
+_VERBS: dict[str, Callable[[lance_ops.LanceDataset], object]] = {
+    "delete": lambda dataset: dataset.delete("n % 10 = 3"),
+    "update": lambda dataset: dataset.update({"n": "-1"}, where="n % 10 = 3"),
+    "merge": lambda dataset: dataset.merge_insert("n").when_not_matched_insert_all().execute(pa.table({"n": [-5]})),
+    "compact": lambda dataset: dataset.optimize.compact_files(),
+}
+
+
+@pytest.fixture
+def dataset(monkeypatch: pytest.MonkeyPatch) -> lance_ops.LanceDataset:
+    """A table in many fragments, whose store hands nothing out in place."""
+    rows = pa.table({"n": range(_FRAGMENTS * _ROWS)})
+    dataset = lance_ops.write_dataset(rows, "memory://", max_rows_per_file=_ROWS)
+    monkeypatch.setattr(MemoryStore, "reads_in_place", False)
+    return dataset
+
+
+def _watch(monkeypatch: pytest.MonkeyPatch, began: Callable[[str], None], ended: Callable[[], None]) -> None:
+    get_ranges = MemoryStore.get_ranges
+
+    def watched(self: MemoryStore, path: str, ranges: Sequence[ByteRange]) -> Buffers:
+        began(path)
+        try:
+            return get_ranges(self, path, ranges)
+        finally:
+            ended()
+
+    monkeypatch.setattr(MemoryStore, "get_ranges", watched)
+
+
+@pytest.mark.parametrize("verb", _VERBS)
+def test_a_task_waits_for_eight_small_fragments_at_once(
+    verb: str, dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, seen, lock = threading.Barrier(8, timeout=120), set[str](), threading.Lock()
+
+    def began(path: str) -> None:
+        with lock:
+            is_one_of_the_first = path not in seen and len(seen) < 8
+            seen.add(path)
+        if is_one_of_the_first:
+            together.wait()  # raises if fewer than eight reads wait at once
+
+    _watch(monkeypatch, began, lambda: None)
+    _VERBS[verb](dataset)
+    assert len(seen) == _FRAGMENTS
+
+
+def test_a_task_holds_no_more_than_two_large_blocks(
+    dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (scan_plan, scan_execution):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 256)
+    reading, most, lock = [0], [0], threading.Lock()
+
+    def began(path: str) -> None:
+        with lock:
+            reading[0] += 1
+            most[0] = max(most[0], reading[0])
+
+    def ended() -> None:
+        with lock:
+            reading[0] -= 1
+
+    _watch(monkeypatch, began, ended)
+    assert dataset.delete("n % 10 = 3")
+    assert 1 <= most[0] <= 2
