@@ -1,8 +1,8 @@
 """The reference's `lance.arrow`: numbers of the type bfloat16, and arrays of images.
 
 A process may register only one type of a name with Arrow, and importing the reference registers its own. Therefore this
-module registers none. A process without the reference calls `pyarrow.register_extension_type(BFloat16Type())` once, and
-then columns are read as numbers; otherwise they are read as bytes with the type's name in their metadata.
+module registers none. Datasets show columns with these types without it. To read them from IPC or Parquet, or with a
+`LanceFileReader`, a process without the reference calls `pyarrow.register_extension_type(BFloat16Type())` once.
 """
 
 from __future__ import annotations

@@ -199,24 +199,6 @@ def test_vectors_of_either_library_hold_the_same_numbers(tmp_path: Path, writer:
     assert ours.take([2, 0], columns=["pairs"]).to_pylist() == [{"pairs": kept[at]["pairs"]} for at in (2, 0)]
 
 
-def test_vectors_are_bytes_that_name_their_type_until_it_is_registered(tmp_path: Path) -> None:
-    code = f"""
-import pyarrow as pa, lance_ops, lance_ops.arrow as arrow
-pairs = pa.FixedSizeListArray.from_arrays(arrow.bfloat16_array([1.5, 2.0, 0.0, -1.0]), 2)
-ds = lance_ops.write_dataset(pa.table({{"v": pairs}}), {str(tmp_path / "t")!r})
-item = ds.schema.field("v").type.value_field
-print(item.type, item.metadata[b"ARROW:extension:name"].decode(), ds.lance_schema.field("v"))
-lance_ops.write_dataset(ds.to_table(), {str(tmp_path / "t")!r}, mode="append")
-pa.register_extension_type(arrow.BFloat16Type())
-print(lance_ops.dataset({str(tmp_path / "t")!r}).to_table().column("v").to_pylist())
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.stdout.splitlines() == [
-        "fixed_size_binary[2] lance.bfloat16 LanceField('v', id=0, type=fixed_size_list:lance.bfloat16:2)",
-        "[[1.5, 2], [0, -1], [1.5, 2], [0, -1]]",
-    ], run.stderr
-
-
 def test_columns_are_read_as_numbers_once_the_type_is_registered(tmp_path: Path) -> None:
     code = f"""
 import pyarrow as pa, lance_ops, lance_ops.arrow as arrow

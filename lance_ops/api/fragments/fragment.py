@@ -22,6 +22,7 @@ from lance_ops.api.scanning import (
     project,
     scan_request,
 )
+from lance_ops.api.schemas import shown_schema
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -64,7 +65,7 @@ class LanceFragment(FragmentChanges):
     @property
     def schema(self) -> pa.Schema:
         """The table's schema."""
-        return self._snapshot.schema.to_arrow()
+        return shown_schema(self._snapshot.schema)
 
     @property
     def physical_schema(self) -> NoReturn:

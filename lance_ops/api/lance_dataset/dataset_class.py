@@ -29,7 +29,7 @@ from lance_ops.api.lance_dataset.schema_changes import SchemaChanges
 from lance_ops.api.lance_dataset.storage_options import StorageOptions
 from lance_ops.api.lance_dataset.tags import Reference, Tags, open_reference
 from lance_ops.api.scanning import Filter
-from lance_ops.api.schemas import LanceSchema
+from lance_ops.api.schemas import LanceSchema, shown_schema
 from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.api.write_destination import lock_of
 from lance_ops.changing import restore
@@ -100,7 +100,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
         """The table's Arrow schema, or the schema of a scan with the default scan options, if there are any."""
         if self._default_scan_options is not None:
             return self.scanner().projected_schema
-        return self._snapshot.schema.to_arrow()
+        return shown_schema(self._snapshot.schema)
 
     @property
     def lance_schema(self) -> LanceSchema:

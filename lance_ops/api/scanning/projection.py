@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.api.schemas import shown_field
 from lance_ops.blobs import BlobReader, split_by_blob_bytes, with_blobs_as
 from lance_ops.changing.columns import bind_computed
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -228,7 +229,7 @@ def _read(field: Field) -> pa.Field:
 
 
 def _shown(field: Field) -> pa.Field:
-    return text_field(_read(field)) if field.holds_blobs_v2 else field.to_arrow()
+    return text_field(_read(field)) if field.holds_blobs_v2 else shown_field(field)
 
 
 def _column(table: pa.Table, output: _Output, uri: str) -> pa.ChunkedArray:

@@ -15,6 +15,7 @@ from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.scanning.data_frames import LAZY, check_blob_mode, data_frame
 from lance_ops.api.scanning.projection import Projection
 from lance_ops.api.scanning.scan_statistics import ScanStatistics, annotate_plan, report_statistics
+from lance_ops.api.schemas import shown_schema
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.reading import (
@@ -120,7 +121,7 @@ class LanceScanner:
     @property
     def dataset_schema(self) -> pa.Schema:
         """The table's whole schema."""
-        return self._snapshot.schema.to_arrow()
+        return shown_schema(self._snapshot.schema)
 
     @property
     def projected_schema(self) -> pa.Schema:

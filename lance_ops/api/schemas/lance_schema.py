@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from lance_ops.api.schemas.extension_types import shown_field, shown_schema
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Field, Schema, split_path
 
@@ -43,7 +44,7 @@ class LanceField:
 
     def to_arrow(self) -> pa.Field:
         """Return the field as an Arrow field."""
-        return Schema((self.field,)).to_arrow().field(0)
+        return shown_field(self.field)
 
     def is_unenforced_primary_key(self) -> bool:
         """Return whether the field is declared part of the primary key. Nothing enforces the key."""
@@ -78,7 +79,7 @@ class LanceSchema:
 
     def to_pyarrow(self) -> pa.Schema:
         """Return the schema as an Arrow schema."""
-        return self.schema.to_arrow()
+        return shown_schema(self.schema)
 
     def fields(self) -> list[LanceField]:
         """Return the columns."""
