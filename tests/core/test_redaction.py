@@ -93,6 +93,17 @@ def test_the_value_of_a_secret_option_is_redacted_in_every_form(key: str) -> Non
         assert "quoted" not in redact(shown, secrets)
 
 
+@pytest.mark.parametrize("key", ["password", "aws_secret_access_key", "base_3.account_key", "sas_token"])
+def test_a_secret_of_digits_alone_is_redacted(key: str) -> None:
+    secrets = secret_values({key: "8675309", "connect_timeout": "864000", "an_unknown_option": "131072"})
+    assert redact("login with 8675309 after 864000 s of 131072", secrets) == "login with *** after 864000 s of 131072"
+
+
+@pytest.mark.parametrize("switch", ["true", "False", "none", " on "])
+def test_a_switch_under_the_name_of_a_secret_stays(switch: str) -> None:
+    assert secret_values({"use_token": switch}) == frozenset()
+
+
 def test_a_public_option_stays_and_a_secret_inside_it_does_not() -> None:
     options = {
         "endpoint": "https://user:hunter2hunter2@minio:9000",

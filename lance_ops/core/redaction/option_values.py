@@ -25,7 +25,8 @@ _PUBLIC_KEY = re.compile(
     r"|service_account$|application_credentials$|user_agent|allowed_bases|^user(name)?$|^host$|^port$|replication"
     r"|project|excludes$|protocol|^anon$"
 )
-_SWITCH_OR_NUMBER = re.compile(r"true|false|yes|no|on|off|none|[\d.]+\s*(ms|s|m|h)?", re.IGNORECASE)
+_SWITCH = re.compile(r"true|false|yes|no|on|off|none", re.IGNORECASE)
+_QUANTITY = re.compile(r"[\d.]+\s*(ms|s|m|h)?", re.IGNORECASE)
 
 _NAME = re.compile(r"[a-z]+([_.-][a-z0-9]{1,16})*|[A-Z]+(_[A-Z0-9]{1,16})*")
 _LONGEST_NAME = 50
@@ -39,8 +40,9 @@ def is_secret_key(key: str) -> bool:
 def secret_values(options: Mapping[str, object]) -> frozenset[str]:
     """Return the secrets among the values of options, each as it is, URL-encoded, and escaped.
 
-    The values of options whose names say nothing count as secrets. A switch, a plain number or a time counts under no
-    name. A value that is public as a whole may contain a secret: the URL of an endpoint may have a password.
+    The values of options whose names say nothing count as secrets. A switch is no secret under any name. A number
+    counts only under the name of a secret, because a password may consist of digits. A value that is public as a whole
+    may contain a secret: the URL of an endpoint may have a password.
     """
     found: set[str] = set()
     for key, value in options.items():
@@ -48,7 +50,7 @@ def secret_values(options: Mapping[str, object]) -> frozenset[str]:
             found |= secret_values({str(name): each for name, each in value.items()})
             continue
         text = str(value)
-        if _is_secret(key) and not _SWITCH_OR_NUMBER.fullmatch(text.strip()):
+        if _is_secret(key, text.strip()):
             found |= _forms(text)
         found |= secrets_in(text)
     return frozenset(found)
@@ -79,8 +81,10 @@ def shown_key(key: str) -> str:
     return f"(a text of {len(key)} characters that is no name)"
 
 
-def _is_secret(key: str) -> bool:
-    return is_secret_key(key) or not _PUBLIC_KEY.search(key.lower())
+def _is_secret(key: str, text: str) -> bool:
+    if _SWITCH.fullmatch(text):
+        return False
+    return is_secret_key(key) or not (_PUBLIC_KEY.search(key.lower()) or _QUANTITY.fullmatch(text))
 
 
 def _secrets_within(text: str) -> Iterator[str]:
