@@ -87,7 +87,7 @@ class SchemaMismatch(InvalidInput, OSError):
 
 
 class RawFileRefused(InvalidInput):
-    """A raw file that ingestion does not read: a link, a bomb, or bytes that contradict its format; names the file."""
+    """A raw file that ingestion does not read: a link, one beyond a limit, or bytes that contradict its format."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = redact(path)
@@ -117,7 +117,7 @@ class InvalidFilter(InvalidInput):
 
 
 class UnsupportedFeature(LanceOpsError, NotImplementedError):
-    """A feature of the format that this library does not read or write; names the feature."""
+    """A feature of the format or of the reference that this library does not have; names the feature."""
 
     def __init__(self, feature: str, where: str | None = None) -> None:
         self.feature = feature
@@ -129,11 +129,14 @@ class UnsupportedFeature(LanceOpsError, NotImplementedError):
 
 
 class ReadTooLarge(UnsupportedFeature):
-    """A read that needs more memory than is allowed; the caller can read the same rows in smaller parts."""
+    """A read that needs too much memory, or that finds far more rows or bytes than the files can hold.
+
+    The message says whether the caller must read fewer rows at a time, or may lift the limit.
+    """
 
 
 class CorruptFile(LanceOpsError, ValueError):
-    """Bytes that contradict the format; names the file and the place in it."""
+    """A file that contradicts the format or the manifest; names the file and the place in it."""
 
     def __init__(self, path: str, place: str, reason: str) -> None:
         self.path = path
@@ -159,7 +162,7 @@ class ChecksumMismatch(CorruptFile):
 
 
 class StoreError(LanceOpsError, OSError):
-    """A store operation failed; the outcome of a write is then unknown."""
+    """A store operation failed. The outcome of a write is then unknown, unless the error is a `WriteRefused`."""
 
 
 class ObjectNotFound(StoreError, FileNotFoundError):
@@ -182,7 +185,7 @@ class UnsafeStore(StoreError):
 
 
 class UnsafePath(LanceOpsError, ValueError):
-    """A path in a table's metadata that would leave the table's root."""
+    """A path that leaves the root that it belongs to, or a location that the caller has not allowed."""
 
 
 class DatasetNotFound(LanceOpsError, FileNotFoundError, ValueError):

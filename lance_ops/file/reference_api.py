@@ -159,7 +159,7 @@ class LanceFileReader:
         return self._reader.num_rows
 
     def metadata(self) -> LanceFileMetadata:
-        """Return the metadata of a 2.x file."""
+        """Return the metadata of a 2.x file; raise `InvalidInput` for a 0.1 file."""
         reader = self._reader
         encodings = reader.describe()
         columns = []
@@ -185,7 +185,7 @@ class LanceFileReader:
         )
 
     def file_statistics(self) -> LanceFileStatistics:
-        """Return how many pages and bytes each column of a 2.x file has."""
+        """Return how many pages and bytes each column of a 2.x file has; raise `InvalidInput` for a 0.1 file."""
         columns = map(self._reader.column, range(self._reader.num_columns))
         return LanceFileStatistics([LanceColumnStatistics(len(c.pages), c.size_bytes) for c in columns])
 
@@ -235,7 +235,10 @@ class LanceFileWriter:
         self._writer.write_batch(batch)
 
     def close(self) -> int | None:
-        """Finish the file and return its number of rows; a second call returns None."""
+        """Finish the file and return its number of rows; a second call returns None.
+
+        Raises `InvalidInput` if there was neither a schema nor a batch.
+        """
         if self.closed:
             return None
         if self._writer is None:
@@ -246,11 +249,11 @@ class LanceFileWriter:
         return written.num_rows
 
     def add_schema_metadata(self, key: str, value: str) -> None:
-        """Add an entry to the metadata of the file's schema."""
+        """Add an entry to the metadata of the file's schema; raise as `close` does."""
         self._require_writer().metadata[key] = value
 
     def add_global_buffer(self, data: bytes) -> int:
-        """Write bytes that belong to the file as a whole; return their number, counted from 1."""
+        """Write bytes that belong to the file as a whole; return their number, from 1 on. Raise as `close` does."""
         return self._require_writer().add_global_buffer(data)
 
     def __enter__(self) -> Self:

@@ -87,11 +87,11 @@ class FragmentChanges:
         storage_options: Mapping[str, str] | None = None,
         session: Session | None = None,
     ) -> Fragment:
-        """Write data as one fragment, for an existing dataset or one to be created; nothing is committed.
+        """Write data as one fragment, for an existing dataset or one to be created; return it and commit nothing.
 
         Mode `append` uses the schema of the dataset; `create` and `overwrite` use that of the data. `session` has no
-        effect: what is written is not read again. Raises `SchemaMismatch` for data without rows, or
-        naming the field that does not fit.
+        effect: what is written is not read again. Raises `SchemaMismatch` for data without rows, or naming the
+        field that does not fit.
         """
         check_mode(mode)
         uri = fspath(dataset_uri)

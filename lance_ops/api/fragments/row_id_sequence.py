@@ -35,7 +35,7 @@ class RowIdSequence:
 
     @classmethod
     def from_inline_metadata(cls, metadata: RowIdMeta) -> RowIdSequence:
-        """Read the ids that a fragment's `row_id_meta` holds itself.
+        """Read the inline ids of a fragment's `row_id_meta`.
 
         Raises `UnsupportedFeature` for ids in an external file, `CorruptFile` for bytes that hold no ids, and
         `InvalidInput` for more ids than a fragment can have rows.

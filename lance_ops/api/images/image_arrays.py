@@ -215,7 +215,7 @@ class EncodedImageArray(ImageArray):
         """Decode the images, which have one shape, and return their pixels.
 
         `decoder` takes the array of bytes and returns a numpy array of the shape (images, …), or a
-        `pyarrow.FixedShapeTensorArray`. By default Pillow decodes; it needs the extra `images`. By default it raises
+        `pyarrow.FixedShapeTensorArray`. By default Pillow decodes, which needs the extra `images`. It raises
         `InvalidInput` for no image, for a null, for bytes that are no image, and for images of several shapes or types.
         """
         made = (pixels_of if decoder is None else decoder)(self.storage)

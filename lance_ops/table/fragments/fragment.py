@@ -133,7 +133,7 @@ class Fragment:
         created_at_versions: RowSequence = None,
         last_updated_at_versions: RowSequence = None,
     ) -> Fragment:
-        """Return the fragment with other row ids or row versions; None keeps what it has."""
+        """Return the fragment with other row ids or row versions, each as bytes or a file; None keeps its own."""
         kept = self.row_id_meta, self.created_at_version_meta, self.last_updated_at_version_meta
         return replace(
             self,

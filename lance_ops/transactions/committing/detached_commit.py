@@ -28,8 +28,8 @@ def commit_detached(committer: Committer, store: Store, transaction: Transaction
     """Commit a transaction as a detached version of an existing dataset; the files that it brings stay if this fails.
 
     Raises `VersionNotFound` if the version that it was planned on is gone, `UnsupportedFeature` for a new dataset, for
-    manifests of the old names and with a manifest store,
-    `RetryableConflict` if another writer drew the same number, and `CommitStateUnknown`.
+    manifests of the old names and with a manifest store, `CommitStateUnknown`, and `RetryableConflict` if another
+    writer drew the same number.
     """
     _check_supported(committer, store)
     planned = read_manifest(store, committer, transaction.read_version)

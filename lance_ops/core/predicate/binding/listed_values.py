@@ -51,7 +51,7 @@ def is_listed(operand: Expression, listed: ListedValues) -> Predicate:
 
 
 def either(conditions: Iterable[Predicate]) -> Predicate:
-    """Join conditions by OR; `_LEAST_EQUALS` comparisons of one value with `=` become one membership test."""
+    """Join conditions by OR; at least `_LEAST_EQUALS` comparisons of one value with `=` become one membership test."""
     parts = list(conditions)
     equals: dict[Expression, list[Literal]] = {}
     for part in parts:
