@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lance_ops
@@ -52,3 +54,59 @@ print("sqlglot" in sys.modules)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["True"]
+
+
+HEAVY = {"dagster", "duckdb", "fsspec", "numba", "pandas", "pyspark", "rich", "s3fs", "sqlalchemy", "sqlglot", "typer"}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    uri = str(tmp_path_factory.mktemp("cold") / "table")
+    rows = {"id": list(range(100)), "name": [f"name {number % 7}" for number in range(100)], "x": [0.5] * 100}
+    lance_ops.write_dataset(pa.table(rows), uri)
+    return uri
+
+
+def _run(code: str, table: str, disabled: str = "") -> list[str]:
+    """Run code in a new process, where `t` opens the table; return the lines that it prints."""
+    start = f"import sys, lance_ops\ndef t(): return lance_ops.dataset({table!r})\n"
+    env = {**os.environ, "LANCE_OPS_DISABLE": disabled}
+    run = subprocess.run([sys.executable, "-c", start + code], capture_output=True, text=True, check=True, env=env)
+    return run.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("code", "loaded"),
+    [
+        ("assert t().schema.names == ['id', 'name', 'x']", set()),
+        ("assert t().count_rows() == 100", set()),
+        ("assert t().to_table().column('id').to_pylist() == list(range(100))", {"numba"}),
+        ("assert t().take([3, 5]).column('id').to_pylist() == [3, 5]", {"numba"}),
+        ("assert t().head(2).num_rows == 2", {"numba"}),
+    ],
+)
+def test_a_cold_process_loads_only_the_packages_that_its_path_needs(table: str, code: str, loaded: set[str]) -> None:
+    shown = f"\nprint(*sorted({HEAVY!r} & sys.modules.keys()))"
+    assert set(_run(code + shown, table)[-1].split()) == loaded
+
+
+_AS_BEFORE = """
+import pyarrow as pa
+before = pa.lib.scalar
+t()
+import pyarrow.dataset
+assert pa.lib.scalar is before is pa.scalar
+assert isinstance(t(), pyarrow.dataset.Dataset)
+assert str(pyarrow.dataset.field("a").is_null() & True) == "(is_null(a, {nan_is_null=false}) and true)"
+assert pa.array(__import__("pandas").Series([1, None])).null_count == 1
+print("done")
+"""
+
+
+@pytest.mark.parametrize(("disabled", "loaded"), [("", False), ("dataset-import", True)])
+def test_opening_a_dataset_loads_pandas_only_with_the_trick_off(table: str, disabled: str, loaded: bool) -> None:
+    assert _run("t()\nprint('pandas' in sys.modules)\n", table, disabled) == [str(loaded)]
+
+
+def test_pyarrow_works_as_before_when_a_dataset_was_opened(table: str) -> None:
+    assert _run(_AS_BEFORE, table) == ["done"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
+from lance_ops.core.arrow import pads
 from lance_ops.core.errors import UnsupportedFeature
 
 __all__ = ["ArrowDataset"]

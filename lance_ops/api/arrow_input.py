@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
+from lance_ops.core.arrow import pads
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, WrongType
 from lance_ops.core.frameworks import (
     check_is_one_dataset,

@@ -17,6 +17,7 @@ class Trick(Enum):
 
     AIO = "aio"
     COMPILER_MEMORY = "compiler-memory"
+    DATASET_IMPORT = "dataset-import"
     FILE_MAPPING = "file-mapping"
     KERNEL_CACHE = "kernel-cache"
     RESERVE = "reserve"

@@ -1,4 +1,11 @@
-"""Arrow helpers: select rows, walk nested arrays, serialize extension types, allocate memory for values."""
+"""Arrow helpers: select rows, walk nested arrays, serialize extension types, allocate memory for values.
+
+The first use of `pads` imports `pyarrow.dataset`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from lance_ops.core.arrow.arrow_rows import rows_at, rows_where, safe_to_take
 from lance_ops.core.arrow.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
@@ -11,6 +18,10 @@ from lance_ops.core.arrow.nested import (
     with_child_fields,
     with_children,
 )
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.core.arrow.dataset_import import pads
 
 __all__ = [
     "EXTENSION_METADATA",
@@ -21,6 +32,7 @@ __all__ = [
     "items_of",
     "new_array",
     "new_bytes",
+    "pads",
     "rows_at",
     "rows_where",
     "safe_to_take",
@@ -28,3 +40,6 @@ __all__ = [
     "with_child_fields",
     "with_children",
 ]
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, {"pads": "dataset_import"})
