@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.schema import Schema
+from lance_ops.file import Budget
 from lance_ops.file.several_files import FileRows, read_files_together
 from lance_ops.reading import joined_fragments
 from lance_ops.table import Manifest, decode_manifest
@@ -137,12 +138,13 @@ def evict() -> Callable[[Path], None]:
 
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Record how many files each joined read combines."""
+    """Record how many files each joined read of a take or a compaction combines; those of scans have a budget."""
     counts: list[int] = []
 
-    def counting(files: Sequence[FileRows], schema: Schema) -> pa.Table:
-        counts.append(len(files))
-        return read_files_together(files, schema)
+    def counting(files: Sequence[FileRows], schema: Schema, budget: Budget | None = None) -> pa.Table:
+        if budget is None:
+            counts.append(len(files))
+        return read_files_together(files, schema, budget)
 
     monkeypatch.setattr(joined_fragments, "read_files_together", counting)
     return counts

@@ -60,12 +60,13 @@ def can_read_together(readers: Sequence[FileReader], schema: Schema) -> bool:
     return all(stores_field_alike(reader, wanted) for reader in by_schema for wanted in schema.fields)
 
 
-def read_files_together(files: Sequence[FileRows], schema: Schema) -> pa.Table:
+def read_files_together(files: Sequence[FileRows], schema: Schema, budget: Budget | None = None) -> pa.Table:
     """Return the rows of all files, in order, as one chunk a column; `can_read_together` must hold.
 
-    Raises `ReadTooLarge` if one read may not produce so much. A `CorruptFile` may name another one of the files.
+    Without a budget, a read has what the sizes of the files allow. Raises `ReadTooLarge` if one read may not produce so
+    much. A `CorruptFile` may name another one of the files.
     """
-    return _FilesEndToEnd(files).read(schema)
+    return _FilesEndToEnd(files, budget).read(schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +87,11 @@ class _PageGroup:
 class _FilesEndToEnd:
     """Files laid end to end, with a gap of one byte, so that no range of one file touches a range of the next."""
 
-    def __init__(self, files: Sequence[FileRows]) -> None:
+    def __init__(self, files: Sequence[FileRows], budget: Budget | None) -> None:
         self._files = files
         sizes = [file.reader.size_bytes for file in files]
         self._file_starts = np.cumsum([0, *(size + 1 for size in sizes[:-1])])
-        self._budget = Budget(sum(sizes))
+        self._budget = Budget(sum(sizes)) if budget is None else budget
         self._views: dict[int, View] = {}
 
     def read(self, schema: Schema) -> pa.Table:

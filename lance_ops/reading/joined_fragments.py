@@ -1,18 +1,70 @@
-"""Read rows of several fragments in one decode, for takes and for compactions of small files."""
+"""Read rows of several fragments in one decode: the fragments are laid end to end and read as if they were one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
+import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, ReadTooLarge
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
-from lance_ops.file import FileRows, RowSelection, can_read_together, read_files_together
+from lance_ops.file import (
+    Budget,
+    FileReader,
+    FileRows,
+    RowSelection,
+    RowSet,
+    RowSlice,
+    can_read_together,
+    read_files_together,
+)
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 
-__all__ = ["read_fragments_together"]
+__all__ = ["JoinedFragments", "read_fragments_together"]
+
+
+class JoinedFragments:
+    """Fragments laid end to end: a row's offset is its physical offset plus the rows of the fragments before."""
+
+    def __init__(self, readers: Sequence[FileReader]) -> None:
+        """Take the data file of each fragment; see `open`."""
+        self._readers = readers
+        self.ends = tuple(accumulate(reader.num_rows for reader in readers))
+        """The offset at which each fragment ends."""
+
+    @classmethod
+    def open(cls, snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> JoinedFragments | None:
+        """Open the fragments' files to read fields of `schema`; None if they must be read separately.
+
+        Raises as `FragmentReader` does.
+        """
+        files = _open_files(snapshot, fragments, schema)
+        return None if files is None else cls(files)
+
+    def read(self, schema: Schema, start: int, stop: int, *, budget: Budget | None = None) -> pa.Table:
+        """Return the rows from `start` to `stop`, at least one; raises as `read_files_together` does."""
+        bounds = zip(self._readers, pairwise((0, *self.ends)), strict=True)
+        parts = [(file, max(start, first) - first, min(stop, end) - first) for file, (first, end) in bounds]
+        return self._read(
+            [FileRows(file, RowSlice(*rows)) for file, *rows in parts if rows[0] < rows[1]], schema, budget
+        )
+
+    def take(self, schema: Schema, offsets: Uint64Array, *, budget: Budget | None = None) -> pa.Table:
+        """Return the rows at these ascending offsets; raises as `read_files_together` does."""
+        if not len(offsets):
+            return schema.to_arrow_storage().empty_table()
+        cuts = (0, *np.searchsorted(offsets, np.array(self.ends, np.uint64)).tolist())
+        own = zip(self._readers, (0, *self.ends[:-1]), pairwise(cuts), strict=True)
+        rows = [(file, offsets[a:b].astype(np.int64) - first) for file, first, (a, b) in own if a < b]
+        return self._read([FileRows(file, RowSet(within)) for file, within in rows], schema, budget)
+
+    def _read(self, files: Sequence[FileRows], schema: Schema, budget: Budget | None) -> pa.Table:
+        table = read_files_together(files, schema, budget)
+        return pa.Table.from_arrays(table.columns, schema=schema.to_arrow_storage())
 
 
 def read_fragments_together(
@@ -23,11 +75,21 @@ def read_fragments_together(
     They must if a file is corrupt, so that the error names it, and if they are too large for one read.
     """
     try:
-        readers = [snapshot.reader(fragment).whole_file(schema) for fragment, _ in parts]
-        files = [reader for reader in readers if reader is not None]
-        if len(files) < len(readers) or not can_read_together(files, schema):
+        files = _open_files(snapshot, [fragment for fragment, _ in parts], schema)
+        if files is None:
             return None
         selections = [rows for _, rows in parts]
         return read_files_together([FileRows(*pair) for pair in zip(files, selections, strict=True)], schema)
     except (CorruptFile, ReadTooLarge):
         return None
+
+
+def _open_files(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> list[FileReader] | None:
+    """Return each fragment's data file that holds all of `schema`; None if they cannot be read together."""
+    files = []
+    for fragment in fragments:
+        file = snapshot.reader(fragment).whole_file(schema)
+        if file is None:
+            return None
+        files.append(file)
+    return files if can_read_together(files, schema) else None

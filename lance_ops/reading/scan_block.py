@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,11 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.file import Budget
 from lance_ops.reading.row_columns import ROW_ADDRESS, SELECTABLE_ROW_COLUMNS
 from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanRequest
-from lance_ops.reading.scanned_rows import ScannedRows, with_row_columns
+from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows, with_row_columns
 from lance_ops.snapshot import FragmentReader, Snapshot
 from lance_ops.table.rows import offsets_in
 
-__all__ = ["MAX_BLOCK_BYTES", "read_block", "read_halves"]
+__all__ = ["MAX_BLOCK_BYTES", "RowReader", "live_mask", "read_block", "read_halves", "read_live"]
 
 Columns: TypeAlias = dict[str, pa.ChunkedArray]
 T = TypeVar("T")
@@ -37,6 +37,13 @@ _MAX_PART_BYTES = 2 * BLOCK_BYTES
 """As `MAX_BLOCK_BYTES`, for a part of a block that was too large, which is read while other blocks wait."""
 
 _TAKE_BELOW = 0.05  # if a smaller share of the block's rows matches, read the other columns row by row
+
+
+class RowReader(Protocol):
+    """Reads rows by their offsets, of one fragment or of several that are laid end to end."""
+
+    def read(self, schema: Schema, start: int, stop: int, *, budget: Budget | None) -> pa.Table: ...
+    def take(self, schema: Schema, offsets: Uint64Array, *, budget: Budget | None) -> pa.Table: ...
 
 
 def read_block(
@@ -90,24 +97,29 @@ def _read_part(
 ) -> ScannedRows:
     if block.offsets is not None:
         return _read_offsets(snapshot, reader, block, block.offsets, request.schema, budget)
-    live = None if request.include_deleted_rows else _live_mask(snapshot, block)
-    if block.predicate is not None:
-        return _read_matches(snapshot, reader, block, live, request, budget)
-    table = reader.read(request.schema, block.start, block.stop, budget=budget)
-    if live is None:
-        return ScannedRows(block.fragment, range(block.start, block.stop), table)
-    return ScannedRows(block.fragment, _offsets_of(live, block), _filtered(table, live))
+    live = None if request.include_deleted_rows else live_mask(snapshot, block)
+    offsets, table = read_live(snapshot, reader, block, live, request, budget)
+    return ScannedRows(block.fragment, offsets, table)
 
 
-def _read_matches(
+def read_live(
     snapshot: Snapshot,
-    reader: FragmentReader,
+    reader: RowReader,
     block: Block,
     live: BoolArray | None,
     request: ScanRequest,
     budget: Budget | None,
-) -> ScannedRows:
-    """Read the block's live rows that match: early columns whole and then filtered, late columns row by row."""
+) -> tuple[RowOffsets, pa.Table]:
+    """Return the offsets and columns of a block's rows that are in `live` and match the predicate; None means all.
+
+    With a predicate, early columns are read whole and then filtered, late columns row by row. The offsets are those of
+    `reader`; only a predicate on row columns uses the block's fragment.
+    """
+    if block.predicate is None:
+        table = reader.read(request.schema, block.start, block.stop, budget=budget)
+        if live is None:
+            return range(block.start, block.stop), table
+        return _offsets_of(live, block), _filtered(table, live)
     mask, tested = _test(snapshot, reader, block, None, live, budget)
     offsets = _offsets_of(mask, block)
     columns = _requested_columns(tested, mask, request.schema)
@@ -123,7 +135,7 @@ def _read_matches(
     late_schema = Schema(tuple(field for field in rest if field.name in late))
     if late_schema.fields:
         columns |= _columns(reader.take(late_schema, offsets, budget=budget))
-    return ScannedRows(block.fragment, offsets, _in_order(columns, request.schema))
+    return offsets, _in_order(columns, request.schema)
 
 
 def _read_offsets(
@@ -151,7 +163,7 @@ def _read_offsets(
 
 def _test(
     snapshot: Snapshot,
-    reader: FragmentReader,
+    reader: RowReader,
     block: Block,
     offsets: Uint64Array | None,
     live: BoolArray | None,
@@ -211,7 +223,7 @@ def _offsets_of(mask: BoolArray, block: Block) -> Uint64Array:
     return np.flatnonzero(mask).astype(np.uint64) + np.uint64(block.start)
 
 
-def _live_mask(snapshot: Snapshot, block: Block) -> BoolArray | None:
+def live_mask(snapshot: Snapshot, block: Block) -> BoolArray | None:
     """Return a mask of the block's live rows; None if all are live."""
     deleted = snapshot.deletion_vector(block.fragment)
     inside = deleted[deleted.rank(block.start - 1) if block.start else 0 : deleted.rank(block.stop - 1)]

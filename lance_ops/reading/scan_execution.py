@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import LanceOpsError, ReadTooLarge
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.file import Budget, SharedBytes
+from lance_ops.reading.joined_blocks import BlockJoiner
 from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS, row_field
 from lance_ops.reading.scan_block import MAX_BLOCK_BYTES, read_block, read_halves
 from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanPlan, ScanRequest, check_is_stored, plan_scan
@@ -167,12 +168,18 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
     held = SharedBytes(max(held_bytes, MAX_BLOCK_BYTES))
     share = 1  # of a planned block that is read at once: blocks that are larger than planned make it smaller
 
-    def read(task: tuple[Block, int]) -> tuple[Budget, Iterable[T]]:
+    def read(task: tuple[tuple[Block, ...], int]) -> tuple[Budget, Iterable[T]]:
         """Return a block's results, and the bytes to give back when the caller asks for the next block's."""
         nonlocal share
-        block, cut_into = task
-        reader = reader_of(block.fragment)
+        (block, *others), cut_into = task
         budget = Budget(0, MAX_BLOCK_BYTES, held)
+        if others:
+            joined = joiner.read(task[0], finish, budget)
+            if joined is not None:
+                return budget, joined
+            budget.release()
+            return budget, chain.from_iterable(read_alone(block) for block in task[0])
+        reader = reader_of(block.fragment)
         try:
             return budget, read_block(snapshot, reader, block, request, finish, budget)
         except ReadTooLarge:
@@ -180,32 +187,54 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
             share = min(max(share, 2 * cut_into), _MOST_CUTS)
             return budget, read_halves(snapshot, reader, block, request, finish)
 
-    blocks = _preloaded(snapshot, plan, reader_of) if request.limit is None else plan.blocks
-    tasks = ((part, share) for block in blocks for part in block.cut(-(-len(block) // share)))
+    def read_alone(block: Block) -> Iterable[T]:
+        reader = reader_of(block.fragment)
+        try:
+            return read_block(snapshot, reader, block, request, finish, Budget(0, MAX_BLOCK_BYTES))
+        except ReadTooLarge:
+            return read_halves(snapshot, reader, block, request, finish)
+
+    joiner = BlockJoiner(snapshot, request)
+    groups = joiner.group(plan.blocks)
+    if request.limit is None:
+        groups = _preloaded(snapshot, request, groups, reader_of)
+    tasks = ((part, share) for group in groups for part in _cut(group, share))
     for budget, found in map_ordered(read, tasks, workers, ahead):
         yield from found
         del found
         budget.release()
 
 
-def _preloaded(snapshot: Snapshot, plan: ScanPlan, reader_of: Callable[[Fragment], FragmentReader]) -> Iterator[Block]:
-    """Yield the blocks; before those of several files, load the metadata of the columns that are read first.
+def _cut(group: tuple[Block, ...], share: int) -> Iterator[tuple[Block, ...]]:
+    """Yield a single block in `share` parts, and a group of small ones as it is."""
+    if len(group) > 1:
+        yield group
+    else:
+        (block,) = group
+        yield from ((part,) for part in block.cut(-(-len(block) // share)))
+
+
+def _preloaded(
+    snapshot: Snapshot,
+    request: ScanRequest,
+    groups: Iterator[tuple[Block, ...]],
+    reader_of: Callable[[Fragment], FragmentReader],
+) -> Iterator[tuple[Block, ...]]:
+    """Yield the groups; before single blocks of several files, load the metadata of the columns that are read first.
 
     The rows of a block evict everything else from a core's caches. Loading the metadata of several files in a row keeps
     the interpreter and its data in the caches. Errors are ignored here: the read of the block raises them in order.
     """
-    request = plan.request
     requested, tested = request.schema, request.schema
     if request.predicate is not None:
         tested = snapshot.schema.project(
             name for name in request.predicate.columns() if name not in SELECTABLE_ROW_COLUMNS
         )
-    blocks = iter(plan.blocks)
-    while group := tuple(islice(blocks, _PRELOADED_FILES)):
-        first_blocks = {block.fragment.id: block for block in group}
+    while following := tuple(islice(groups, _PRELOADED_FILES)):
+        first_blocks = {block.fragment.id: block for block, *others in following if not others}
         for block in first_blocks.values() if len(first_blocks) > 1 else ():
             schema = requested if block.predicate is None else tested
             if len(schema.fields) <= _MAX_PRELOADED_COLUMNS:
                 with suppress(LanceOpsError, OSError):
                     reader_of(block.fragment).load(schema)
-        yield from group
+        yield from following

@@ -46,10 +46,10 @@ class ScanRequest:
     the names in `VERSION_COLUMNS` to add, and `with_row_offset` adds the rows' positions. An answer without any column
     gets the row addresses, since a table without columns has no rows.
 
-    `readahead` is the number of blocks that are read ahead, of at most `buffer_bytes` together. `late_columns` are read
-    after the predicate was tested, and only for matching rows; None chooses all columns when few rows match. Columns
-    that the predicate was tested on are not read again. With `indexed_only`, fragments that a searched index does not
-    cover are left out.
+    `readahead` is the number of blocks that are read ahead, of at most `buffer_bytes` together; small blocks that are
+    read together count as one. `late_columns` are read after the predicate was tested, and only for matching rows; None
+    chooses all columns when few rows match. Columns that the predicate was tested on are not read again. With
+    `indexed_only`, fragments that a searched index does not cover are left out.
     """
 
     schema: Schema

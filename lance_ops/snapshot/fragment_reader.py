@@ -95,14 +95,17 @@ class FragmentReader:
     def load(self, schema: Schema) -> None:
         """Load the metadata of `schema`'s fields from files that are read in place, before their rows are read."""
         for source in self._sources(schema):
-            if self._locations.data_file(source.file.base_id, source.file.path).store.reads_in_place:
+            if self._is_in_place(source.file):
                 reader = self._open_checked(source.file)
                 reader.load(self._as_stored(source, reader))
 
     def whole_file(self, schema: Schema) -> FileReader | None:
-        """Return the data file that holds all fields of `schema` under the same field ids; None if there is none."""
+        """Return the data file that holds all fields of `schema` under the same field ids, if it is read in place.
+
+        Returns None if there is none. A file that is not read in place is not opened.
+        """
         sources = self._sources(schema)
-        if len(sources) != 1 or sources[0].schema.fields != schema.fields:
+        if len(sources) != 1 or sources[0].schema.fields != schema.fields or not self._is_in_place(sources[0].file):
             return None
         reader = self._open_checked(sources[0].file)
         return reader if self._as_stored(sources[0], reader) is sources[0].schema else None
@@ -181,6 +184,9 @@ class FragmentReader:
             reason = f"{reader.num_rows} rows where fragment {self._fragment.id} has {self._fragment.physical_rows}"
             raise CorruptFile(reader.path, "row count", reason)
         return reader
+
+    def _is_in_place(self, file: DataFile) -> bool:
+        return self._locations.data_directory(file.base_id).store.reads_in_place
 
     def _sources(self, schema: Schema) -> list[_Source]:
         sources = []

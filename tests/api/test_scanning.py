@@ -14,6 +14,7 @@ import lance_ops
 from lance_ops.api import ColumnOrdering, ScannerBuilder
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
 from lance_ops.snapshot.fragment_reader import FragmentReader
+from tests.reading.watched_columns import count_columns
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +61,7 @@ def test_late_materialization_takes_only_columns_that_the_filter_did_not_read(
     dataset: lance_ops.LanceDataset, late: Any, names: list[str], matching: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = dataset.to_table(filter=matching)
-    taken: set[str] = set()
-    take = FragmentReader.take
-
-    def watched(self: FragmentReader, schema: Any, offsets: Any, **options: Any) -> pa.Table:
-        taken.update(schema.names)
-        return take(self, schema, offsets, **options)
-
-    monkeypatch.setattr(FragmentReader, "take", watched)
+    taken = count_columns(monkeypatch, ["take"])
     assert dataset.to_table(filter=matching, late_materialization=late, with_row_id=False) == expected
     assert sorted(taken) == names
 

@@ -11,6 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile, ReadTooLarge
+from lance_ops.file import Budget
 from lance_ops.file.several_files import FileRows
 from lance_ops.maintenance.compaction import live_rows as room
 from lance_ops.maintenance.compaction.live_rows import live_rows
@@ -65,7 +66,7 @@ def test_a_column_missing_in_a_file_is_null(make: Make, joined: list[int]) -> No
 
 
 def test_files_too_large_for_one_read_are_read_separately(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusing(files: Sequence[FileRows], schema: Schema) -> pa.Table:
+    def refusing(files: Sequence[FileRows], schema: Schema, budget: Budget | None = None) -> pa.Table:
         raise ReadTooLarge("too much")
 
     monkeypatch.setattr(joined_fragments, "read_files_together", refusing)

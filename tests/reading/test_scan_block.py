@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.schema import Schema
-from lance_ops.snapshot.fragment_reader import FragmentReader
+from lance_ops.reading import joined_blocks
+from tests.reading.watched_columns import count_columns
 
 ROWS = 400
 
@@ -23,21 +23,18 @@ def dataset(dataset_uri: str) -> lance_ops.LanceDataset:
     return lance_ops.write_dataset(rows, dataset_uri, max_rows_per_file=200)
 
 
+@pytest.fixture(params=[False, True], ids=["alone", "joined"])
+def joined(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Have the two fragments read alone or together."""
+    if not request.param:
+        monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 1)
+    return bool(request.param)
+
+
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count the columns that are read of a fragment, by ranges and by offsets."""
-    names: Counter[str] = Counter()
-
-    def counting(function: Any) -> Any:
-        def counted(reader: FragmentReader, schema: Schema, *where: Any, **options: Any) -> pa.Table:
-            names.update(schema.names)
-            return function(reader, schema, *where, **options)
-
-        return counted
-
-    for verb in ("read", "take"):
-        monkeypatch.setattr(FragmentReader, verb, counting(getattr(FragmentReader, verb)))
-    return names
+    """Count the columns that are read, by ranges and by offsets."""
+    return count_columns(monkeypatch)
 
 
 FILTERS: dict[str, Callable[[int], bool]] = {
@@ -57,7 +54,7 @@ FILTERS: dict[str, Callable[[int], bool]] = {
 @pytest.mark.parametrize("columns", [["id"], ["text", "id"], ["parts", "text"], ["parts.twice", "id"]])
 @pytest.mark.parametrize("condition", FILTERS)
 def test_matching_rows_have_all_columns_whatever_columns_were_tested(
-    dataset: lance_ops.LanceDataset, condition: str, columns: list[str], late: Any, gone: str
+    dataset: lance_ops.LanceDataset, condition: str, columns: list[str], late: Any, gone: str, joined: bool
 ) -> None:
     dataset.delete(gone)
     matches = FILTERS[condition]
@@ -70,9 +67,12 @@ def test_matching_rows_have_all_columns_whatever_columns_were_tested(
 
 
 @pytest.mark.parametrize("condition", ["id % 2 = 0", "id % 100 = 77"])
-def test_a_tested_column_is_read_once(dataset: lance_ops.LanceDataset, read: Counter[str], condition: str) -> None:
+def test_a_tested_column_is_read_once(
+    dataset: lance_ops.LanceDataset, read: Counter[str], condition: str, joined: bool
+) -> None:
     dataset.to_table(filter=condition)
-    assert read == {"id": 2, "text": 2, "parts": 2}
+    reads = 1 if joined else 2
+    assert read == {"id": reads, "text": reads, "parts": reads}
 
 
 def test_a_partly_tested_struct_is_read_whole(dataset: lance_ops.LanceDataset, read: Counter[str]) -> None:

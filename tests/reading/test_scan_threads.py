@@ -13,8 +13,8 @@ import pytest
 import lance_ops
 from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile
+from lance_ops.reading import joined_blocks, scan_plan
 from lance_ops.reading import scan_execution as scan
-from lance_ops.reading import scan_plan
 from lance_ops.snapshot.fragment_reader import FragmentReader
 
 NUM_ROWS = 40_000
@@ -59,6 +59,7 @@ def test_files_are_preloaded_before_reads_and_a_corrupt_one_fails_in_order(
     third = dataset.snapshot.fragments[2].files[0].path
     (tmp_path / "table" / "data" / third).write_bytes(b"nothing of the kind")
     monkeypatch.setattr(scan, "available_cores", lambda: 1)
+    monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 1)
     done: list[tuple[str, int]] = []
     load, read = FragmentReader.load, FragmentReader.read
 

@@ -1,0 +1,157 @@
+"""Read the blocks of small neighbouring fragments together: most of what a small fragment costs is a fixed cost.
+
+Rows are read and tested as those of one block, and then handed over fragment by fragment. The answer is the same: what
+cannot be read together, or fails, is read block by block, so that errors come in their order and name their file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+
+from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.ndarrays import BoolArray
+from lance_ops.core.schema import Schema
+from lance_ops.file import Budget, row_bytes
+from lance_ops.reading.joined_fragments import JoinedFragments
+from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS
+from lance_ops.reading.scan_block import live_mask, read_live
+from lance_ops.reading.scan_plan import Block, ScanRequest
+from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows
+from lance_ops.snapshot import Snapshot
+
+__all__ = ["BlockJoiner"]
+
+T = TypeVar("T")
+
+_MAX_JOINED = 16
+"""Most blocks that are read together: few, so that the first rows come soon."""
+
+_JOINED_BYTES = 2 << 20
+"""Size of the files that are read together, or of their decoded values if those are larger."""
+
+_SMALL_BYTES = _JOINED_BYTES // 4
+"""Larger fragments are read one by one, since a joint read copies their bytes and gains little."""
+
+_FIRST_JOINED_VERSION = 2, 1
+
+
+class BlockJoiner:
+    """Groups the blocks of one scan, and reads the groups."""
+
+    def __init__(self, snapshot: Snapshot, request: ScanRequest) -> None:
+        self._snapshot = snapshot
+        self._request = request
+        self._schema = _schema_to_join(snapshot, request)
+        self._row_bytes = (
+            0 if self._schema is None else sum(row_bytes(field.arrow_type) for field in self._schema.fields)
+        )
+
+    def group(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, ...]]:
+        """Yield the blocks in groups of neighbours to read together; most groups are a single block."""
+        group: list[Block] = []
+        group_bytes = 0
+        for block in blocks:
+            num_bytes = self._bytes_if_small(block)
+            if group and (num_bytes is None or len(group) == _MAX_JOINED or group_bytes + num_bytes > _JOINED_BYTES):
+                yield tuple(group)
+                group, group_bytes = [], 0
+            if num_bytes is None:
+                yield (block,)
+            else:
+                group.append(block)
+                group_bytes += num_bytes
+        if group:
+            yield tuple(group)
+
+    def read(self, blocks: Sequence[Block], finish: Callable[[ScannedRows], T], budget: Budget) -> list[T] | None:
+        """Return the results of `finish` for the blocks with matching rows; None if they must be read separately.
+
+        After that, no more blocks are grouped: what stands against it is likely the same for all fragments.
+        """
+        try:
+            found = None if self._schema is None else self._read(self._schema, blocks, finish, budget)
+        except (LanceOpsError, OSError):
+            found = None
+        if found is None:
+            self._schema = None
+        return found
+
+    def _bytes_if_small(self, block: Block) -> int | None:
+        """Return how many bytes a block counts for in its group; None if it is read alone."""
+        fragment = block.fragment
+        if self._schema is None or block.offsets is not None or len(block) != fragment.physical_rows:
+            return None
+        (file, *others) = fragment.files or (None,)
+        if (
+            file is None
+            or others
+            or not 0 < file.file_size_bytes <= _SMALL_BYTES
+            or file.numbers < _FIRST_JOINED_VERSION
+        ):
+            return None
+        num_bytes = max(file.file_size_bytes, fragment.physical_rows * self._row_bytes)
+        return num_bytes if num_bytes <= _SMALL_BYTES else None
+
+    def _read(
+        self, schema: Schema, blocks: Sequence[Block], finish: Callable[[ScannedRows], T], budget: Budget
+    ) -> list[T] | None:
+        snapshot, request = self._snapshot, self._request
+        joined = JoinedFragments.open(snapshot, [block.fragment for block in blocks], schema)
+        if joined is None:
+            return None
+        whole = replace(blocks[0], stop=joined.ends[-1])
+        live = (
+            None if request.include_deleted_rows else _joined(blocks, [live_mask(snapshot, block) for block in blocks])
+        )
+        offsets, table = read_live(snapshot, joined, whole, live, request, budget)
+        firsts = (0, *joined.ends)
+        if isinstance(offsets, range):
+            cuts: Sequence[int] = firsts
+        else:
+            cuts = np.searchsorted(offsets, np.array(firsts, np.uint64)).tolist()
+        return [
+            finish(ScannedRows(block.fragment, _shifted(offsets[start:stop], first), table.slice(start, stop - start)))
+            for block, first, (start, stop) in zip(blocks, firsts, pairwise(cuts), strict=False)
+            if start < stop
+        ]
+
+
+def _schema_to_join(snapshot: Snapshot, request: ScanRequest) -> Schema | None:
+    """Return the requested and the tested fields; None if the scan must read every fragment by itself.
+
+    It must if the predicate tests row columns, or a field is stored in another form than it is returned. A scan with a
+    limit may end after a few rows, and `buffer_bytes` bounds what is read ahead by the sizes of single blocks.
+    """
+    tested = [] if request.predicate is None else request.predicate.columns()
+    has_other_columns = request.predicate is not None and (
+        not tested or not {*tested}.isdisjoint(SELECTABLE_ROW_COLUMNS)
+    )
+    is_bounded = request.limit is not None or request.buffer_bytes is not None
+    if is_bounded or has_other_columns or not snapshot.store.reads_in_place:
+        return None
+    fields = dict.fromkeys((*request.schema.fields, *snapshot.schema.project(tested).fields))
+    schema = Schema(tuple(fields))
+    is_plain = not (schema.has_dictionaries or schema.names_extensions or schema.holds_blobs_v2)
+    return schema if fields and is_plain and not any(part.is_blob_v1 for part in schema.walk()) else None
+
+
+def _joined(blocks: Sequence[Block], masks: Sequence[BoolArray | None]) -> BoolArray | None:
+    """Return one mask of all blocks' rows; None if no block has a mask."""
+    if all(mask is None for mask in masks):
+        return None
+    filled = (
+        np.ones(len(block), np.bool_) if mask is None else mask for block, mask in zip(blocks, masks, strict=True)
+    )
+    return np.concatenate([*filled])
+
+
+def _shifted(offsets: RowOffsets, distance: int) -> RowOffsets:
+    """Return offsets that are lower by `distance`."""
+    if isinstance(offsets, range):
+        return range(offsets.start - distance, offsets.stop - distance)
+    return offsets - np.uint64(distance)

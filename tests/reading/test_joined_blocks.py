@@ -1,0 +1,221 @@
+"""Small neighbouring fragments are scanned together, with the answer of a scan that reads each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.core.schema import Schema
+from lance_ops.errors import CorruptFile, InvalidInput
+from lance_ops.file import Budget
+from lance_ops.reading import joined_blocks, scan_execution
+from lance_ops.reading.joined_fragments import JoinedFragments
+from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot.fragment_reader import FragmentReader
+from lance_ops.table import Fragment
+
+ROWS, FRAGMENTS = 240, 12
+
+
+def table() -> pa.Table:
+    rng = np.random.default_rng(7)
+    numbers = rng.integers(0, 1 << 40, ROWS)
+    return pa.table(
+        {
+            "id": np.arange(ROWS),
+            "number": pa.array(numbers, mask=rng.random(ROWS) < 0.1),
+            "text": [f"row {number}" for number in numbers.tolist()],
+            "few": [None if at % 7 == 0 else f"kind {at % 3}" for at in range(ROWS)],
+            "list": pa.array(
+                [None if at % 13 == 0 else list(range(at % 5)) for at in range(ROWS)], pa.list_(pa.int32())
+            ),
+            "parts": [{"a": at, "b": str(at % 7)} for at in range(ROWS)],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(rng.normal(size=ROWS * 4), pa.float32()), 4),
+            "same": pa.array(["one"] * ROWS),
+        }
+    )
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Record how many fragments each joint read has."""
+    counts: list[int] = []
+    open_fragments = JoinedFragments.open
+
+    def recording(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> JoinedFragments | None:
+        found = open_fragments(snapshot, fragments, schema)
+        if found is not None:
+            counts.append(len(fragments))
+        return found
+
+    monkeypatch.setattr(JoinedFragments, "open", recording)
+    monkeypatch.setattr(scan_execution, "available_cores", lambda: 1)
+    return counts
+
+
+def made(uri: Path | str, rows: pa.Table | None = None, **options: Any) -> lance_ops.LanceDataset:
+    return lance_ops.write_dataset(
+        table() if rows is None else rows, uri, max_rows_per_file=ROWS // FRAGMENTS, **options
+    )
+
+
+SCANS: list[dict[str, Any]] = [
+    {},
+    {"columns": ["text", "parts"], "with_row_id": True, "with_row_address": True},
+    {"filter": "id % 3 = 0", "batch_size": 5},
+    {"filter": "id % 3 = 0 AND few = 'kind 1'", "columns": ["list", "id"], "late_materialization": True},
+    {"filter": "id = 77 OR id = 201", "with_row_id": True},
+    {"filter": "parts IS NOT NULL AND id > 200", "columns": ["parts", "vector"], "late_materialization": False},
+    {"filter": "number IS NULL", "columns": ["same"], "batch_size": 7, "strict_batch_size": True},
+    {"filter": "id < 0"},
+    {"filter": "id >= 0", "offset": 33},
+    {"offset": 33, "columns": ["id"]},
+    {"filter": "id > 5", "include_deleted_rows": True, "with_row_id": True},
+    {"filter": "id > 5", "columns": [], "with_row_address": True},
+    {"filter": "id > 5", "batch_readahead": 1},
+]
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("gone", ["false", "id % 10 = 3", "id >= 20 AND id < 60"])
+@pytest.mark.parametrize("options", SCANS, ids=str)
+def test_a_joint_read_has_the_batches_of_separate_ones(
+    tmp_path: Path,
+    options: dict[str, Any],
+    gone: str,
+    version: str,
+    groups: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dataset = made(tmp_path / "t", data_storage_version=version, enable_stable_row_ids=True)
+    dataset.delete(gone)
+    groups.clear()
+    found = list(dataset.scanner(**options).to_batches())
+    assert groups, "nothing was read together"
+    counted = dataset.count_rows(options.get("filter"))
+    monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 1)
+    groups.clear()
+    assert found == list(dataset.scanner(**options).to_batches())
+    assert counted == dataset.count_rows(options.get("filter"))
+    assert not groups
+
+
+def test_groups_end_at_their_limits_and_before_fragments_that_are_read_alone(
+    tmp_path: Path, groups: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({"n": np.arange(40)})
+    for at, length in enumerate((1, 1, 1, 30, 1, 1, 1, 1, 1, 1)):
+        lance_ops.write_dataset(rows[:length], tmp_path / "t", mode="append" if at else "create")
+    dataset = lance_ops.dataset(tmp_path / "t")
+    sizes = [fragment.files[0].file_size_bytes for fragment in dataset.snapshot.fragments]
+    assert len({*sizes[:3], *sizes[4:]}) == 1 and sizes[3] > sizes[0]
+    assert dataset.to_table().num_rows == 39
+    assert groups == [10]
+    groups.clear()
+    monkeypatch.setattr(joined_blocks, "_SMALL_BYTES", sizes[0])
+    monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 4)
+    assert dataset.to_table().num_rows == 39
+    assert groups == [3, 4, 2]
+    groups.clear()
+    monkeypatch.setattr(joined_blocks, "_JOINED_BYTES", 3 * sizes[0])
+    assert dataset.to_table().num_rows == 39
+    assert groups == [3, 3, 3]
+
+
+def test_rows_count_by_their_decoded_size(tmp_path: Path, groups: list[int]) -> None:
+    rows = pa.table({"n": pa.array([7] * (400 << 10), pa.int8())})
+    dataset = lance_ops.write_dataset(rows, tmp_path / "t", max_rows_per_file=100 << 10)
+    assert dataset.to_table().num_rows == len(rows)
+    assert groups == [4]
+    groups.clear()
+    dataset = lance_ops.write_dataset(rows, tmp_path / "t", mode="overwrite", max_rows_per_file=400 << 10)
+    dataset.insert(rows)
+    assert dataset.to_table().num_rows == 2 * len(rows)
+    assert groups == []
+
+
+def test_other_scans_read_each_fragment_by_itself(dataset_uri: str, tmp_path: Path, groups: list[int]) -> None:
+    rows = table().select(["id", "text"])
+    for version in ("0.1", "2.0"):
+        assert made(tmp_path / version, rows, data_storage_version=version).to_table()["id"] == rows["id"]
+    kinds = rows.set_column(1, "text", rows["text"].combine_chunks().dictionary_encode())
+    assert made(tmp_path / "dictionary", kinds).to_table()["id"] == rows["id"]
+    dataset = made(dataset_uri, rows)
+    assert dataset.to_table(limit=200, filter="id >= 0").num_rows == 200
+    assert dataset.to_table(filter="_rowaddr >= 0").num_rows == ROWS
+    assert dataset.to_table(io_buffer_size=1 << 20).num_rows == ROWS
+    dataset.add_columns({"more": "id * 2"})
+    assert dataset.to_table().num_rows == ROWS
+    assert groups == []
+    assert dataset.to_table(columns=["id", "text"])["id"] == rows["id"]
+
+
+def test_a_store_that_is_not_read_in_place_reads_each_fragment_by_itself(
+    tmp_path: Path, groups: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = made(tmp_path / "t", table().select(["id"]))
+    monkeypatch.setattr(type(dataset.snapshot.store), "reads_in_place", False)
+    assert dataset.to_table()["id"].to_pylist() == list(range(ROWS))
+    assert groups == []
+
+
+@pytest.mark.parametrize("condition", [None, "n >= 0"])
+def test_a_corrupt_file_fails_after_the_rows_before_it(
+    tmp_path: Path, condition: str | None, groups: list[int]
+) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"n": range(40)}), tmp_path / "table", max_rows_per_file=10)
+    assert dataset.to_table(filter=condition).num_rows == 40
+    assert groups == [4]
+    third = dataset.snapshot.fragments[2].files[0].path
+    size = (tmp_path / "table" / "data" / third).stat().st_size
+    (tmp_path / "table" / "data" / third).write_bytes(b"x" * size)
+    batches = lance_ops.dataset(tmp_path / "table").scanner(filter=condition, batch_size=10).to_batches()
+    assert [next(batches).column("n").to_pylist() for _ in range(2)] == [[*range(10)], [*range(10, 20)]]
+    with pytest.raises(CorruptFile, match=third):
+        next(batches)
+
+
+def test_a_row_that_cannot_be_tested_fails_after_the_rows_before_it(tmp_path: Path, groups: list[int]) -> None:
+    values = [*range(1, 35), (1 << 63) - 1, *range(5)]
+    dataset = lance_ops.write_dataset(pa.table({"n": values}), tmp_path / "table", max_rows_per_file=10)
+    batches = dataset.scanner(filter="n + 1 > 0", batch_size=10).to_batches()
+    assert [next(batches).num_rows for _ in range(3)] == [10, 10, 10]
+    with pytest.raises(InvalidInput, match="overflow"):
+        next(batches)
+    assert groups == [4]
+
+
+def test_what_cannot_be_joined_once_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = made(tmp_path / "t")
+    monkeypatch.setattr(scan_execution, "available_cores", lambda: 1)
+    monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 2)
+    tries: list[int] = []
+    monkeypatch.setattr(FragmentReader, "whole_file", lambda self, _: tries.append(self.fragment.id))
+    assert dataset.to_table().equals(table())
+    assert tries == [0]
+
+
+def test_a_joint_read_counts_against_the_budget(
+    tmp_path: Path, groups: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = made(tmp_path / "t")
+    spent: list[int] = []
+    spend = Budget.spend
+
+    def watched(self: Budget, num_bytes: int) -> None:
+        spent.append(num_bytes)
+        spend(self, num_bytes)
+
+    monkeypatch.setattr(Budget, "spend", watched)
+    found = dataset.to_table()
+    assert sum(spent) >= sum(column.nbytes for column in found.select(["id", "text", "few", "vector"]).columns)
+    assert groups == [FRAGMENTS]
+    monkeypatch.setattr(scan_execution, "MAX_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(scan_execution, "HELD_BYTES", 1000)
+    assert dataset.to_table().combine_chunks() == found.combine_chunks()
