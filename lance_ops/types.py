@@ -1,4 +1,4 @@
-"""The reference's `lance.types`: an alias for type checkers."""
+"""The reference's `lance.types`: `ReaderLike`, an alias for the data that writers take."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ batches, for as long as the caller asks for more. What the library holds whole, 
 is limited:
 
     rows to read to the end    `FREE_ROWS`, or `ROWS_PER_BYTE` for each byte of the fragments' data files
-    rows to sort               `FREE_SORTED_ROWS`, or as many for each byte
+    rows to sort               `FREE_SORTED_ROWS`, or `ROWS_PER_BYTE` for each byte of the data files
     bytes to hold at once      `FREE_BYTES`, or `MAX_RATIO` for each byte of the data files
-    bytes to sort              `FREE_SORTED_BYTES`, or as many for each byte
+    bytes to sort              `FREE_SORTED_BYTES`, or `MAX_RATIO` for each byte of the data files
 
 Tables of ordinary writers stay far below. A caller who trusts a table lifts all limits with the storage option
 `allow_expansion`.

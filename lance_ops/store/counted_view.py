@@ -1,6 +1,6 @@
 """Count the reads of an object that is mapped or kept in memory.
 
-No call reads its bytes, so the ranges that the reader announces are counted.
+Mapped bytes are read without a call, so this view counts the ranges that the reader announces.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class LanceDataset(torch.utils.data.IterableDataset):  # type: ignore[misc]  # t
     Each worker of each process gets its share of the rows: whole fragments, or batches if `shard_granularity` is
     "batch". A `sampler` replaces this division. `samples` draws that many random rows. `cache` keeps the batches on
     disk, in a folder if it names one, so that later epochs do not read the table. `to_tensor_fn` gets each batch and
-    converts it; None yields Arrow batches. Blobs come as files, for a `to_tensor_fn` of the caller's.
+    converts it; None yields Arrow batches. Blobs come as files, which a `to_tensor_fn` of the caller converts.
 
     `rank` and `world_size` are deprecated: torch states them unless `auto_detect_rank` is false. Raises
     `InvalidInput` for an unknown granularity or column, and whatever opening and scanning raise.

@@ -21,9 +21,9 @@ def bomb(levels: int) -> str:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("name: a\nuri: " + "[" * 100_000, "line 2: values may be nested 20 deep"),
-        ("name: a\n" + "".join(" " * n + f"k{n}:\n" for n in range(500)), "values may be nested 20 deep"),
-        ("- " * 10_000 + "a", "values may be nested 20 deep"),
+        ("name: a\nuri: " + "[" * 100_000, "line 2: values may be nested at most 20 deep"),
+        ("name: a\n" + "".join(" " * n + f"k{n}:\n" for n in range(500)), "values may be nested at most 20 deep"),
+        ("- " * 10_000 + "a", "values may be nested at most 20 deep"),
         (bomb(9), "more than 10,000 values, aliases included"),
         ("[" + "a, " * 20_000 + "]", "line 1: more than 10,000 values"),
         ("name: &n [*n]", "line 1: name.0: an alias stands within its own value"),
@@ -37,7 +37,7 @@ def bomb(levels: int) -> str:
         ("name: *missing", "line 1: found undefined alias"),
         ("name: a\n---\nname: b", "line 2: but found another document"),
         ("name: \x00", "unacceptable character"),
-        ("x" * (MAX_BYTES + 1), "a declaration may have 1,048,576 bytes"),
+        ("x" * (MAX_BYTES + 1), "a declaration may have at most 1,048,576 bytes"),
     ],
 )
 def test_a_hostile_document_is_refused_with_its_file_and_key(tmp_path: Path, text: str, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""How deeply types nest. Arrow's C interface, by which libraries exchange schemas, carries no deeper ones."""
+"""Limit how deeply types nest. Libraries exchange schemas by Arrow's C interface, which carries no deeper types."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def read_document(path: Path) -> str:
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"a declaration may have {MAX_BYTES:,} bytes")
+        raise ConfigError(f"a declaration may have at most {MAX_BYTES:,} bytes")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -58,7 +58,7 @@ def _check_events(text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise ConfigError(f"{_line(event)}: values may be nested {MAX_DEPTH} deep")
+                raise ConfigError(f"{_line(event)}: values may be nested at most {MAX_DEPTH} deep")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 

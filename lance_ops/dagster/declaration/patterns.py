@@ -107,7 +107,7 @@ class KeyPattern:
 
 def _check_length(pattern: str) -> None:
     if len(pattern) > MAX_PATTERN_LENGTH:
-        raise ConfigError(f"the pattern has {len(pattern)} characters; it may have {MAX_PATTERN_LENGTH}")
+        raise ConfigError(f"the pattern has {len(pattern)} characters; it may have at most {MAX_PATTERN_LENGTH}")
 
 
 def _all_match(block: Sequence[re.Pattern[str]], segments: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Check the sorted rows of a B-tree index as they pass: their order, and the bounds that page_lookup states."""
+"""Check the sorted rows of a B-tree index while they are read: their order, and the bounds that page_lookup states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that compile without reference counts what kernels inline: `_nrt`, a private option of numba.
+"""Numba's private option `_nrt`, which compiles functions that kernels inline without reference counts.
 
 Such a function makes no arrays, and the kernel around it holds the arrays that it reads, so nothing needs a count.
 Counting is an atomic instruction, often one for each value.

@@ -75,7 +75,7 @@ class DecodingProcess:
             at_end = True
         finally:
             if not at_end:
-                self.close()  # what it still wants to say would be taken for the next answer
+                self.close()  # the unread rest of its answer would be taken for the next one
         self._check_answer(limits)
 
     def _next(self, stream: pa.RecordBatchReader, limits: RawLimits) -> pa.RecordBatch | None:

@@ -7,8 +7,8 @@
     tag                          delete it, if the caller allows
     newest manifest              go back to the newest version that can be read, if the caller allows
 
-A restore that takes back changes of rows needs the caller's leave too. Planning verifies files of the copy and of older
-versions. It writes nothing.
+A restore that takes back changes of rows needs the caller's permission too. Planning verifies files of the copy and of
+older versions. It writes nothing.
 """
 
 from __future__ import annotations

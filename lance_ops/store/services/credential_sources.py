@@ -2,7 +2,8 @@
 
 A client is shared by all stores of a process that would get the same credentials. Its key therefore needs the sources
 that the service's package reads: a digest of them changes when a variable or a file changes, and the next request then
-uses a new client. What a client obtains itself (roles, instance metadata, tokens of an identity) it also renews itself.
+uses a new client. A client itself renews credentials that it has obtained itself (roles, instance metadata, tokens of
+an identity).
 """
 
 from __future__ import annotations
