@@ -236,8 +236,8 @@ def compact(
 def checked_options(snapshot: Snapshot, options: Mapping[str, Any]) -> CheckedOptions:
     """Check the caller's options, and return them completed from the table's configuration and the defaults.
 
-    Raises `InvalidInput` for an unknown option or a value that cannot be used, `WrongType` for one of another type, and
-    `UnsupportedFeature` for one that only the reference has.
+    Raises `InvalidInput` for an unknown option or a value that cannot be used, and `WrongType` for a value of another
+    type. Raises `UnsupportedFeature` for a value that only the reference has.
     """
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():

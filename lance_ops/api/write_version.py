@@ -91,8 +91,8 @@ def write_version(
     A page collects 8 MiB of a column, or an even share of `data_cache_bytes`, and at most `max_page_bytes`. `progress`
     is called for each fragment. `commit_lock` is as for `lance_ops.dataset`.
 
-    A blob may be the URI of another object only with `allow_external_blob_outside_bases`, because this library does not
-    protect that object, or with `external_blob_mode="ingest"`, which copies its bytes.
+    A blob may be the URI of another object if `external_blob_mode` is "ingest", which copies its bytes. Otherwise it
+    needs `allow_external_blob_outside_bases`, because this library does not protect that object.
 
     The dataset returned has the given `session`, or that of the handle that was given as `uri`.
 

@@ -1,9 +1,9 @@
 """Decide which base paths of a manifest are followed. A table is not trusted: its manifest may name any place.
 
 A base path is followed where the dataset's root is: on this machine for a local root, else in the root's bucket. It is
-followed elsewhere only beneath a prefix that the user allows, in the storage option `allowed_bases` or the environment
-variable `LANCE_OPS_ALLOWED_BASES` (prefixes separated by commas). A remote table never makes this process read a local
-path, whatever is allowed.
+followed elsewhere only beneath a prefix that the user allows. The storage option `allowed_bases` and the environment
+variable `LANCE_OPS_ALLOWED_BASES` hold such prefixes, separated by commas. A remote table never makes this process read
+a local path, whatever is allowed.
 """
 
 from __future__ import annotations

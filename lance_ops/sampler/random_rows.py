@@ -1,7 +1,7 @@
 """Draw random rows of a table, with few reads.
 
-Up to `max_takes` rows are drawn one by one. More rows are drawn as `max_takes` runs of neighbouring rows, which lie
-spread over the table, because a run costs hardly more to read than a row.
+Up to `max_takes` rows are drawn one by one. More rows are drawn as `max_takes` runs of neighbouring rows, spread over
+the table. A run costs hardly more to read than a row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Find the files of an index segment, also where the manifest names the wrong base path.
 
-When the reference compacts a shallow clone, it writes the remapped segment beneath the clone's own root and keeps the
-base path of the segment that it replaced. A clone of that clone inherits the error. The segment's id is unique, so a
-directory of that name beneath any root of the table is the right one.
+When the reference compacts a shallow clone, it writes the remapped segment beneath the clone's own root. It keeps the
+base path of the segment that it replaced, which is then wrong. A clone of that clone inherits the error. The segment's
+id is unique, so a directory of that name beneath any root of the table is the right one.
 """
 
 from __future__ import annotations

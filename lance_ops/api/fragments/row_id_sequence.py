@@ -37,7 +37,7 @@ class RowIdSequence:
     def from_inline_metadata(cls, metadata: RowIdMeta) -> RowIdSequence:
         """Read the inline ids of a fragment's `row_id_meta`.
 
-        Raises `UnsupportedFeature` for ids in an external file, `CorruptFile` for bytes that hold no ids, and
+        Raises `UnsupportedFeature` for ids in an external file, and `CorruptFile` for bytes that hold no ids. Raises
         `InvalidInput` for more ids than a fragment can have rows.
         """
         if not isinstance(metadata.stored, bytes):

@@ -18,7 +18,7 @@ def cast_values(values: Any, target: pa.DataType) -> Any:
     """Cast values (array or scalar); raise `pa.ArrowInvalid` for one that does not fit.
 
     A cast between a number and a timestamp or duration takes the number as a count of units. A cast of a date or time
-    to a signed integer returns such a count too, and a cast to text spells values as the reference does.
+    to a signed integer returns such a count too. A cast to text spells values as the reference does.
     """
     source = values.type
     if source == target or pa.types.is_null(source):

@@ -1,7 +1,7 @@
 """Parse the YAML of a declaration in bounded time and memory; errors name the line, and the key if it is known.
 
-PyYAML recurses over nested values, lets an alias stand for any number of values, keeps the last of two equal keys, and
-fails with foreign errors on some values. The text is therefore checked as a tree of nodes first.
+PyYAML recurses over nested values, and lets an alias stand for any number of values. It keeps the last of two equal
+keys, and raises errors of other classes for some values. The text is therefore checked as a tree of nodes first.
 """
 
 from __future__ import annotations

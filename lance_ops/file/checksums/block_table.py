@@ -9,8 +9,8 @@
 
 Each section is cut into blocks of 64 KiB from its start, and the last block of a section may be shorter. A checksum is
 the xxh3_64 of a block. The trailer's digest covers the checksums before the trailer, the rest of the trailer, and the
-footer. So a reader that has the last bytes of a file trusts them first, then the metadata, then the checksums of pages,
-and each step needs only bytes that the step before has verified.
+footer. So a reader that has the last bytes of a file verifies them first, then the metadata, then the checksums of
+pages. Each step needs only bytes that the step before has verified.
 
 The trailer stands at a fixed distance from the file's end. So one flipped bit cannot hide it, except a bit of the
 magic: then the other bytes are intact, and the file is merely unverified. The magic names the algorithm and the size of

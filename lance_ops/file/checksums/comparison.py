@@ -49,7 +49,7 @@ def checksum_report(store: Store, path: str, size_bytes: int | None = None) -> C
 def read_verified(store: Store, path: str, *, must_be_lance: bool = False) -> Iterator[pa.Buffer]:
     """Yield all bytes of a file in parts, in order; a file without checksums is read as it is.
 
-    Raises `ChecksumMismatch` before it yields a changed byte, and with `must_be_lance` raises `CorruptFile` before it
+    Raises `ChecksumMismatch` before it yields a changed byte. With `must_be_lance` it raises `CorruptFile` before it
     yields a byte of a file that does not end like a Lance file. The end of the file, which is as large as the file's
     metadata, is in memory at once.
     """

@@ -33,8 +33,8 @@ def why_not_literal(path: str) -> str | None:
 def printable(name: str) -> str:
     r"""Return a name on one line, without control codes; different names give different texts.
 
-    A byte that is not UTF-8 is shown as `\xNN`, any other character that is not printable as `\u{N}` with its code
-    point, and a backslash as two.
+    A byte that is not UTF-8 is shown as `\xNN`, and a backslash as two. Any other character that is not printable is
+    shown as `\u{N}` with its code point.
     """
     return "".join(map(_shown, name))
 

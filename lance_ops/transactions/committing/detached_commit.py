@@ -27,9 +27,9 @@ __all__ = ["commit_detached"]
 def commit_detached(committer: Committer, store: Store, transaction: Transaction) -> CommitResult:
     """Commit a transaction as a detached version of an existing dataset; the files that it brings stay if this fails.
 
-    Raises `VersionNotFound` if the version that it was planned on is gone, `UnsupportedFeature` for a new dataset, for
-    manifests of the old names and with a manifest store, `CommitStateUnknown`, and `RetryableConflict` if another
-    writer drew the same number.
+    Raises `VersionNotFound` if the version that it was planned on is gone. Raises `UnsupportedFeature` for a new
+    dataset, for manifests of the old names and with a manifest store. Raises `RetryableConflict` if another writer drew
+    the same number, and `CommitStateUnknown`.
     """
     _check_supported(committer, store)
     planned = read_manifest(store, committer, transaction.read_version)

@@ -1,8 +1,8 @@
 r"""Regular expressions with the meaning that they have in the reference, evaluated by RE2.
 
-The reference's syntax is that of Rust's `regex`, which differs from RE2's in little: `\d`, `\w` and `\s` match all
-of Unicode, and character classes may be nested and intersected. This module spells the classes out for
-RE2. It refuses nested classes, and `\S` or `\W` inside a class.
+The reference's syntax is that of Rust's `regex`, which differs from RE2's in little: `\d`, `\w` and `\s` match all of
+Unicode, and character classes may be nested and intersected. This module spells the classes out for RE2. It refuses
+nested classes, and `\S` or `\W` inside a class.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["FLAGS", "re2_pattern", "regexp_match"]
 FLAGS = frozenset("imsU")
 """The flags that RE2 and the reference share.
 
-`i` ignores case, `m` lets `^` and `$` match at each line, `s` lets `.` match the end of a line, and `U` swaps greedy
-and lazy.
+`i` ignores case, and `m` lets `^` and `$` match at each line. `s` lets `.` match the end of a line, and `U` swaps
+greedy and lazy.
 """
 
 _UNICODE_CLASSES = {
