@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import lance_ops
+from lance_ops.core.versions import FileVersion
 from lance_ops.errors import CorruptFile, UnsupportedFeature
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -58,3 +59,23 @@ def test_a_table_with_unreliable_row_counts_refuses_changes(historical: Path, tm
     fresh = lance_ops.write_dataset(dataset, tmp_path / "fresh.lance")
     assert fresh.to_table() == rows
     assert fresh.delete("true") == {"num_deleted_rows": 92}
+
+
+def test_a_table_that_states_the_wrong_file_version_stays_open_to_the_reference(
+    historical: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.lance"
+    shutil.copytree(historical / "v0.16.0/wrong_data_version_can_fix.lance", copy)
+    assert lance.dataset(copy).data_storage_version == "0.1"
+    dataset = lance_ops.dataset(copy)
+    rows = dataset.to_table()
+    lance_ops.write_dataset(rows, copy, mode="append")
+    assert lance.dataset(copy).data_storage_version == "2.0"
+    lance.write_dataset(rows, copy, mode="append")
+    dataset = lance_ops.dataset(copy)
+    dataset.add_columns({"more": "foo + 1"})
+    files = [file for fragment in dataset.get_fragments() for file in fragment.metadata.files]
+    assert dataset.data_storage_version == "2.0"
+    assert {FileVersion.from_numbers(*file.numbers, where=file.path) for file in files} == {FileVersion.V2_0}
+    assert lance.dataset(copy).to_table().equals(dataset.to_table())
+    assert dataset.count_rows() == 3 * len(rows)

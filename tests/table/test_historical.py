@@ -19,7 +19,7 @@ EXPECTED = {  # dataset: (data format, fragments of the newest version, flaws th
     "v0.15.0/v1_with_files.lance": ("0.1", 1, set()),
     "v0.15.0/v2_no_files.lance": ("2.2", 0, set()),
     "v0.15.0/v2_with_files.lance": ("2.0", 1, set()),
-    "v0.16.0/wrong_data_version_can_fix.lance": ("0.1", 3, {"files_have_the_tables_version"}),
+    "v0.16.0/wrong_data_version_can_fix.lance": ("2.0", 3, set()),
     "v0.16.0/wrong_data_version_no_fix.lance": (
         "0.1",
         4,

@@ -226,12 +226,29 @@ def _writer_to_pb(writer: WriterVersion | None) -> table_pb2.Manifest.WriterVers
 
 
 def _data_format(message: table_pb2.Manifest, fragments: Sequence[Fragment], path: str) -> DataFormat:
-    """Return the stated format. Old writers stated none: their tables have the version of their files."""
+    """Return the stated format. Old writers stated none: their tables have the version of their files.
+
+    Release 0.16 stated 0.1 for some tables whose files are all 2.0. Such a table has the version of its files too: with
+    0.1 files beside them, the reference would refuse every change.
+    """
     if message.HasField("data_format"):
         stated = message.data_format
-        return DataFormat(stated.version, stated.file_format, unknown_fields(stated))
+        wrong = stated.version == FileVersion.V0_1.value and _all_files_are_v2_0(fragments)
+        version = FileVersion.V2_0.value if wrong else stated.version
+        return DataFormat(version, stated.file_format, unknown_fields(stated))
     numbers = next((file.numbers for fragment in fragments for file in fragment.files), None)
     if numbers is not None:
         return DataFormat(FileVersion.from_numbers(*numbers, where=path).value)
     v2 = message.writer_feature_flags & FeatureFlag.V2_FORMAT
     return DataFormat((FileVersion.V2_2 if v2 else FileVersion.V0_1).value)
+
+
+def _all_files_are_v2_0(fragments: Sequence[Fragment]) -> bool:
+    """Return whether there are files, and all of version 2.0. The first file of an honest 0.1 table decides."""
+    spellings = (FileVersion.V2_0.footer, FileVersion.V2_0.data_file)
+    found = False
+    for file in (file for fragment in fragments for file in fragment.files):
+        if file.numbers not in spellings:
+            return False
+        found = True
+    return found
