@@ -91,6 +91,12 @@ class Committer(ABC):
     def read(self, version: int) -> pa.Buffer:
         """Return the manifest's bytes. Raises `VersionNotFound`."""
 
+    def get_ready(self) -> None:  # noqa: B027 # most need nothing
+        """Do what the first commit of a process does before it writes, so that it can run beside the caller's reads.
+
+        `commit` does it itself if nobody has, or if this raised an error.
+        """
+
     @abstractmethod
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True

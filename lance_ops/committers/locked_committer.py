@@ -56,6 +56,9 @@ class LockedCommitter(Committer):
     def read(self, version: int) -> pa.Buffer:
         return self.unlocked.read(version)
 
+    def get_ready(self) -> None:
+        self.unlocked.get_ready()
+
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
     ) -> CommitOutcome:

@@ -96,6 +96,9 @@ class PutIfAbsentCommitter(Committer):
                 return self._store.get(renamed)
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from error
 
+    def get_ready(self) -> None:
+        prove_conditional_create(self._store)
+
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
     ) -> CommitOutcome:

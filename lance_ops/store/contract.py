@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +21,8 @@ from lance_ops.core.ndarrays import Int64Array
 from lance_ops.store.io_counters import IoCounters
 
 __all__ = ["Buffers", "ByteRange", "BytesLike", "ObjectInfo", "PutOutcome", "Store", "StoreWriter", "View"]
+
+T = TypeVar("T")
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 ByteRange = tuple[int, int]
@@ -125,6 +127,19 @@ class Store(ABC):
     def needs_proof(self) -> bool:
         """Whether `put_if_absent` relies on a promise of a server; see `lance_ops.store.probe`."""
         return False
+
+    @property
+    def proof_scope(self) -> object:
+        """What the proof of a conditional create holds for: stores with an equal value ask the same server."""
+        return self
+
+    def begin_call(self, call: Callable[[], T]) -> Callable[[], T]:
+        """Begin a call that waits for this store, and return a function that waits for its result or raises its error.
+
+        The call must not wait for another one that was begun, and its result is asked for at most once. By default it
+        runs then: a local store answers sooner than a thread starts.
+        """
+        return call
 
     @property
     @abstractmethod

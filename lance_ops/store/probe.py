@@ -16,15 +16,16 @@ from lance_ops.store.paths import TEMPORARY_PREFIX
 
 __all__ = ["prove_conditional_create"]
 
-_PROVEN: set[Store] = set()
+_PROVEN: set[object] = set()
 
 
 def prove_conditional_create(store: Store) -> None:
-    """Do the proof once for a process and store. Raises `UnsafeStore` if it fails, `WriteRefused` if it cannot be done.
+    """Do the proof once for a process and bucket.
 
     The key is in the root, where no reader lists, under a fresh temporary name. Clean-up removes it if we cannot.
+    Raises `UnsafeStore` if the proof fails, and `WriteRefused` if it cannot be done.
     """
-    if not store.needs_proof or store in _PROVEN:
+    if not store.needs_proof or store.proof_scope in _PROVEN:
         return
     key = f"{TEMPORARY_PREFIX}probe.{uuid.uuid4().hex}"
     first, second = b"first", b"second"
@@ -46,4 +47,4 @@ def prove_conditional_create(store: Store) -> None:
             "writers could both commit the same version; commit through an external manifest store, or let every "
             "writer pass a commit_lock"
         )
-    _PROVEN.add(store)
+    _PROVEN.add(store.proof_scope)

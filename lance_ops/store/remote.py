@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -31,6 +32,8 @@ from lance_ops.store.ranges import MergedRange, check_ranges, merge_ranges, slic
 from lance_ops.store.services import Service, service_of
 
 __all__ = ["FsspecStore"]
+
+T = TypeVar("T")
 
 # s3fs does about 370 small requests or 140 MB a second, so a request costs as much as about 380 KB.
 _MAX_GAP_BYTES = 256 << 10
@@ -89,6 +92,14 @@ class FsspecStore(Store):
     @property
     def needs_proof(self) -> bool:
         return self._service.needs_proof
+
+    @property
+    def proof_scope(self) -> object:
+        scheme, authority, _ = _parse(self.root)
+        return scheme, authority, self.storage_options
+
+    def begin_call(self, call: Callable[[], T]) -> Callable[[], T]:
+        return PROCESS_RESOURCES.threads().submit(copy_context().run, call).result
 
     def child(self, prefix: str) -> FsspecStore:
         return FsspecStore(f"{self.root}/{check_path(prefix)}", self._options, self.counters)

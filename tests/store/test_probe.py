@@ -22,6 +22,7 @@ from lance_ops.store import (
     prove_conditional_create,
 )
 from tests.lossy_proxy import lossy_proxy
+from tests.s3_server import S3Server
 from tests.servers.azure import AzureServer
 from tests.store.conftest import ObjectServer
 
@@ -113,3 +114,17 @@ def test_a_server_that_honours_the_condition_is_proven_and_left_clean(object_ser
     store = object_server.new_store()
     prove_conditional_create(store)
     assert list(store.list()) == list(store.list_temporary()) == []
+
+
+@pytest.mark.server
+def test_one_proof_serves_every_table_of_a_bucket(s3_server: S3Server) -> None:
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        options = replace(s3_server, endpoint=proxy.endpoint).storage_options
+        uri = s3_server.new_uri("first")
+        prove_conditional_create(FsspecStore(uri, options))
+        assert len(proxy.seen) == 4
+        for other in (uri, uri.replace("first", "second")):
+            prove_conditional_create(FsspecStore(other, options))
+        assert len(proxy.seen) == 4
+        prove_conditional_create(FsspecStore(s3_server.new_uri("first"), options))
+        assert len(proxy.seen) == 8

@@ -5,8 +5,10 @@ The names of the counts are those of S3's requests; see `request_name`.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -69,6 +71,26 @@ def test_an_append_writes_three_objects_and_looks_before_and_after_it(counted: C
     # The file, the transaction and the manifest. Versions are listed to open the table, before the commit and after it;
     # and whether the dataset is still the one that was read, before and after it.
     assert counted.requests(counted.append) == {"LIST": 3, "GET": 1, "PUT": 3, "HEAD": 2}
+
+
+def test_a_commit_looks_for_the_dataset_beside_its_other_requests(s3_server: S3Server) -> None:
+    """Each of the two requests waits at the proxy until the other one is there as well."""
+    pair, met = threading.Barrier(2, timeout=120), list[str]()
+
+    def wait_for_the_other(method: str, path: str) -> None:
+        is_last_listing = request_name(method, path) == "LIST" and "transaction" in met
+        if method == "HEAD" or is_last_listing or (method == "PUT" and "_transactions" in path):
+            with suppress(threading.BrokenBarrierError):
+                pair.wait()
+                met.append("listing" if is_last_listing else "HEAD" if method == "HEAD" else "transaction")
+
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        options = replace(s3_server, endpoint=proxy.endpoint).storage_options
+        table = Counted(s3_server.new_uri("table.lance"), options, proxy)
+        proxy.lose = wait_for_the_other
+        table.append()
+    assert sorted(met[:2]) == sorted(["HEAD", "transaction"])
+    assert sorted(met[2:]) == sorted(["HEAD", "listing"])
 
 
 def test_a_scan_takes_one_request_a_small_file_and_the_next_scan_none(counted: Counted) -> None:

@@ -5,6 +5,7 @@ The committer can create a version long after the last check before the commit, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from lance_ops.committers import Committer
@@ -15,7 +16,7 @@ from lance_ops.transactions.committed import descends_from, read_manifest, read_
 from lance_ops.transactions.committing.before_commit import other_dataset
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["check_made_in_same_dataset", "check_not_stray"]
+__all__ = ["check_made_in_same_dataset", "check_not_stray", "is_made_in_same_dataset"]
 
 
 def check_not_stray(
@@ -42,19 +43,27 @@ def check_not_stray(
     )
 
 
+def is_made_in_same_dataset(store: Store, committer: Committer, made: Manifest, before: Manifest) -> bool:
+    """Return whether `made` is in the dataset of `before`, and not in one created under its name after the last check.
+
+    True also if this cannot be told: the version is committed, and a check that fails is no evidence against it.
+    """
+    try:
+        return before.version == 0 or was_made_in_same_dataset(store, committer, made, before)
+    except LanceOpsError:
+        return True
+
+
 def check_made_in_same_dataset(
-    store: Store, committer: Committer, transaction: Transaction, made: Manifest, before: Manifest
+    store: Store, committer: Committer, transaction: Transaction, made: Manifest, in_same_dataset: Callable[[], bool]
 ) -> None:
-    """Raise if `made` is in another dataset than `before`, created under the same name after the last check.
+    """Raise if `made` is in another dataset than it was made for; see `is_made_in_same_dataset`.
 
     Withdraws `made` in this case and raises `IncompatibleTransaction`. If another writer has already built on it, or
     this cannot be checked, it stays and `CommitStateUnknown` is raised: people must decide which data counts.
     """
-    try:
-        if before.version == 0 or was_made_in_same_dataset(store, committer, made, before):
-            return
-    except LanceOpsError:
-        return  # the version is committed, and a check that fails is no evidence against it
+    if in_same_dataset():
+        return
     if not _withdraw(store, committer, made):
         reason = "the dataset was removed during the commit, and our version is in another one created in its place"
         raise CommitStateUnknown(transaction.uuid, made.version, reason)

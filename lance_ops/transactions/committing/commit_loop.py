@@ -34,7 +34,11 @@ from lance_ops.store import Store
 from lance_ops.table import MANIFEST_CACHE, Manifest, check_adds_no_violation, check_writable, encode_manifest
 from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions.committed import CommittedVersion, decode_version, read_manifest
-from lance_ops.transactions.committing.after_commit import check_made_in_same_dataset, check_not_stray
+from lance_ops.transactions.committing.after_commit import (
+    check_made_in_same_dataset,
+    check_not_stray,
+    is_made_in_same_dataset,
+)
 from lance_ops.transactions.committing.before_commit import check_same_dataset, planned_manifest
 from lance_ops.transactions.committing.commit_lock import commit_lock
 from lance_ops.transactions.committing.commit_result import CommitResult
@@ -100,6 +104,8 @@ def commit(
     except Exception:  # every other error means that there is no version
         attempts.undo()
         raise
+    finally:
+        attempts.wait_until_ready()
     if result.replayed:
         attempts.undo(keep_transaction=result.transaction.uuid == transaction.uuid)
     return result
@@ -133,6 +139,7 @@ class _Commit:
         self._superseded: tuple[str, ...] = ()
         self._written_transaction: bytes | None = None
         self._vectors = DeletionVectors(store, FileLocations(store))
+        self._ready = store.begin_call(committer.get_ready)
 
     def run(self, base: Manifest | None) -> CommitResult:
         planned: Manifest | None = None
@@ -159,6 +166,12 @@ class _Commit:
             f"{self._store.uri}: {self._transaction.operation.name} lost {self._max_retries + 1} races for the next "
             "version: Too many concurrent writers; try again when there are fewer"
         )
+
+    def wait_until_ready(self) -> None:
+        """Wait for what the committer does ahead. Its errors are those of the commit, which does it anew."""
+        ready, self._ready = self._ready, lambda: None
+        with suppress(LanceOpsError):
+            ready()
 
     def undo(self, *, keep_transaction: bool = False) -> None:
         """Remove the files that this call wrote; another call with the same transaction needs the transaction's."""
@@ -202,14 +215,20 @@ class _Commit:
         made = next_manifest(newest, transaction, replace(self._context, manifests=needed), time.time_ns())
         encoded = transaction.encode()
 
+        is_checked = self._store.begin_call(
+            partial(check_same_dataset, self._store, self._committer, transaction, planned, newest)
+        )
         self._write_transaction(transaction, encoded)
-        check_same_dataset(self._store, self._committer, transaction, planned, newest)
+        is_checked()
         data = encode_manifest(made, encoded)
         check = partial(check_adds_no_violation, newest if newest.version else None, made)
         match self._put(made.version, data, check):
             case Committed(location=location, newest=found):
+                in_same_dataset = self._store.begin_call(
+                    partial(is_made_in_same_dataset, self._store, self._committer, made, newest)
+                )
                 check_not_stray(self._store, self._committer, transaction, made, newest, found)
-                check_made_in_same_dataset(self._store, self._committer, transaction, made, newest)
+                check_made_in_same_dataset(self._store, self._committer, transaction, made, in_same_dataset)
                 MANIFEST_CACHE.add(data, self._store.uri_of(location), made)
                 return CommitResult(made.version, made, transaction)
             case Unknown(reason=reason):
@@ -239,6 +258,7 @@ class _Commit:
             return refusal is None
 
         after = (*self._after, *self._vectors.written_paths)
+        self.wait_until_ready()
         try:
             outcome = self._committer.commit(version, data, after=after, prepare=is_prepared)
         except (WriteRefused, UnsafeStore, RetryableConflict):
