@@ -29,10 +29,10 @@ __all__ = ["BlockJoiner"]
 T = TypeVar("T")
 
 _MAX_JOINED = 16
-"""Most blocks that are read together: few, so that the first rows come soon."""
+"""The largest number of blocks that are read together. It is small, so that the first rows come soon."""
 
 _JOINED_BYTES = 2 << 20
-"""Size of the files that are read together, or of their decoded values if those are larger."""
+"""The most bytes that are read together: of the files, or of their decoded values if those are larger."""
 
 _SMALL_BYTES = _JOINED_BYTES // 4
 """Larger fragments are read one by one, since a joint read copies their bytes and gains little."""
@@ -41,7 +41,7 @@ _FIRST_JOINED_VERSION = 2, 1
 
 
 class BlockJoiner:
-    """Groups the blocks of one scan, and reads the groups."""
+    """Groups the blocks of one scan that are small and neighbours, and reads each group at once."""
 
     def __init__(self, snapshot: Snapshot, request: ScanRequest) -> None:
         self._snapshot = snapshot
@@ -71,7 +71,7 @@ class BlockJoiner:
     def read(self, blocks: Sequence[Block], finish: Callable[[ScannedRows], T], budget: Budget) -> list[T] | None:
         """Return the results of `finish` for the blocks with matching rows; None if they must be read separately.
 
-        After that, no more blocks are grouped: what stands against it is likely the same for all fragments.
+        After None the joiner groups no more blocks, because the reason likely holds for all fragments.
         """
         try:
             found = None if self._schema is None else self._read(self._schema, blocks, finish, budget)
@@ -124,8 +124,9 @@ class BlockJoiner:
 def _schema_to_join(snapshot: Snapshot, request: ScanRequest) -> Schema | None:
     """Return the requested and the tested fields; None if the scan must read every fragment by itself.
 
-    It must if the predicate tests row columns, or a field is stored in another form than it is returned. A scan with a
-    limit may end after a few rows, and `buffer_bytes` bounds what is read ahead by the sizes of single blocks.
+    It must if the predicate tests row columns, if a field is stored in another form than it is returned, and if the
+    store does not read in place. A scan with a limit may end after a few rows, and `buffer_bytes` bounds what is read
+    ahead by the sizes of single blocks.
     """
     tested = [] if request.predicate is None else request.predicate.columns()
     has_other_columns = request.predicate is not None and (

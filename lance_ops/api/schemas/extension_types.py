@@ -1,7 +1,8 @@
-"""Show columns of bfloat16 and of images with their types, which Arrow does not know.
+"""Show columns of bfloat16 and of images as extension types, which Arrow itself does not restore.
 
 Arrow restores an extension type only if the process has registered it. These types are not registered, because the
-reference registers its own of the same names and could then not be imported. If it is, columns have its types.
+reference registers its own of the same names and could then not be imported. In a process that has imported the
+reference, Arrow restores the types of the reference.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TYPES: dict[bytes, type[pa.ExtensionType]] = {
 
 
 def shown_schema(schema: Schema) -> pa.Schema:
-    """Return the Arrow schema that users see; see `Schema.to_arrow`."""
+    """Return a table's schema as users see it: `Schema.to_arrow`, with bfloat16 and images as extension types."""
     shown = schema.to_arrow()
     if not schema.names_extensions:
         return shown
