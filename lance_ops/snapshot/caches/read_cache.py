@@ -23,29 +23,29 @@ _DeletionFile: TypeAlias = tuple[int | None, str]
 
 @dataclass(frozen=True, eq=False)
 class ReadCache:
-    """The deletion vectors of one version, and the session that its handle shares."""
+    """The deletion vectors of one version by fragment, and the session that its handle shares."""
 
     session: Session = field(default_factory=Session)
-    _deletion_vectors: dict[_DeletionFile, BitMap] = field(default_factory=dict)
+    _deletion_vectors: dict[int, tuple[_DeletionFile, BitMap]] = field(default_factory=dict)
 
     def deletion_vector(self, fragment: Fragment, read: Callable[[], BitMap]) -> BitMap:
         """Return the cached deletion vector of a fragment that has a deletion file, or read it and cache it."""
-        file = _deletion_file(fragment)
+        file, cached = _deletion_file(fragment), self._deletion_vectors.get(fragment.id)
         assert file is not None
-        vector = self._deletion_vectors.get(file)
-        if vector is None:
-            vector = self._deletion_vectors[file] = read()
+        if cached is not None and cached[0] == file:
+            return cached[1]
+        vector = read()
+        self._deletion_vectors[fragment.id] = file, vector
         return vector
 
     def for_version(self, manifest: Manifest) -> ReadCache:
         """Return a cache for another version: the same session, and the vectors whose files the manifest names.
 
-        Other threads may add entries meanwhile, so a copy is iterated.
+        Only fragments with a cached vector are decoded. Other threads may add entries meanwhile, so a copy is used.
         """
-        vectors: dict[_DeletionFile, BitMap] = {}
-        if self._deletion_vectors:
-            files = {_deletion_file(fragment) for fragment in manifest.fragments}
-            vectors = {file: vector for file, vector in self._deletion_vectors.copy().items() if file in files}
+        cached = self._deletion_vectors.copy()
+        named = manifest.fragments.having(cached)
+        vectors = {each.id: cached[each.id] for each in named if cached[each.id][0] == _deletion_file(each)}
         return ReadCache(self.session, vectors)
 
 

@@ -45,13 +45,14 @@ class FragmentList(Sequence[Fragment]):
     Accessing a fragment raises as `Fragment.from_pb` does.
     """
 
-    __slots__ = ("_decoded", "_heads", "_items", "_messages", "_path", "_section")
+    __slots__ = ("_decoded", "_heads", "_ids", "_items", "_messages", "_path", "_section")
 
     def __init__(self, fragments: Iterable[Fragment] = ()) -> None:
         self._items: list[bytes | Fragment] = list(fragments)
         self._path = ""
         self._decoded: dict[int, Fragment] = {}
         self._heads: list[FragmentHead] | None = None
+        self._ids: list[int] | None = None
         self._messages: list[bytes] | None = None
         self._section: bytes | None = None
 
@@ -92,9 +93,12 @@ class FragmentList(Sequence[Fragment]):
 
     @property
     def ids(self) -> list[int]:
-        """The fragments' ids, in order; decodes no fragment."""
-        decoded_ids = [item.id for item in self._items if not isinstance(item, bytes)]
-        return decoded_ids if len(decoded_ids) == len(self._items) else [head.id for head in self._all_heads()]
+        """The fragments' ids, in order; decodes no fragment. Do not change the list."""
+        if self._ids is None:
+            decoded_ids = [item.id for item in self._items if not isinstance(item, bytes)]
+            all_are_decoded = len(decoded_ids) == len(self._items)
+            self._ids = decoded_ids if all_are_decoded else [head.id for head in self._all_heads()]
+        return self._ids
 
     @property
     def last_id(self) -> int | None:
