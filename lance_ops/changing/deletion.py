@@ -1,6 +1,6 @@
 """Delete rows by predicate: find them fragment by fragment, write new deletion files, commit.
 
-    plan_deletion(snapshot, predicate) -> DeletionPlan       pure: which fragments each task scans
+    plan_deletion(snapshot, predicate) -> DeletionPlan       searches indices, and shares the rows among tasks
     find_rows(task) -> FoundRows                             anywhere: the offsets of matching rows
     commit_deletion(plan, found) -> Snapshot                 deletion files and one transaction
 
@@ -16,10 +16,10 @@ from pyroaring import BitMap
 
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
-from lance_ops.reading import ScanRequest, in_task, scan_rows
+from lance_ops.reading import scan_rows
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.transactions import Delete
-from lance_ops.writing import Runner, commit_operation, fragment_ids_per_task, write_deletion_files
+from lance_ops.writing import Runner, TaskShare, commit_operation, share_rows, write_deletion_files
 
 __all__ = [
     "DeletionPlan",
@@ -36,11 +36,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class DeletionTask:
-    """Fragments of one version in which to look for rows."""
+    """Rows of one version among which to look for those that match."""
 
     snapshot: SnapshotReference
-    predicate: Predicate
-    fragment_ids: tuple[int, ...]
+    share: TaskShare
 
 
 @dataclass(frozen=True)
@@ -85,18 +84,17 @@ def truncate(snapshot: Snapshot, properties: Mapping[str, str] | None = None) ->
 
 
 def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
-    """Split the fragments among tasks."""
+    """Share the rows that may match among tasks; raise as `share_rows` does."""
     reference = SnapshotReference.of(snapshot)
-    tasks = tuple(DeletionTask(reference, predicate, ids) for ids in fragment_ids_per_task(snapshot))
+    tasks = tuple(DeletionTask(reference, share) for share in share_rows(snapshot, predicate))
     return DeletionPlan(snapshot, predicate, tasks)
 
 
 def find_rows(task: DeletionTask) -> FoundRows:
-    """Return the live rows of the task's fragments for which the predicate is true."""
+    """Return the live rows of the task's share for which the predicate is true."""
     snapshot = task.snapshot.open()
-    request = in_task(snapshot, ScanRequest(Schema(()), task.predicate, fragment_ids=task.fragment_ids))
     found: dict[int, BitMap] = {}
-    for rows in scan_rows(snapshot, request):
+    for rows in scan_rows(snapshot, task.share.request(snapshot, Schema(()))):
         found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
     return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
 

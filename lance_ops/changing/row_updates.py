@@ -1,6 +1,6 @@
 """Update columns of matching rows: write the rows into new fragments, delete the old rows, in one commit.
 
-    plan_update(snapshot, assignments, predicate) -> UpdatePlan    pure: which fragments each task scans
+    plan_update(snapshot, assignments, predicate) -> UpdatePlan    searches indices, and shares the rows among tasks
     rewrite_rows(task) -> RewrittenRows                            anywhere: new fragments, and the rows they replace
     commit_update(plan, outcomes) -> Snapshot                      deletion files and one transaction
 
@@ -20,17 +20,18 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
 from lance_ops.core.schema import split_path
 from lance_ops.core.versions import FileVersion
-from lance_ops.reading import ScanRequest, in_task, offset_array
+from lance_ops.reading import offset_array
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 from lance_ops.transactions import PendingFiles, Update
 from lance_ops.writing import (
     Runner,
+    TaskShare,
     UpdatedRowWriter,
     choose_file_version,
     commit_operation,
-    fragment_ids_per_task,
     run_all_or_discard,
+    share_rows,
     write_deletion_files,
 )
 
@@ -48,12 +49,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class UpdateTask:
-    """Fragments of one version whose matching rows get new values; without a predicate, all rows match."""
+    """Rows of one version, of which those that match get new values."""
 
     snapshot: SnapshotReference
     assignments: tuple[Assignment, ...]
-    predicate: Predicate | None
-    fragment_ids: tuple[int, ...]
+    share: TaskShare
     file_version: FileVersion
 
 
@@ -117,10 +117,13 @@ def plan_update(
     predicate: Predicate | None,
     file_version: str | None = None,
 ) -> UpdatePlan:
-    """Split the fragments among tasks; `file_version` is as for `choose_file_version`."""
+    """Share the rows that may match among tasks; `file_version` is as for `choose_file_version`.
+
+    Raises as `share_rows` does.
+    """
     reference, version = SnapshotReference.of(snapshot), choose_file_version(snapshot, file_version)
     tasks = tuple(
-        UpdateTask(reference, tuple(assignments), predicate, ids, version) for ids in fragment_ids_per_task(snapshot)
+        UpdateTask(reference, tuple(assignments), share, version) for share in share_rows(snapshot, predicate)
     )
     return UpdatePlan(snapshot, tuple(assignments), tasks)
 
@@ -128,10 +131,9 @@ def plan_update(
 def rewrite_rows(task: UpdateTask) -> RewrittenRows:
     """Write the task's matching rows with their new values; on an error all files are deleted."""
     snapshot = task.snapshot.open()
-    request = in_task(snapshot, ScanRequest(snapshot.schema, task.predicate, fragment_ids=task.fragment_ids))
     found: dict[int, BitMap] = {}
     with UpdatedRowWriter(snapshot, task.file_version) as writer:
-        for rows in scan_to_rewrite(snapshot, request):
+        for rows in scan_to_rewrite(snapshot, task.share.request(snapshot, snapshot.schema)):
             found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
             row_ids = snapshot.row_ids(rows.fragment, offset_array(rows.offsets)) if writer.keeps_ids else None
             writer.write_updated(_with_new_values(rows.table, task.assignments), row_ids)

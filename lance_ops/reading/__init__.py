@@ -3,7 +3,7 @@
 from lance_ops.reading.change_feed import Changes, changes_between
 from lance_ops.reading.deferred_remaps import remap_addresses
 from lance_ops.reading.filters import UserFilter, bind_filter, schema_with_row_columns
-from lance_ops.reading.index_lookup import awaits_remap, open_index, row_key_of, serving_index
+from lance_ops.reading.index_lookup import awaits_remap, look_up, open_index, row_key_of, serving_index
 from lance_ops.reading.joined_fragments import read_fragments_together
 from lance_ops.reading.row_columns import (
     ROW_ADDRESS,
@@ -57,6 +57,7 @@ __all__ = [
     "describe_order",
     "empty_answer",
     "in_task",
+    "look_up",
     "offset_array",
     "open_index",
     "plan_scan",

@@ -22,7 +22,7 @@ from lance_ops.writing.fragment_writer import (
 from lance_ops.writing.new_table_schema import table_schema
 from lance_ops.writing.runners import InThreads, Runner, run_all_or_discard
 from lance_ops.writing.schema_conformance import conform_present_columns, conform_to_schema
-from lance_ops.writing.task_shares import fragment_ids_per_task
+from lance_ops.writing.task_shares import TaskShare, share_rows
 from lance_ops.writing.updated_row_writer import UpdatedRowWriter
 from lance_ops.writing.write_progress import (
     FileSystemFragmentWriteProgress,
@@ -44,6 +44,7 @@ __all__ = [
     "NoopFragmentWriteProgress",
     "NumberedProgress",
     "Runner",
+    "TaskShare",
     "UpdatedRowWriter",
     "WriteTargets",
     "append",
@@ -59,11 +60,11 @@ __all__ = [
     "create_dataset",
     "describe_data_file",
     "describe_fragment",
-    "fragment_ids_per_task",
     "number_bases",
     "overwrite",
     "retry_conflicts",
     "run_all_or_discard",
+    "share_rows",
     "table_schema",
     "write_deletion_files",
     "write_fragments",

@@ -1,21 +1,85 @@
-"""Split a version's fragments among tasks."""
+"""Split the rows that a verb looks at among tasks.
+
+A task opens the version again, maybe in another process, and may write files of its own. So there are few tasks, and
+each has many rows. Indices are searched once, before the split: no task gets a fragment in which they found no row.
+"""
 
 from __future__ import annotations
 
-from lance_ops.snapshot import Snapshot, check_rows_are_stored
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
-__all__ = ["fragment_ids_per_task"]
+from lance_ops.core.predicate import Predicate
+from lance_ops.core.schema import Schema
+from lance_ops.indices import RowAddressSet
+from lance_ops.reading import ScanRequest, in_task, look_up
+from lance_ops.snapshot import Snapshot, check_rows_are_stored
+from lance_ops.table import Fragment
+
+__all__ = ["TaskShare", "share_rows"]
 
 _FRAGMENTS_PER_TASK = 16
+_ROWS_PER_TASK = 1 << 18
+_BYTES_PER_TASK = 16 << 20
 _MAX_TASKS = 64
 
+_Part: TypeAlias = tuple[Fragment, int]
+"""A fragment, and how many of its rows a task looks at."""
 
-def fragment_ids_per_task(snapshot: Snapshot) -> list[tuple[int, ...]]:
-    """Return the fragment ids of each task. There are few tasks, because each one opens the version again.
+
+@dataclass(frozen=True)
+class TaskShare:
+    """Fragments for one task to scan, and the rows in them that indices found; None means all rows.
+
+    `remainder` is the predicate that must still be tested on these rows.
+    """
+
+    fragment_ids: tuple[int, ...]
+    rows: RowAddressSet | None
+    remainder: Predicate | None
+
+    def request(self, snapshot: Snapshot, schema: Schema) -> ScanRequest:
+        """Return the request for the matching rows of the version, with the columns of `schema`."""
+        request = ScanRequest(
+            schema, self.remainder, fragment_ids=self.fragment_ids, rows=self.rows, use_scalar_index=False
+        )
+        return in_task(snapshot, request)
+
+
+def share_rows(snapshot: Snapshot, predicate: Predicate | None) -> list[TaskShare]:
+    """Return shares that together have every row which matches the predicate; without a predicate, every row.
 
     Raises `ReadTooLarge` as `check_rows_are_stored` does: no task sees how many rows the others have.
     """
-    check_rows_are_stored(snapshot, sum(each.physical_rows for each in snapshot.fragments), snapshot.fragments)
-    ids = [fragment.id for fragment in snapshot.fragments]
-    share = max(_FRAGMENTS_PER_TASK, -(-len(ids) // _MAX_TASKS))
-    return [tuple(ids[at : at + share]) for at in range(0, len(ids), share)]
+    lookup = None if predicate is None else look_up(snapshot, predicate)
+    found: list[_Part] = []
+    if lookup is None:
+        scanned = [(fragment, fragment.physical_rows) for fragment in snapshot.fragments]
+    else:
+        fragments, bitmaps = snapshot.fragments_by_id, lookup.rows.bitmaps
+        found = [(fragments[key], len(bitmaps[key])) for key in fragments if key in bitmaps]
+        scanned = [(fragments[key], fragments[key].physical_rows) for key in fragments if key not in lookup.covered]
+    parts = [*found, *scanned]
+    check_rows_are_stored(snapshot, sum(rows for _, rows in parts), (fragment for fragment, _ in parts))
+    shares = [TaskShare(ids, None, predicate) for ids in _split(scanned)]
+    if lookup is None:
+        return shares
+    chosen = lookup.rows
+    return [*(TaskShare(ids, chosen.restrict(frozenset(ids)), lookup.remainder) for ids in _split(found)), *shares]
+
+
+def _split(parts: Sequence[_Part]) -> Iterator[tuple[int, ...]]:
+    """Yield the fragment ids of each task, in order: many fragments, with many rows or many bytes together."""
+    fewest = max(_FRAGMENTS_PER_TASK, -(-len(parts) // _MAX_TASKS))
+    ids: list[int] = []
+    num_rows, size_bytes = 0, 0
+    for fragment, rows in parts:
+        ids.append(fragment.id)
+        num_rows += rows
+        size_bytes += sum(file.file_size_bytes for file in fragment.files) * rows // max(fragment.physical_rows, 1)
+        if len(ids) >= fewest and (num_rows >= _ROWS_PER_TASK or size_bytes >= _BYTES_PER_TASK):
+            yield tuple(ids)
+            ids, num_rows, size_bytes = [], 0, 0
+    if ids:
+        yield tuple(ids)

@@ -98,6 +98,12 @@ BY_FRAGMENTS: dict[str, tuple[Verb, str, str]] = {
     ),
     "filter": (lambda uri, _: lance_ops.dataset(uri).to_table(filter="v > 2"), "in proportion", "in proportion"),
     "look-up": (lambda uri, _: lance_ops.dataset(uri).to_table(filter="id = 25"), "constant", "constant"),
+    "delete of one row": (lambda uri, _: lance_ops.dataset(uri).delete("id = 25"), "constant", "constant"),
+    "update of one row": (
+        lambda uri, _: lance_ops.dataset(uri).update({"v": "7"}, where="id = 25"),
+        "constant",
+        "constant",
+    ),
     "delete in every fragment": (
         lambda uri, _: lance_ops.dataset(uri).delete(f"id % {ROWS} = 7"),
         "in proportion",

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.table import MANIFEST_CACHE
 from tests.growth.instructions import count_instructions
 
 Verb = Callable[[str, int], object]
@@ -94,7 +95,6 @@ BY_FRAGMENTS: dict[str, Verb] = {
     "filter": lambda uri, _: lance_ops.dataset(uri).to_table(filter="v > 2"),
     "range by index": lambda uri, size: lance_ops.dataset(uri).to_table(filter=f"id >= 20 and id < {20 + size}"),
     "append": lambda uri, _: lance_ops.dataset(uri).insert(_long(1)),
-    "delete of one row": lambda uri, _: lance_ops.dataset(uri).delete("id = 25"),
     "delete in every fragment": lambda uri, _: lance_ops.dataset(uri).delete(f"id % {ROWS} = 7"),
     "clean-up": lambda uri, _: lance_ops.dataset(uri).cleanup_old_versions(timedelta(0)),
     "compact": lambda uri, _: lance_ops.dataset(uri).optimize.compact_files(),
@@ -108,6 +108,12 @@ FEW_FRAGMENTS: dict[str, Verb] = {
     "look-up": lambda uri, _: lance_ops.dataset(uri).to_table(filter="id = 25"),
 }
 """Verbs that open one file or none: for every other fragment they may do no more than look at its row count."""
+
+ONE_CHANGED: dict[str, Verb] = {
+    "delete of one row": lambda uri, _: lance_ops.dataset(uri).delete("id = 25"),
+    "update of one row": lambda uri, _: lance_ops.dataset(uri).update({"v": "7"}, where="id = 25"),
+}
+"""Verbs that change one fragment: every other one is taken over to the new version as the bytes that it was."""
 
 
 def _fragmented(uri: str, fragments: int, deletions: bool) -> str:
@@ -133,6 +139,18 @@ def test_a_fragment_that_is_not_read_costs_next_to_nothing(verb: str, uris: Iter
         return _fragmented(next(uris), fragments, deletions=True)
 
     assert _grows_within(FEW_FRAGMENTS[verb], make, (20, 100, 200), lambda _: 100 * 120)
+
+
+@pytest.mark.parametrize("verb", ONE_CHANGED)
+def test_a_fragment_that_is_not_changed_costs_next_to_nothing(
+    verb: str, uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(MANIFEST_CACHE), "add", lambda *_: None)  # a check of this suite decodes what is added
+
+    def make(fragments: int) -> str:
+        return _fragmented(next(uris), fragments, deletions=True)
+
+    assert _grows_within(ONE_CHANGED[verb], make, (20, 100, 200), lambda _: 100 * 240)
 
 
 BY_VERSIONS: dict[str, Verb] = {

@@ -32,7 +32,7 @@ from lance_ops.reading import (
     serving_index,
 )
 from lance_ops.snapshot import Snapshot, SnapshotReference
-from lance_ops.writing import fragment_ids_per_task
+from lance_ops.writing import share_rows
 
 __all__ = [
     "MatchTask",
@@ -107,7 +107,7 @@ def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...
         index = index_on_key(snapshot, merge, keys.values)
         if index is not None:
             return (MatchTask(reference, merge, keys, None, In(merge.keys[0], keys.values), index),)
-    return tuple(MatchTask(reference, merge, keys, ids) for ids in fragment_ids_per_task(snapshot))
+    return tuple(MatchTask(reference, merge, keys, share.fragment_ids) for share in share_rows(snapshot, None))
 
 
 def most_keys_for_index(snapshot: Snapshot) -> int:

@@ -1,0 +1,102 @@
+"""Shares of tasks: few of them, with the rows that indices found and those that no index covers."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.indices import RowAddressSet
+from lance_ops.indices.btree import BTreeIndex, BTreeQuery
+from lance_ops.reading import bind_filter, scan_rows
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import Fragment, FragmentList
+from lance_ops.writing import TaskShare, share_rows
+
+FRAGMENTS = 40
+
+
+@pytest.fixture
+def snapshot(dataset_uri: str) -> Snapshot:
+    """Return a version of 40 fragments with 5 rows each, of which an index covers 38."""
+    rows = pa.table({"id": range(5 * FRAGMENTS), "half": [row // 2 for row in range(5 * FRAGMENTS)]})
+    dataset = lance_ops.write_dataset(rows.slice(0, 5 * (FRAGMENTS - 2)), dataset_uri, max_rows_per_file=5)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.insert(rows.slice(5 * (FRAGMENTS - 2)), max_rows_per_file=5)
+    return lance_ops.dataset(dataset_uri).snapshot
+
+
+def _ids(snapshot: Snapshot, share: TaskShare) -> list[int]:
+    found = scan_rows(snapshot, share.request(snapshot, snapshot.schema))
+    return [row for rows in found for row in rows.table["id"].to_pylist()]
+
+
+def _sized(snapshot: Snapshot, physical_rows: int, file_size_bytes: int) -> Snapshot:
+    """Return the version as if its fragments had other sizes."""
+
+    def sized(fragment: Fragment) -> Fragment:
+        files = tuple(replace(file, file_size_bytes=file_size_bytes) for file in fragment.files)
+        return replace(fragment, files=files, physical_rows=physical_rows)
+
+    fragments = FragmentList(map(sized, snapshot.fragments))
+    return snapshot.with_manifest(replace(snapshot.manifest, fragments=fragments))
+
+
+@pytest.mark.parametrize(
+    ("condition", "fragments", "ids"),
+    [
+        ("id = 12", [(2,), (38, 39)], [[12], []]),
+        ("id IN (3, 101, 192, 199)", [(0, 20), (38, 39)], [[3, 101], [192, 199]]),
+        ("id > 4 AND id < 21 AND half = 4", [(1, 2, 3, 4), (38, 39)], [[8, 9], []]),
+        ("id < 0", [(38, 39)], [[]]),
+        ("half = 4", [tuple(range(FRAGMENTS))], [[8, 9]]),
+    ],
+)
+def test_shares_leave_out_the_fragments_in_which_an_index_found_nothing(
+    snapshot: Snapshot, condition: str, fragments: list[tuple[int, ...]], ids: list[list[int]]
+) -> None:
+    shares = share_rows(snapshot, bind_filter(snapshot, condition))
+    assert [share.fragment_ids for share in shares] == fragments
+    assert [_ids(snapshot, share) for share in shares] == ids
+
+
+def test_all_rows_are_shared_without_a_predicate(snapshot: Snapshot) -> None:
+    (share,) = share_rows(snapshot, None)
+    assert share == TaskShare(tuple(range(FRAGMENTS)), None, None)
+    assert _ids(snapshot, share) == list(range(5 * FRAGMENTS))
+
+
+@pytest.mark.parametrize(
+    ("physical_rows", "file_size_bytes", "lengths"),
+    [
+        (5, 1000, [40]),
+        (1 << 14, 1000, [16, 16, 8]),
+        (1 << 13, 1000, [32, 8]),
+        (5, 1 << 20, [16, 16, 8]),
+        (5, 1 << 19, [32, 8]),
+    ],
+)
+def test_a_share_has_many_fragments_and_many_rows_or_bytes(
+    snapshot: Snapshot, physical_rows: int, file_size_bytes: int, lengths: list[int]
+) -> None:
+    sized = _sized(snapshot, physical_rows, file_size_bytes)
+    assert [len(share.fragment_ids) for share in share_rows(sized, None)] == lengths
+
+
+def test_an_index_is_searched_once_for_all_shares(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[object] = []
+    search = BTreeIndex.search
+
+    def recorded(self: BTreeIndex, query: BTreeQuery) -> RowAddressSet:
+        searched.append(query)
+        return search(self, query)
+
+    monkeypatch.setattr(BTreeIndex, "search", recorded)
+    shares = share_rows(snapshot, bind_filter(snapshot, "id >= 0"))
+    assert [len(share.fragment_ids) for share in shares] == [38, 2]
+    for share in shares:
+        assert _ids(snapshot, pickle.loads(pickle.dumps(share))) == _ids(snapshot, share)
+    assert len(searched) == 1
