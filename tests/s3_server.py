@@ -22,16 +22,19 @@ class S3Server:
     """A running server that speaks S3."""
 
     endpoint: str
+    client: str | None = None
+    """The client that stores use; None for the default one."""
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """Storage options that the reference and this library both accept."""
+        """Storage options that this library accepts, and without `client` the reference too."""
         return {
             "aws_access_key_id": ACCESS_KEY,
             "aws_secret_access_key": SECRET_KEY,
             "aws_region": "us-east-1",
             "aws_endpoint": self.endpoint,
             "allow_http": "true",
+            **({"store_client": self.client} if self.client else {}),
         }
 
     def new_bucket(self) -> str:

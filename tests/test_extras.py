@@ -32,8 +32,8 @@ OPTIONAL = (
 )
 NEEDED_BY_TYPER = ("pydantic",)  # from release 0.29 on, to read arguments
 
-CHOSEN_APART = {"images", "torch"}
-"""Extras that `all` leaves out: they are for training, and large."""
+CHOSEN_APART = {"images", "obstore", "torch"}
+"""Extras that `all` leaves out: two are for training, and large; the other is a second client of stores."""
 
 _WITHOUT = """
 import sys
@@ -101,6 +101,7 @@ main()
         ("dagster", "dagster", "import lance_ops.dagster.definitions"),
         ("gcsfs", "gcs", "lance_ops.dataset('gs://bucket/table.lance')"),
         ("adlfs", "azure", "lance_ops.dataset('az://container/table.lance', storage_options={'account_name': 'a'})"),
+        ("obstore", "obstore", "lance_ops.dataset('s3://bucket/t.lance', storage_options={'store_client': 'obstore'})"),
         ("redis", "manifest-stores", "open_manifest_store('redis://host', 's3://bucket/table', {})"),
         ("sqlalchemy", "manifest-stores", "open_manifest_store('sqlite:///rows.sqlite', 's3://bucket/table', {})"),
         ("urllib3", "manifest-stores", "open_manifest_store('etcd://host', 's3://bucket/table', {})"),

@@ -1,4 +1,4 @@
-"""Store objects through fsspec: S3, Google Cloud Storage, Azure, HDFS, and other file systems without commits."""
+"""Store objects remotely: S3, Google Cloud Storage, Azure, HDFS, and other file systems of fsspec without commits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
-from importlib import import_module
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -29,7 +28,7 @@ from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.paths import check_directory, check_path, is_temporary
 from lance_ops.store.process_resources import PROCESS_RESOURCES
 from lance_ops.store.ranges import MergedRange, check_ranges, merge_ranges, slice_ranges
-from lance_ops.store.services import Service, service_of
+from lance_ops.store.services import Service, chosen_service, service_of
 
 __all__ = ["FsspecStore"]
 
@@ -44,7 +43,7 @@ _URI = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL | re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class FsspecStore(Store):
-    """Objects beneath a URI that fsspec understands.
+    """Objects beneath a URI that fsspec understands. Its requests are made by fsspec, or by a client that is chosen.
 
     `storage_options` may hold secrets. A pickle contains them, because a worker needs them; nothing else does. No
     connection is made before the first use.
@@ -186,7 +185,7 @@ class FsspecStore(Store):
     def delete(self, path: str) -> None:
         key = self._key(path)
         with self._translating("delete", path), suppress(FileNotFoundError):
-            self._fs().rm_file(key)
+            self._service.remove(self._fs(), key)
 
     def copy(self, source: str, target: str) -> None:
         source_key, target_key = self._key(source), self._key(target)
@@ -206,7 +205,7 @@ class FsspecStore(Store):
 
     @property
     def _service(self) -> Service:
-        return service_of(_parse(self.root)[0])
+        return chosen_service(_parse(self.root)[0], self._options)
 
     def _key(self, path: str) -> str:
         return f"{self._directory_key('')}/{check_path(path)}"
@@ -219,15 +218,14 @@ class FsspecStore(Store):
 
     def _fs(self) -> Any:
         scheme, authority, _ = _parse(self.root)
+        service, options = self._service, self._options
         # The options alone do not say whose credentials the client uses: the environment and files may hold them.
-        key = (scheme, self._service.account(authority), self.storage_options, self._service.identity(self._options))
+        key = (service.package, scheme, service.account(authority), self.storage_options, service.identity(options))
         return PROCESS_RESOURCES.client(key, lambda: self._connect(scheme, authority))
 
     def _connect(self, scheme: str, authority: str) -> Any:
-        protocol = self._service.protocol(scheme)
         try:
-            # Imported on first use: fsspec imports asyncio and ssl, which no local dataset needs.
-            kind = import_module("fsspec").get_filesystem_class(protocol)
+            kind = self._service.load(scheme)
         except ImportError as error:
             package, extra = self._service.package, self._service.extra
             raise MissingPackage(f"{scheme}://", package, extra, str(error)) from error

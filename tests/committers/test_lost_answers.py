@@ -15,6 +15,7 @@ from lance_ops.committers.create_retries import CreateRetries
 from lance_ops.store import FsspecStore, LocalStore
 from tests.lossy_proxy import Loss, LossyProxy, lossy_proxy
 from tests.s3_server import S3Server
+from tests.servers.obstore import through_obstore
 
 OURS, THEIRS = b"ours" * 100, b"theirs" * 100
 
@@ -41,8 +42,10 @@ class Network:
         self.proxy.lose = decide
 
 
-@pytest.fixture
-def network(s3_server: S3Server) -> object:
+@pytest.fixture(params=["fsspec", "obstore"])
+def network(s3_server: S3Server, request: pytest.FixtureRequest) -> object:
+    if request.param == "obstore":
+        s3_server = through_obstore(s3_server)
     with lossy_proxy(s3_server.endpoint) as proxy:
         yield Network(s3_server, proxy)
 

@@ -15,6 +15,7 @@ from lance_ops.store import FaultyStore, LocalStore, MemoryStore, Store
 from tests.manifest_servers import ManifestServer, dynamodb_table, etcd_server, postgres_server, redis_server
 from tests.s3_server import S3Server
 from tests.servers.hdfs import renaming_store
+from tests.servers.obstore import OBJECT_SERVERS, object_server_of
 
 SERVERS = {"postgresql": postgres_server, "redis": redis_server, "etcd": etcd_server}
 
@@ -23,7 +24,7 @@ STORES = [
     pytest.param("memory"),
     pytest.param("faulty"),
     pytest.param("hdfs"),
-    *(pytest.param(service, marks=pytest.mark.server) for service in ("s3", "azure", "gcs")),
+    *(pytest.param(service, marks=pytest.mark.server) for service in OBJECT_SERVERS),
 ]
 
 MANIFEST_STORES = [
@@ -57,8 +58,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
         "hdfs": lambda: renaming_store(tmp_path / "root"),
     }
     if request.param not in make:
-        new_store: Store = request.getfixturevalue(f"{request.param}_server").new_store()
-        return new_store
+        return object_server_of(request, request.param).new_store()
     return make[request.param]()
 
 

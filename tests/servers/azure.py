@@ -22,15 +22,18 @@ class AzureServer:
     """A running server that speaks Azure's blob protocol."""
 
     endpoint: str
+    client: str | None = None
+    """The client that stores use; None for the default one."""
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """The reference implementation's keys, good for it and for us."""
+        """The reference implementation's keys, good for us and, without `client`, for it."""
         return {
             "azure_storage_account_name": ACCOUNT,
             "azure_storage_account_key": ACCOUNT_KEY,
             "azure_storage_endpoint": self.endpoint,
             "allow_http": "true",
+            **({"store_client": self.client} if self.client else {}),
         }
 
     @property
@@ -50,6 +53,7 @@ class AzureServer:
             "azure_storage_sas_token": token,
             "azure_storage_endpoint": self.endpoint,
             "allow_http": "true",
+            **({"store_client": self.client} if self.client else {}),
         }
 
     def new_uri(self, path: str = "data") -> str:

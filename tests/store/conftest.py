@@ -10,18 +10,15 @@ import pytest
 
 from lance_ops.store import LocalStore
 from lance_ops.store.local import syncing
-from tests.s3_server import S3Server
-from tests.servers.azure import AzureServer
-from tests.servers.gcs import GcsServer
+from tests.servers.obstore import OBJECT_SERVERS, ObjectServer, object_server_of
 
-ObjectServer = S3Server | AzureServer | GcsServer
+__all__ = ["ObjectServer"]
 
 
-@pytest.fixture(params=[pytest.param(service, marks=pytest.mark.server) for service in ("s3", "azure", "gcs")])
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.server) for name in OBJECT_SERVERS])
 def object_server(request: pytest.FixtureRequest) -> ObjectServer:
-    """A server of each service."""
-    server: ObjectServer = request.getfixturevalue(f"{request.param}_server")
-    return server
+    """A server of each service, used by each client."""
+    return object_server_of(request, request.param)
 
 
 @pytest.fixture

@@ -43,6 +43,16 @@ def server(
     PROCESS_RESOURCES.reset()
 
 
+@pytest.fixture(params=["fsspec", "obstore"])
+def each_client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The client of stores on S3."""
+    client: str = request.param
+    if client == "obstore":
+        pytest.importorskip("obstore", reason="obstore is not installed")
+    monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", client)
+    return client
+
+
 def s3(server: CredentialServer) -> FsspecStore:
     options = {"aws_endpoint": server.endpoint, "allow_http": "true", "region": "us-east-1", "client_max_retries": "0"}
     store = open_store("s3://bucket/table", options)
@@ -76,6 +86,7 @@ def aws_credentials(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+@pytest.mark.usefixtures("each_client")
 def test_a_handle_on_s3_follows_the_environment(server: CredentialServer, monkeypatch: pytest.MonkeyPatch) -> None:
     store = s3(server)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a" * 40)
@@ -87,6 +98,7 @@ def test_a_handle_on_s3_follows_the_environment(server: CredentialServer, monkey
     assert clients[0] is clients[2] is not clients[1]
 
 
+@pytest.mark.usefixtures("each_client")
 def test_a_handle_on_s3_follows_profiles_and_their_files(
     server: CredentialServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -114,12 +126,14 @@ def test_a_handle_on_s3_follows_profiles_and_their_files(
     assert signer(store, server) == "AKIACONFIG"
 
 
+@pytest.mark.usefixtures("each_client")
 def test_given_keys_win_over_the_environment(server: CredentialServer, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {**dict(s3(server).storage_options), "access_key_id": "AKIAGIVEN", "secret_access_key": "a" * 40}
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAENVIRONMENT")
     assert signer(FsspecStore("s3://bucket/table", given), server) == "AKIAGIVEN"
 
 
+@pytest.mark.usefixtures("each_client")
 @pytest.mark.parametrize("source", ["container", "role"])
 def test_credentials_that_expire_are_renewed_by_the_same_client(
     server: CredentialServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str
@@ -140,6 +154,7 @@ def test_credentials_that_expire_are_renewed_by_the_same_client(
     assert first.startswith("TENANT") and second.startswith("TENANT") and first < second
 
 
+@pytest.mark.usefixtures("each_client")
 def test_the_role_of_an_instance_signs(server: CredentialServer, monkeypatch: pytest.MonkeyPatch) -> None:
     # No renewal here: botocore takes metadata that is about to expire for an outage, and keeps it for minutes.
     monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")

@@ -1,8 +1,11 @@
-"""The services behind fsspec that the library knows by name. A new one is a file and a line in `ALL_SERVICES`."""
+"""The services that the library knows by name. A new one is a file and a line in `ALL_SERVICES`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lance_ops.store.services.azure import Azure
+from lance_ops.store.services.choice import obstore_service
 from lance_ops.store.services.contract import ListedObject, Service
 from lance_ops.store.services.credential_sources import digest_of_sources, environment_path
 from lance_ops.store.services.gcs import Gcs
@@ -15,6 +18,7 @@ __all__ = [
     "S3",
     "ListedObject",
     "Service",
+    "chosen_service",
     "digest_of_sources",
     "environment_path",
     "service_of",
@@ -27,3 +31,8 @@ _OTHER = Other()
 def service_of(scheme: str) -> Service:
     """Return the service a URI's scheme names; one without a conditional create for every other scheme."""
     return next((service for service in ALL_SERVICES if scheme in service.schemes), _OTHER)
+
+
+def chosen_service(scheme: str, options: Mapping[str, object]) -> Service:
+    """Return the service that a URI's scheme names, through the client that the options choose."""
+    return obstore_service(scheme, options) or service_of(scheme)

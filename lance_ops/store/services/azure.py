@@ -117,6 +117,10 @@ class Azure(Service):
                 arguments[theirs] = seconds
         return arguments
 
+    def by_name(self, authority: str, options: Mapping[str, object]) -> dict[str, str]:
+        """Return the options by our names, completed from the URI and the environment, and for the emulator."""
+        return _read(authority, options)
+
     def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
         fs = super().connect(kind, authority, options)
         found = _read(authority, options)

@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 from lance_ops.core.errors import StoreError, UnsupportedFeature
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.store.services.credential_sources import digest_of_sources
 
-__all__ = ["GENERAL_ALIASES", "ListedObject", "Service", "modified_of", "proxies_of"]
+__all__ = ["CLIENT_OPTION", "GENERAL_ALIASES", "ListedObject", "Service", "modified_of", "proxies_of", "without_client"]
+
+CLIENT_OPTION = "store_client"
+"""The storage option that names the client; see `choice.py`."""
 
 GENERAL_ALIASES: Mapping[str, tuple[str, ...]] = {
     "allow_http": ("allow_http", "aws_allow_http"),
@@ -29,6 +33,7 @@ GENERAL_ALIASES: Mapping[str, tuple[str, ...]] = {
     "proxy": ("proxy_url",),
     "proxy_certificate": ("proxy_ca_certificate",),
     "proxy_excludes": ("proxy_excludes",),
+    "client": (CLIENT_OPTION,),
     # Accepted without effect, so that options written for the reference can be used.
     "ignored": ("client_retry_timeout", "user_agent"),
 }
@@ -72,6 +77,15 @@ class Service(ABC):
 
         Raises `UnsafeStore` if the service, or its package, has no such request.
         """
+
+    def load(self, scheme: str) -> Callable[..., Any]:
+        """Return the class of the file system, for `connect`. Raises `ImportError` if its package is not installed.
+
+        Raises `ValueError` for a scheme that fsspec does not know. The package is imported here, on first use: fsspec
+        imports asyncio and ssl, which no local dataset needs.
+        """
+        kind: Callable[..., Any] = import_module("fsspec").get_filesystem_class(self.protocol(scheme))
+        return kind
 
     def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
         """Make a file system of fsspec's class `kind` that caches no listings and is shared with nobody."""
@@ -120,15 +134,19 @@ class Service(ABC):
         """Return a file with `write`, `close`, which makes the object visible, and `discard`, which does not."""
         return fs.open(key, "wb")
 
+    def remove(self, fs: Any, key: str) -> None:
+        """Remove an object; do nothing or raise `FileNotFoundError` if there is none."""
+        fs.rm_file(key)
+
     def copy(self, fs: Any, source: str, target: str) -> None:
         """Copy an object, replacing the target."""
         fs.cp_file(source, target)
 
-    def get(self, fs: Any, key: str) -> bytes:
+    def get(self, fs: Any, key: str) -> bytes | memoryview:
         """Read a whole object."""
         return bytes(fs.cat_file(key))
 
-    def get_range(self, fs: Any, key: str, start: int, end: int) -> bytes:
+    def get_range(self, fs: Any, key: str, start: int, end: int) -> bytes | memoryview:
         """Read a range of an object. If the object ends before, return fewer bytes or raise an error."""
         return bytes(fs.cat_file(key, start=start, end=end))
 
@@ -165,6 +183,11 @@ def proxies_of(found: Mapping[str, str]) -> dict[str, str]:
                 f"{name} among storage_options; let the environment say it (NO_PROXY, SSL_CERT_FILE)"
             )
     return dict.fromkeys(("http", "https"), found["proxy"]) if "proxy" in found else {}
+
+
+def without_client(options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options for a package that takes them all, so without the one that names the client."""
+    return {name: value for name, value in options.items() if name.lower() != CLIENT_OPTION}
 
 
 def modified_of(info: Mapping[str, Any]) -> datetime:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.store.paths import TEMPORARY_PREFIX
-from lance_ops.store.services.contract import Service
+from lance_ops.store.services.contract import Service, without_client
 
 __all__ = ["Hdfs"]
 
@@ -45,7 +45,7 @@ class Hdfs(Service):
         host, _, port = authority.partition(":")
         if port and not port.isdecimal():
             raise InvalidInput(f"hdfs://{authority}: the port is a number")
-        return {**({"host": host} if host else {}), **({"port": int(port)} if port else {}), **options}
+        return {**({"host": host} if host else {}), **({"port": int(port)} if port else {}), **without_client(options)}
 
     def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
         return kind(**self.arguments(authority, options), skip_instance_cache=True)

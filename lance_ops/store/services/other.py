@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_ops.core.errors import UnsafeStore
-from lance_ops.store.services.contract import Service
+from lance_ops.store.services.contract import Service, without_client
 
 __all__ = ["Other"]
 
@@ -22,7 +22,7 @@ class Other(Service):
         return scheme
 
     def arguments(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
-        return dict(options)
+        return without_client(options)
 
     def create(self, fs: Any, key: str, data: bytes) -> None:
         # fsspec's own `mode="create"` is a check followed by a write, in which two writers can win.

@@ -83,6 +83,10 @@ class S3(Service):
         """Return whether the options allow endpoints of plain http."""
         return read_bool(_read(options), "allow_http")
 
+    def by_name(self, options: Mapping[str, object]) -> dict[str, str]:
+        """Return the options by our names, completed from the environment."""
+        return _read(options)
+
     def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
         fs = super().connect(kind, authority, options)
         retries = read_count(_read(options), "download_retries")

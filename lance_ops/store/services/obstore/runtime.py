@@ -1,0 +1,34 @@
+"""Whether obstore can be used in this process.
+
+obstore starts threads of its own at its first request, and starts them once. They do not exist in a forked child, where
+every request would wait for them forever, also with a new client.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+__all__ = ["is_usable"]
+
+_PACKAGE = "obstore"
+
+
+class _Inheritance:
+    """Whether a process that this one was forked from had loaded obstore. A process that it spawns begins anew."""
+
+    def __init__(self) -> None:
+        self.is_inherited = False
+
+    def after_fork(self) -> None:
+        # Other code of the parent may have used the package too, so that it was loaded is what counts.
+        self.is_inherited = self.is_inherited or _PACKAGE in sys.modules
+
+
+def is_usable() -> bool:
+    """Return whether no process that this one was forked from had loaded obstore."""
+    return not _INHERITANCE.is_inherited
+
+
+_INHERITANCE = _Inheritance()
+os.register_at_fork(after_in_child=_INHERITANCE.after_fork)

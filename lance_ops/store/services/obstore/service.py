@@ -1,0 +1,278 @@
+"""A service whose requests obstore makes. Options, credentials and addresses are those of the service behind fsspec.
+
+`fs` is an `ObjectStore` of obstore for one bucket or container; the bucket is left out of the keys that it is given.
+"""
+
+from __future__ import annotations
+
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import Any
+
+from lance_ops.core.errors import StoreError
+from lance_ops.store.paths import TEMPORARY_PREFIX
+from lance_ops.store.services.contract import ListedObject, Service, proxies_of
+from lance_ops.store.services.obstore.errors import RequestFailed, translating
+from lance_ops.store.storage_options import read_bool, read_count, read_seconds
+
+__all__ = ["ObstoreService"]
+
+_PAGE_NAMES = 1000
+_PART_BYTES = 16 << 20  # S3 takes 10,000 parts, so an object has at most 160 GB
+_CONCURRENT_PARTS = 4  # a writer holds so many parts in memory
+# The whole time of a request is bounded only loosely, because a large object takes long. A stalled one ends sooner.
+_REQUEST_SECONDS = 3600
+_STALLED_SECONDS = 60.0
+_RETRY_SECONDS = 180
+_BAD_REQUEST = 400
+# As behind fsspec: a timeout (408), a concurrent request (409) and throttling (429) leave the outcome unknown.
+_REFUSALS = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
+
+
+class ObstoreService(Service):
+    """`plain` is the service behind fsspec for the same schemes."""
+
+    package = "obstore"
+    extra = "obstore"
+    store_class: str
+    """The name of the class in `obstore.store`."""
+
+    def __init__(self, plain: Service) -> None:
+        self.plain = plain
+        self.schemes = plain.schemes
+        self.credential_variables = plain.credential_variables
+
+    @abstractmethod
+    def given(self, authority: str, options: Mapping[str, object]) -> dict[str, str]:
+        """Return the options by the names that `plain` gives them, completed from the environment."""
+
+    def serves(self, options: Mapping[str, object]) -> bool:
+        """Return whether obstore can do all that a store needs with these options."""
+        return True
+
+    @abstractmethod
+    def config(self, found: Mapping[str, str]) -> dict[str, Any]:
+        """Return the arguments of the store's class that are not the same for all services."""
+
+    @abstractmethod
+    def is_taken(self, error: RequestFailed) -> bool:
+        """Return whether an error of a conditional create says that the object exists."""
+
+    def protocol(self, scheme: str) -> str:
+        return self.plain.protocol(scheme)
+
+    def load(self, scheme: str) -> Callable[..., Any]:
+        import_module("obstore")
+        kind: Callable[..., Any] = getattr(import_module("obstore.store"), self.store_class)
+        return kind
+
+    def account(self, authority: str) -> str:
+        return authority  # a client is for one bucket
+
+    def bucket(self, authority: str) -> str:
+        return self.plain.bucket(authority)
+
+    def credential_files(self, options: Mapping[str, object]) -> Iterable[str]:
+        return self.plain.credential_files(options)
+
+    def lists_in_order(self, authority: str, options: Mapping[str, object]) -> bool:
+        return self.plain.lists_in_order(authority, options)
+
+    def arguments(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
+        self.plain.arguments(authority, options)  # reports wrong options; a forked child needs these arguments
+        found = self.given(authority, options)
+        return {"client_options": _network(found), "retry_config": _retries(found)}
+
+    def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
+        with translating():
+            return kind(
+                self.bucket(authority),
+                **self.config(self.given(authority, options)),
+                **self.arguments(authority, options),
+            )
+
+    def create(self, fs: Any, key: str, data: bytes) -> None:
+        try:
+            with translating():
+                fs.put(_name(key), data, mode="create", use_multipart=False)
+        except RequestFailed as error:
+            if self.is_taken(error):
+                raise FileExistsError(key) from error
+            raise
+
+    def is_refusal(self, error: Exception) -> bool:
+        return isinstance(error, FileNotFoundError) or getattr(error, "status", None) in _REFUSALS
+
+    def size(self, fs: Any, key: str) -> int:
+        with translating():
+            found = int(fs.head(_name(key))["size"])
+        if not found and not _is_object(fs, _name(key)):
+            raise FileNotFoundError(key)
+        return found
+
+    def put(self, fs: Any, key: str, data: bytes) -> None:
+        with translating():
+            fs.put(_name(key), data)
+
+    def open_writer(self, fs: Any, key: str) -> Any:
+        return _Upload(fs, _name(key))
+
+    def remove(self, fs: Any, key: str) -> None:
+        with translating():
+            fs.delete(_name(key))
+
+    def copy(self, fs: Any, source: str, target: str) -> None:
+        try:
+            with translating():
+                fs.copy(_name(source), _name(target))
+        except RequestFailed as error:
+            if error.status != _BAD_REQUEST:
+                raise
+            _copy_in_parts(fs, _name(source), _name(target))  # S3 does not copy an object over 5 GB at once
+
+    def get(self, fs: Any, key: str) -> memoryview:
+        with translating():
+            return memoryview(fs.get(_name(key)).bytes())
+
+    def get_range(self, fs: Any, key: str, start: int, end: int) -> memoryview:
+        with translating():
+            return memoryview(fs.get_range(_name(key), start=start, end=end))
+
+    def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
+        bucket, _, prefix = directory.partition("/")
+        for found in _listed(fs, prefix, _PAGE_NAMES):
+            yield ListedObject(f"{bucket}/{found['path']}", int(found["size"]), found["last_modified"].astimezone(UTC))
+
+    def names(self, fs: Any, directory: str, limit: int | None) -> list[str]:
+        prefix = directory.partition("/")[2]
+        start = f"{prefix}/" if prefix else ""
+        if limit is None:
+            with translating():
+                found = fs.list_with_delimiter(prefix or None)["objects"]
+            return [each["path"][len(start) :] for each in found if each["size"] or _is_listed_object(fs, each, prefix)]
+        names: list[str] = []
+        for each in _listed(fs, prefix, limit):  # obstore bounds no listing with a delimiter
+            name = each["path"][len(start) :]
+            if "/" not in name:
+                names.append(name)
+                if len(names) == limit:
+                    break
+        return names
+
+    def now(self, fs: Any, directory: str) -> datetime:
+        # obstore does not show the headers of an answer, so the time is that of an object.
+        name = f"{_name(directory)}/{TEMPORARY_PREFIX}clock.{uuid.uuid4().hex}".lstrip("/")
+        try:
+            with translating():
+                fs.put(name, b"now")
+                modified: datetime = fs.head(name)["last_modified"]
+        finally:
+            with suppress(FileNotFoundError), translating():
+                fs.delete(name)
+        return modified.astimezone(UTC)
+
+
+class _Upload:
+    """An object that obstore sends in parts. It appears when it is closed."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, fs: Any, name: str) -> None:
+        with translating():
+            self._file = import_module("obstore").open_writer(
+                fs, name, buffer_size=_PART_BYTES, max_concurrency=_CONCURRENT_PARTS
+            )
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        with translating():
+            self._file.write(data)
+
+    def close(self) -> None:
+        with translating():
+            self._file.close()
+
+    def discard(self) -> None:
+        """Tell the server to forget the parts. The file has no method for that, but leaving it by an error does it."""
+        reason = StoreError("the upload is discarded")
+        with translating():
+            self._file.__exit__(type(reason), reason, None)
+
+
+def _name(key: str) -> str:
+    """Return a key without its bucket."""
+    return key.partition("/")[2]
+
+
+def _listed(fs: Any, prefix: str, chunk: int) -> Iterator[dict[str, Any]]:
+    """Yield the objects beneath a prefix, in the order of the server, without those that represent directories."""
+    with translating():
+        chunks = iter(fs.list(prefix or None, chunk_size=chunk))
+    while True:
+        with translating():
+            found = next(chunks, None)
+        if found is None:
+            return
+        yield from (each for each in found if each["size"] or _is_listed_object(fs, each, prefix))
+
+
+def _is_listed_object(fs: Any, listed: Mapping[str, Any], prefix: str) -> bool:
+    """Return whether a listed empty object is one: obstore lists `name/` as `name`."""
+    return listed["path"] != prefix and _is_object(fs, listed["path"])
+
+
+def _is_object(fs: Any, name: str) -> bool:
+    """Return whether an empty object exists under exactly this name and does not represent a directory."""
+    try:
+        with translating():
+            marks = fs.get(name).attributes
+    except FileNotFoundError:
+        return False
+    return not any(marks.get(mark) == "true" for mark in ("hdi_isfolder", "is_directory"))
+
+
+def _copy_in_parts(fs: Any, source: str, target: str) -> None:
+    upload = _Upload(fs, target)
+    try:
+        with translating():
+            pieces = iter(fs.get(source).stream(min_chunk_size=_PART_BYTES))
+        while True:
+            with translating():
+                piece = next(pieces, None)
+            if piece is None:
+                break
+            upload.write(memoryview(piece))
+        upload.close()
+    except BaseException:
+        with suppress(OSError):
+            upload.discard()
+        raise
+
+
+def _network(found: Mapping[str, str]) -> dict[str, Any]:
+    """Return obstore's `client_options`."""
+    options: dict[str, Any] = {
+        "allow_http": read_bool(found, "allow_http"),
+        "allow_invalid_certificates": read_bool(found, "allow_invalid_certificates"),
+        "timeout": timedelta(seconds=_REQUEST_SECONDS),
+        "read_timeout": timedelta(seconds=read_seconds(found, "request_timeout") or _STALLED_SECONDS),
+    }
+    connecting = read_seconds(found, "connect_timeout")
+    if connecting is not None:
+        options["connect_timeout"] = timedelta(seconds=connecting)
+    proxies = proxies_of(found)
+    if proxies:
+        options["proxy_url"] = proxies["https"]
+    return options
+
+
+def _retries(found: Mapping[str, str]) -> dict[str, Any]:
+    """Return obstore's `retry_config`; it waits longer before each retry."""
+    retries = read_count(found, "max_retries")
+    config: dict[str, Any] = {"retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
+    if retries is not None:
+        config["max_retries"] = retries
+    return config

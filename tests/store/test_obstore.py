@@ -1,0 +1,327 @@
+"""What stores do with obstore as their client, besides what all stores do."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.core.errors import InvalidInput, ObjectNotFound, StoreError, WriteRefused
+from lance_ops.store import PROCESS_RESOURCES, FsspecStore, PutOutcome
+from lance_ops.store.services.obstore import service as obstore_service
+from lance_ops.store.services.obstore.errors import RequestFailed
+from tests.forked import run_in_child
+from tests.lossy_proxy import lossy_proxy, request_name
+from tests.s3_server import S3Server
+from tests.servers.answering import AnsweringServer, answering_server
+from tests.servers.azure import AzureServer
+from tests.servers.obstore import through_obstore
+
+pytest.importorskip("obstore", reason="obstore is not installed")
+pytestmark = pytest.mark.server
+
+SECRET = "wJalrXUtnFEMI/K7MDENGbPxRfiCY"
+
+
+@pytest.fixture
+def s3(s3_server: S3Server) -> FsspecStore:
+    return through_obstore(s3_server).new_store()
+
+
+@pytest.fixture
+def azure(azure_server: AzureServer) -> FsspecStore:
+    return through_obstore(azure_server).new_store()
+
+
+@pytest.fixture(autouse=True)
+def _no_old_clients() -> Iterator[None]:
+    """Begin without clients: their credentials are those of another test's environment."""
+    PROCESS_RESOURCES.reset()
+    yield
+    PROCESS_RESOURCES.reset()
+
+
+def store_at(server: AnsweringServer, **options: str) -> FsspecStore:
+    keys = {"access_key_id": "id", "secret_access_key": SECRET, "region": "us-east-1", "client_max_retries": "0"}
+    at = {"endpoint": server.endpoint, "allow_http": "true", "store_client": "obstore"}
+    return FsspecStore("s3://bucket/table", {**keys, **at, **options})
+
+
+def package_of(uri: str, **options: str) -> str:
+    return FsspecStore(uri, options)._service.package
+
+
+def test_the_client_is_chosen_by_an_option_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert package_of("s3://bucket/table") == "s3fs"
+    assert package_of("s3a://bucket/table", STORE_CLIENT="obstore") == "obstore"
+    monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "obstore")
+    assert package_of("s3://bucket/table") == "obstore"
+    assert package_of("az://container/table", account_name="a") == "obstore"
+    assert package_of("s3://bucket/table", store_client="fsspec") == "s3fs"
+    monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "rust")
+    with pytest.raises(InvalidInput, match="store_client .* or LANCE_OPS_STORE_CLIENT, is none of fsspec and obstore"):
+        package_of("s3://bucket/table")
+
+
+def test_other_stores_use_fsspec_whatever_is_chosen() -> None:
+    assert package_of("gs://bucket/table", store_client="obstore") == "gcsfs"
+    store = FsspecStore("hdfs://host/table", {"STORE_CLIENT": "obstore", "user": "u"})
+    assert store._service.arguments("host", dict(store.storage_options)) == {"host": "host", "user": "u"}
+    other = FsspecStore("ftp://host/table", {"store_client": "obstore", "port": 21})
+    assert other._service.arguments("host", dict(other.storage_options)) == {"port": 21}
+
+
+def test_a_shared_access_signature_is_used_by_fsspec(azure_server: AzureServer) -> None:
+    signed = through_obstore(azure_server).signed_options
+    store = FsspecStore(azure_server.new_uri(), signed)
+    assert store._service.package == "adlfs"
+    store.put("a", b"x")
+    store.delete("a")
+    assert not store.exists("a")
+
+
+def test_a_table_is_written_and_read_without_loading_fsspec(s3_server: S3Server) -> None:
+    server = through_obstore(s3_server)
+    program = """
+        import sys, pickle, pyarrow as pa, lance_ops
+        uri, options = pickle.load(sys.stdin.buffer)
+        lance_ops.write_dataset(pa.table({"a": [1, 2, 3]}), uri, storage_options=options)
+        lance_ops.dataset(uri, storage_options=options).delete("a = 2")
+        assert lance_ops.dataset(uri, storage_options=options).to_table().column("a").to_pylist() == [1, 3]
+        assert "obstore" in sys.modules
+        print(sorted({"s3fs", "aiobotocore", "botocore", "aiohttp"} & sys.modules.keys()))
+    """
+    options = server.storage_options
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        input=pickle.dumps((server.new_uri("table.lance"), options)),
+        capture_output=True,
+        check=True,
+        timeout=240,
+    )
+    assert run.stdout == b"[]\n"
+
+
+def _read(store: FsspecStore) -> tuple[str, bytes]:
+    return store._service.package, store.get("a").to_pybytes()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # forking beside threads is what is tested
+def test_a_child_of_a_process_that_has_used_obstore_uses_fsspec(s3: FsspecStore) -> None:
+    s3.put("a", b"x")
+    assert _read(s3) == ("obstore", b"x")
+    assert run_in_child(lambda: _read(s3)) == ("s3fs", b"x")
+    assert run_in_child(lambda: run_in_child(lambda: _read(s3))) == ("s3fs", b"x")
+    assert run_in_child(lambda: _read(pickle.loads(pickle.dumps(s3)))) == ("s3fs", b"x")
+    assert _read(s3) == ("obstore", b"x")
+
+
+def test_a_child_of_a_process_that_has_not_used_obstore_uses_it(s3: FsspecStore) -> None:
+    s3.put("a", b"x")
+    program = """
+        import os, pickle, sys
+        store = pickle.load(sys.stdin.buffer)
+        assert "obstore" not in sys.modules
+        child = os.fork()
+        assert store._service.package == "obstore"
+        assert store.get("a").to_pybytes() == b"x"
+        assert "s3fs" not in sys.modules
+        if child:
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)]
+    subprocess.run(command, input=pickle.dumps(s3), check=True, timeout=240)
+
+
+def test_throttled_requests_are_sent_again() -> None:
+    throttled = (503, "<Error><Code>SlowDown</Code></Error>")
+    with answering_server(lambda before, _: throttled if before < 2 else (200, "")) as server:
+        assert store_at(server, client_max_retries="3").put_if_absent("v/1", b"x") is PutOutcome.CREATED
+    assert [method for method, _ in server.seen] == ["PUT"] * 3
+    assert {headers["if-none-match"] for _, headers in server.seen} == {"*"}
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 501])
+def test_a_final_answer_is_a_refusal(status: int) -> None:
+    with answering_server(lambda *_: (status, "<Error><Code>No</Code></Error>")) as server:
+        store = store_at(server)
+        with pytest.raises(WriteRefused, match="cannot write s3://bucket/table/v/1"):
+            store.put_if_absent("v/1", b"x")
+        with pytest.raises(WriteRefused, match="cannot write s3://bucket/table/a"):
+            store.put("a", b"x")
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
+def test_any_other_answer_to_a_create_leaves_the_outcome_unknown(status: int) -> None:
+    body = "<Error><Code>ConditionalRequestConflict</Code></Error>"
+    with answering_server(lambda *_: (status, body)) as server, pytest.raises(StoreError) as caught:
+        store_at(server).put_if_absent("v/1", b"x")
+    assert not isinstance(caught.value, WriteRefused | ObjectNotFound)
+
+
+def test_only_a_failed_condition_says_that_the_object_exists() -> None:
+    with answering_server(lambda *_: (412, "<Error/>")) as server:
+        assert store_at(server).put_if_absent("v/1", b"x") is PutOutcome.EXISTS
+
+
+def test_what_a_server_repeats_of_the_credentials_is_not_shown() -> None:
+    def repeat(_: int, headers: Any) -> tuple[int, str]:
+        return (
+            400,
+            f"{headers['authorization']} {headers['x-amz-security-token']} {SECRET} http://u:pass4321@host/?sig=abc",
+        )
+
+    with answering_server(repeat) as server:
+        store = store_at(server, session_token="token-" + SECRET)
+        for use in (lambda: store.get("a"), lambda: store.put("a", b"x"), lambda: list(store.list())):
+            with pytest.raises(StoreError) as caught:
+                use()
+            shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+            assert "***" in shown and "status code: 400" in shown
+            assert not [part for part in (SECRET, "pass4321", "sig=abc") if part in shown]
+            assert "Debug source" not in shown
+
+
+def test_encryption_and_anonymous_access_reach_the_server() -> None:
+    with answering_server(lambda *_: (200, "")) as server:
+        store = store_at(
+            server,
+            aws_server_side_encryption="aws:kms",
+            aws_sse_kms_key_id="key",
+            aws_sse_bucket_key_enabled="true",
+        )
+        store.put("a", b"x")
+        store_at(server, skip_signature="true").put("a", b"x")
+    (_, encrypted), (_, anonymous) = server.seen
+    assert encrypted["x-amz-server-side-encryption"] == "aws:kms"
+    assert encrypted["x-amz-server-side-encryption-aws-kms-key-id"] == "key"
+    assert encrypted["x-amz-server-side-encryption-bucket-key-enabled"] == "true"
+    assert "Credential=id/" in encrypted["authorization"]
+    assert anonymous["authorization"] is None
+
+
+def test_plain_http_must_be_allowed() -> None:
+    with pytest.raises(InvalidInput, match="allow_http"):
+        FsspecStore("s3://bucket/table", {"endpoint": "http://127.0.0.1:1", "store_client": "obstore"})
+
+
+def test_stores_share_a_client_for_each_bucket_and_each_package(s3_server: S3Server) -> None:
+    server = through_obstore(s3_server)
+    first, second = server.new_store(), server.new_store()
+    assert first._fs() is first.child("a")._fs() is pickle.loads(pickle.dumps(first))._fs()
+    assert first._fs() is not second._fs()
+    assert type(FsspecStore(first.root, s3_server.storage_options)._fs()).__name__ == "S3FileSystem"
+
+
+def test_without_credentials_the_error_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "BOTO_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(StoreError, match="no credentials for S3"):
+        FsspecStore("s3://bucket/table", {"store_client": "obstore"}).get("a")
+
+
+def test_the_first_names_of_a_long_directory_take_one_request(s3_server: S3Server) -> None:
+    server = through_obstore(s3_server)
+    with lossy_proxy(server.endpoint) as proxy:
+        store = FsspecStore(server.new_uri(), {**server.storage_options, "aws_endpoint": proxy.endpoint})
+        for index in range(101):  # the server lists 100 names at once
+            store.put(f"v/{index:03}", b"x")
+        proxy.seen.clear()
+        assert store.list_names("v", limit=2) == ["000", "001"]
+        assert [request_name(*asked) for asked in proxy.seen] == ["LIST"]
+        assert len(store.list_names("v")) == len(list(store.list("v"))) == 101
+        assert [request_name(*asked) for asked in proxy.seen] == ["LIST"] * 5
+
+
+def test_markers_of_directories_are_no_objects(s3_server: S3Server, azure_server: AzureServer) -> None:
+    import boto3
+
+    from tests.s3_server import ACCESS_KEY, SECRET_KEY
+
+    on_s3, on_azure = through_obstore(s3_server).new_store(), through_obstore(azure_server).new_store()
+    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY, "region_name": "us-east-1"}
+    client = boto3.client("s3", endpoint_url=s3_server.endpoint, **keys)
+    bucket = on_s3.root.split("/")[2]
+    for key in ("data/", "data/dir/", "data/empty/"):
+        client.put_object(Bucket=bucket, Key=key, Body=b"")
+    client.close()
+    for name in ("data/dir", "data/empty"):
+        on_azure._fs().put(name, b"", attributes={"hdi_isfolder": "true"})
+    for store in (on_s3, on_azure):
+        store.put("dir/a", b"x")
+        store.put("nothing", b"")
+        assert {found.path for found in store.list()} == {"dir/a", "nothing"}
+        assert store.list_names("") == store.list_names("", limit=5) == ["nothing"]
+        assert [found.path for found in store.list("dir")] == ["dir/a"]
+        assert not store.exists("dir")
+        assert not store.exists("empty")
+
+
+def uploads_of(server: S3Server, store: FsspecStore) -> list[Any]:
+    """Return the uploads that nobody has ended."""
+    plain = FsspecStore(store.root, server.storage_options)
+    answer = plain._fs().call_s3("list_multipart_uploads", Bucket=store.root.split("/")[2])
+    found: list[Any] = answer.get("Uploads", [])
+    return found
+
+
+def test_an_aborted_writer_of_many_parts_leaves_no_upload(s3_server: S3Server, s3: FsspecStore) -> None:
+    writer = s3.open_writer("large")
+    writer.write(b"x" * (33 << 20))
+    assert len(uploads_of(s3_server, s3)) == 1
+    writer.abort()
+    assert uploads_of(s3_server, s3) == []
+    assert list(s3.list()) == []
+
+
+@pytest.mark.parametrize("service", ["s3", "azure"])
+def test_a_large_object_is_written_in_parts_created_at_once_and_copied(
+    request: pytest.FixtureRequest, service: str
+) -> None:
+    store: FsspecStore = request.getfixturevalue(service)
+    piece = b"0123456789abcdef" * (1 << 16)
+    with store.open_writer("large") as writer:
+        for _ in range(20):
+            writer.write(piece)
+        assert not store.exists("large")
+    assert store.size("large") == writer.tell() == 20 << 20
+    assert store.get_range("large", (16 << 20) - 8, (16 << 20) + 8).to_pybytes() == b"89abcdef01234567"
+    data = piece * 12
+    assert store.put_if_absent("created", data) is PutOutcome.CREATED
+    assert store.put_if_absent("created", data) is PutOutcome.EXISTS
+    obstore_service._copy_in_parts(store._fs(), "data/large", "data/again")
+    assert store.get("again") == store.get("large")
+
+
+def test_an_object_too_large_for_a_copy_is_copied_in_parts(s3: FsspecStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[tuple[str, str]] = []
+    monkeypatch.setattr(obstore_service, "_copy_in_parts", lambda _, source, target: copied.append((source, target)))
+
+    class Refusing:
+        def copy(self, source: str, target: str) -> None:
+            raise RequestFailed("too large", status)
+
+    status = 400
+    s3._service.copy(Refusing(), "bucket/a", "bucket/b")
+    assert copied == [("a", "b")]
+    status = 403
+    with pytest.raises(RequestFailed):
+        s3._service.copy(Refusing(), "bucket/a", "bucket/b")
+    assert len(copied) == 1
+
+
+def test_two_tables_of_one_process_may_use_different_clients(s3_server: S3Server) -> None:
+    uri, table = s3_server.new_uri("table.lance"), pa.table({"a": [1, 2]})
+    lance_ops.write_dataset(table, uri, storage_options=through_obstore(s3_server).storage_options)
+    assert lance_ops.dataset(uri, storage_options=s3_server.storage_options).to_table() == table
