@@ -40,13 +40,14 @@ def unpack(data: Uint8Array, starts: Int64Array, widths: Int64Array, counts: Int
 def unpack_to(
     data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64Array, bits: int, size_bytes: int
 ) -> Uint8Array:
-    """Unpack one block from each start of `data` to its place in a new array of `size_bytes` plus room for one block.
+    """Unpack one block from each start of `data` to its place in a new array of at least `size_bytes`.
 
-    Each block is unpacked whole, so a later block overwrites the tail of an earlier one. Places are below `size_bytes`.
+    Each block is unpacked whole, so a later block overwrites the tail of an earlier one, and the array has room for all
+    of the last one. Places are below `size_bytes`.
     """
     if len(starts) == 0:
         return new_bytes(size_bytes)
-    out = new_bytes(size_bytes + BLOCK * (bits // 8))
+    out = new_bytes(max(size_bytes, int(places.max()) + BLOCK * (bits // 8)))
     blocks = read_only(starts), read_only(widths), read_only(places)
     unpacked = kernels.unpack_blocks(read_only(data), *blocks, bits, out)
     check(unpacked == len(starts), f"a packed block of more than {bits} bits, or one that ends beyond its buffer")
