@@ -158,7 +158,7 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
     ahead = min(request.readahead or 2 * readers, len(plan.blocks))
     held_bytes = ahead * HELD_BYTES
     if request.buffer_bytes is not None:
-        ahead = min(ahead, max(request.buffer_bytes // plan.blocks.largest_bytes, 1))
+        ahead = min(ahead, max(request.buffer_bytes // plan.largest_block_bytes, 1))
         held_bytes = min(ahead * HELD_BYTES, request.buffer_bytes * HELD_BYTES // BLOCK_BYTES)
     workers = max(1, min(readers, ahead))
     threads = max(1, cores // workers)  # of each block, if there are fewer blocks than cores

@@ -32,7 +32,13 @@ __all__ = ["BLOCK_BYTES", "Block", "Blocks", "ScanPlan", "ScanRequest", "check_i
 
 
 BLOCK_BYTES = 16 * 1024**2
-"""Approximate memory of a block's rows."""
+"""Approximate memory of a block's rows, unless it has thousands of columns."""
+
+_MIN_COLUMN_BYTES, _MAX_WIDE_BLOCK_BYTES = 8 * 1024, 3 * BLOCK_BYTES
+"""What a block of thousands of columns should hold of each, and the most that it then holds of all.
+
+Chunks of 1,024 values are decoded whole, for every block with some of their rows, so few rows a block waste work.
+"""
 
 _MAX_BLOCK_ROWS = 1024**2
 _VARIABLE_BYTES = 16  # the least that a value without fixed width is counted as
@@ -141,10 +147,9 @@ class Blocks(Sequence[Block]):
         return rows.part((at - (self._ends[slot - 1] if slot else 0)) * block_rows, block_rows)
 
     @property
-    def largest_bytes(self) -> int:
-        """Approximate memory of the rows of the largest block, at most `BLOCK_BYTES`."""
-        largest = max((min(len(rows) / block_rows, 1) for rows, block_rows in self.parts), default=1)
-        return max(round(largest * BLOCK_BYTES), 1)
+    def largest_share(self) -> float:
+        """The rows of the largest block, as a share of those that fit into a block."""
+        return max((min(len(rows) / block_rows, 1) for rows, block_rows in self.parts), default=1)
 
     def __iter__(self) -> Iterator[Block]:
         return chain.from_iterable(rows.cut(block_rows) for rows, block_rows in self.parts)
@@ -171,6 +176,11 @@ class ScanPlan:
     def num_physical_rows(self) -> int:
         """The number of rows in the blocks, of which the predicate selects some."""
         return sum(len(rows) for rows, _ in self.blocks.parts)
+
+    @property
+    def largest_block_bytes(self) -> int:
+        """Approximate memory of the rows of the largest block."""
+        return max(round(self.blocks.largest_share * _block_bytes(self.request.schema)), 1)
 
     def explain(self) -> str:
         """Describe the plan, one line for each node."""
@@ -321,7 +331,11 @@ def _block_rows(snapshot: Snapshot, fragment: Fragment, schema: Schema) -> int:
     stored = sum(file.file_size_bytes for file in fragment.files)
     if stored > max(BLOCK_BYTES, decoded * num_rows):  # other columns may make the file large
         stored = snapshot.reader(fragment).encoded_bytes(schema)
-    return min(max(BLOCK_BYTES // max(stored // num_rows, decoded), 1), _MAX_BLOCK_ROWS)
+    return min(max(_block_bytes(schema) // max(stored // num_rows, decoded), 1), _MAX_BLOCK_ROWS)
+
+
+def _block_bytes(schema: Schema) -> int:
+    return min(max(len(schema.fields) * _MIN_COLUMN_BYTES, BLOCK_BYTES), _MAX_WIDE_BLOCK_BYTES)
 
 
 def _width(arrow_type: pa.DataType) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -70,6 +71,17 @@ def test_highly_compressed_rows_are_decoded_in_several_blocks(dataset_uri: str) 
     blocks = plan_scan(dataset.snapshot, ScanRequest(dataset.snapshot.schema)).blocks
     assert max((block.stop - block.start) * (8 << 14) for block in blocks) <= 16 << 20
     assert sum(table.num_rows for table in scan(dataset.snapshot, ScanRequest(dataset.snapshot.schema))) == 512
+
+
+@pytest.mark.parametrize(("columns", "fewest_rows"), [(1_500, 1_024), (6_000, 1_000), (12_000, 500)])
+def test_a_block_of_many_columns_holds_most_of_a_chunk_of_each(
+    dataset_uri: str, columns: int, fewest_rows: int
+) -> None:
+    table = pa.table({f"c{number}": np.arange(2_000) for number in range(columns)})
+    dataset = lance_ops.write_dataset(table, dataset_uri)
+    plan = plan_scan(dataset.snapshot, ScanRequest(dataset.snapshot.schema))
+    assert len(plan.blocks[0]) >= fewest_rows
+    assert len(plan.blocks[0]) * columns * 8 <= plan.largest_block_bytes <= 48 * 1024**2
 
 
 def test_a_scan_keeps_few_files_open_and_a_take_few_threads(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
