@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.addresses import row_addrs
+from lance_ops.core.arrow import array_of_numbers
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
@@ -77,4 +78,4 @@ def row_column(
     if null_if_deleted and name == ROW_ID:
         deleted = snapshot.deletion_vector(fragment)
         is_null = np.isin(offsets, offsets_in(deleted))
-    return pa.array(_VALUES[name](snapshot, fragment, offsets), mask=is_null)
+    return array_of_numbers(_VALUES[name](snapshot, fragment, offsets), is_null)

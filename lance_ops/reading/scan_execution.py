@@ -147,7 +147,7 @@ def _limit_parts(parts: Iterator[tuple[T, pa.Table]], offset: int, limit: int | 
 def empty_answer(request: ScanRequest) -> pa.Table:
     """Return a table with the columns of the answer and no rows."""
     schema = request.schema.to_arrow_storage()
-    return pa.schema([*schema, *map(row_field, request.row_columns)], schema.metadata).empty_table()
+    return pa.Table.from_batches([], pa.schema([*schema, *map(row_field, request.row_columns)], schema.metadata))
 
 
 def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows], T]) -> Iterator[T]:

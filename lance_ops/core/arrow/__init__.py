@@ -18,6 +18,7 @@ from lance_ops.core.arrow.nested import (
     with_child_fields,
     with_children,
 )
+from lance_ops.core.arrow.without_pandas import array_of_numbers, array_of_scalars, array_of_truths, scalar
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = [
     "EXTENSION_METADATA",
     "EXTENSION_NAME",
+    "array_of_numbers",
+    "array_of_scalars",
+    "array_of_truths",
     "child_fields",
     "children_of",
     "convert_leaves",
@@ -36,6 +40,7 @@ __all__ = [
     "rows_at",
     "rows_where",
     "safe_to_take",
+    "scalar",
     "serialized_extension",
     "with_child_fields",
     "with_children",

@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow.without_pandas import array_of_numbers, array_of_truths
 from lance_ops.core.ndarrays import BoolArray, Int64Array
 
 __all__ = ["rows_at", "rows_where", "safe_to_take"]
@@ -23,12 +23,12 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 def rows_at(data: Rows, positions: Int64Array | pa.Array) -> Rows:
     """Return the rows at these positions, in this order; a null position gives a row of nulls."""
-    return safe_to_take(data).take(positions if isinstance(positions, pa.Array) else _positions(positions))
+    return safe_to_take(data).take(positions if isinstance(positions, pa.Array) else array_of_numbers(positions))
 
 
 def rows_where(data: Rows, mask: BoolArray | pa.Array) -> Rows:
     """Return the rows for which the mask is true."""
-    return safe_to_take(data).filter(mask if isinstance(mask, pa.Array | pa.ChunkedArray) else pa.array(mask))
+    return safe_to_take(data).filter(mask if isinstance(mask, pa.Array | pa.ChunkedArray) else array_of_truths(mask))
 
 
 def safe_to_take(data: Rows) -> Rows:
@@ -42,12 +42,6 @@ def safe_to_take(data: Rows) -> Rows:
                 column = _copy(column)
             data = data.set_column(at, field, column)
     return data
-
-
-def _positions(positions: Int64Array) -> pa.Array:
-    """Return positions as an Arrow array without a copy; `pa.array` would import pandas if it is installed."""
-    numbers = np.ascontiguousarray(positions, np.int64)
-    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def _copy(array: pa.Array) -> pa.Array:

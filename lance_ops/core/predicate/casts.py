@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import scalar
 from lance_ops.core.predicate.types import convert, exact_type, is_numeric, is_text
 from lance_ops.core.predicate.value_text import text_of
 
@@ -38,7 +39,7 @@ def cast_values(values: Any, target: pa.DataType) -> Any:
     if pa.types.is_decimal(target) and is_numeric(source):
         return _decimals(values, target)
     if pa.types.is_boolean(target) and pa.types.is_decimal(source):
-        return pc.not_equal(values, pa.scalar(Decimal(0), source))
+        return pc.not_equal(values, scalar(Decimal(0), source))
     return convert(values, target)
 
 
@@ -61,7 +62,7 @@ def cast_each(values: Any, target: pa.DataType) -> Any:
         return cast_values(values, target)
     except pa.ArrowInvalid:
         if isinstance(values, pa.Scalar):
-            return pa.scalar(None, target)
+            return scalar(None, target)
     pieces = [_cast_one(values.slice(row, 1), target) for row in range(len(values))]
     return pa.concat_arrays(pieces)
 

@@ -13,6 +13,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from lance_ops.core.arrow import array_of_scalars, scalar
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate.arrow_type_names import parse_arrow_type
 from lance_ops.core.predicate.binding.instants import parse_instant
@@ -129,7 +130,7 @@ def is_in(operand: Expression, items: Sequence[Expression]) -> Predicate:
         return UNKNOWN if or_null else same_for_all(operand, False)
     if len(values) == 1 and not or_null:
         return Compare(CompareOp.EQ, operand, Literal(values[0]))
-    return In(operand, pa.array(values, operand.type), or_null)
+    return In(operand, array_of_scalars(values, operand.type), or_null)
 
 
 def is_null(operand: Expression) -> Predicate:
@@ -165,7 +166,7 @@ def like(operand: Expression, pattern: Expression, ignore_case: bool = False, es
     plain = "".join(char for char, special in parts if not special)
     last = len(parts) - 1
     if not wildcards:
-        return compare(CompareOp.EQ, operand, Literal(pa.scalar(plain)))
+        return compare(CompareOp.EQ, operand, Literal(scalar(plain)))
     if any(parts[place][0] == "_" for place in wildcards):
         return Like(operand, canonical)
     match wildcards:
@@ -207,7 +208,7 @@ def matches(operand: Expression, pattern: Expression, flags: Expression | None =
         raise UnsupportedFeature(f"flags {letters!r} of a regular expression in a filter")
     others = "".join(sorted(set(letters) - {"i"}))
     condition = RegexMatches(operand, f"(?{others}){text}" if others else text, "i" in letters)
-    _checked(replace(condition, operand=Literal(pa.scalar(""))))
+    _checked(replace(condition, operand=Literal(scalar(""))))
     return condition
 
 
@@ -219,7 +220,7 @@ def arithmetic(op: ArithmeticOp, left: Expression, right: Expression) -> Express
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         known = left if pa.types.is_null(right.type) else right
         kind = known.stored_type if isinstance(known, PointNumber) else known.type
-        return Literal(pa.scalar(None, pa.int64() if pa.types.is_null(kind) else kind))
+        return Literal(scalar(None, pa.int64() if pa.types.is_null(kind) else kind))
     exact = isinstance(left, PointNumber) and isinstance(right, PointNumber) and op not in _INEXACT
     if not exact:
         left, right = _number(left, right), _number(right, left)
@@ -242,8 +243,8 @@ def _negative(number: pa.Scalar) -> pa.Scalar:
     value = -number.as_py()
     for kind in (number.type, pa.int64()):
         if pa.types.is_signed_integer(kind) and -(2 ** (kind.bit_width - 1)) <= value < 2 ** (kind.bit_width - 1):
-            return pa.scalar(value, kind)
-    return pa.scalar(Decimal(value), exact_type(pa.uint64()))
+            return scalar(value, kind)
+    return scalar(Decimal(value), exact_type(pa.uint64()))
 
 
 def cast(operand: Expression, target: pa.DataType, lenient: bool = False) -> Expression:
@@ -253,7 +254,7 @@ def cast(operand: Expression, target: pa.DataType, lenient: bool = False) -> Exp
     if isinstance(operand, Literal) and is_text(operand.type) and pa.types.is_timestamp(target):
         return _cast_text(operand, target, lenient)
     try:
-        Cast(Literal(pa.scalar(None, operand.type)), target, lenient).evaluate(_ONE_ROW)
+        Cast(Literal(scalar(None, operand.type)), target, lenient).evaluate(_ONE_ROW)
     except pa.ArrowNotImplementedError as error:
         raise UnsupportedFeature(f"cast of {operand.type} to {target} in a filter", operand.to_sql()) from error
     value = fold(Cast(operand, target, lenient))
@@ -272,11 +273,11 @@ def list_element(lists: Expression, position: Expression) -> Expression:
     if not is_list(lists.type) and not pa.types.is_null(lists.type):
         raise InvalidFilter(f"{lists.to_sql()} is {lists.type} and has no items")
     if pa.types.is_null(position.type):
-        position = Literal(pa.scalar(None, pa.int64()))
+        position = Literal(scalar(None, pa.int64()))
     if not pa.types.is_integer(position.type) or pa.types.is_uint64(position.type):
         raise InvalidFilter(f"{position.to_sql()} is {position.type}, and the position of an item is an int64")
     if pa.types.is_null(lists.type):
-        return Literal(pa.scalar(None, pa.null()))
+        return Literal(scalar(None, pa.null()))
     return fold(ListElement(lists, position, lists.type.value_type))
 
 
@@ -314,7 +315,7 @@ def _cast_text(text: Literal, target: pa.DataType, lenient: bool) -> Literal:
     if instant is None and text.value.is_valid and not lenient:
         raise InvalidFilter(f"{text.to_sql()} is not a timestamp")
     ticks = None if instant is None else instant.nanoseconds // NANOSECONDS[target.unit]
-    return Literal(pa.scalar(ticks, target))
+    return Literal(scalar(ticks, target))
 
 
 def with_plain_numbers(values: Sequence[Expression]) -> Sequence[Expression]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.arrow import scalar
 from lance_ops.core.errors import InvalidFilter
 from lance_ops.core.predicate.binding.instants import Instant, parse_instant, parse_time
 from lance_ops.core.predicate.tree import (
@@ -70,9 +71,9 @@ def number_literal(text: str) -> Literal:
     """Parse a number in SQL: as int64 or uint64 if whole, else as an exact decimal, else as the nearest double."""
     exact = Decimal(text)
     if exact == exact.to_integral_value() and "." not in text and "e" not in text.lower() and -(2**63) <= exact < 2**64:
-        return Literal(pa.scalar(int(exact), pa.int64() if exact < 2**63 else pa.uint64()))
+        return Literal(scalar(int(exact), pa.int64() if exact < 2**63 else pa.uint64()))
     decimal = _exact_decimal(exact)
-    return Literal(pa.scalar(float(exact))) if decimal is None else PointNumber(decimal)
+    return Literal(scalar(float(exact))) if decimal is None else PointNumber(decimal)
 
 
 def _exact_decimal(number: Decimal) -> pa.Scalar | None:
@@ -85,7 +86,7 @@ def _exact_decimal(number: Decimal) -> pa.Scalar | None:
     if precision > 76:
         return None
     kind = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
-    return pa.scalar(number, kind)
+    return scalar(number, kind)
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def _literal_at(step: int, kind: pa.DataType) -> Literal:
         value = Decimal(f"{step}E{-kind.scale}")  # scaleb would round to the context's 28 digits
     elif pa.types.is_date64(kind):
         value = step * 86_400_000
-    return Literal(pa.scalar(value, kind))
+    return Literal(scalar(value, kind))
 
 
 def _rounded(value: pa.Scalar, operand: Expression) -> pa.Scalar:
@@ -221,12 +222,12 @@ def _rounded(value: pa.Scalar, operand: Expression) -> pa.Scalar:
     with np.errstate(over="ignore"):
         if pa.types.is_float16(operand.stored_type):
             number = float(np.float16(number))
-        return pa.scalar(float(np.float32(number)) if pa.types.is_float32(operand.type) else number, operand.type)
+        return scalar(float(np.float32(number)) if pa.types.is_float32(operand.type) else number, operand.type)
 
 
 def _compare_bytes(op: CompareOp, operand: Expression, literal: Literal) -> Predicate:
     kind, plain = operand.type, literal.value.as_py()
     if pa.types.is_fixed_size_binary(kind) and len(plain) != kind.byte_width:
         # The type holds values of one width only, so a literal of another width stays variable-width binary.
-        return Compare(op, operand, Literal(pa.scalar(plain, pa.binary())))
-    return Compare(op, operand, Literal(pa.scalar(plain, kind)))
+        return Compare(op, operand, Literal(scalar(plain, pa.binary())))
+    return Compare(op, operand, Literal(scalar(plain, kind)))

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from lance_ops.core.arrow import array_of_scalars, scalar
 from lance_ops.core.predicate.tree import (
     And,
     BooleanValue,
@@ -100,9 +101,9 @@ def column_query(predicate: Predicate) -> ColumnQuery | None:
         case StartsWith(Column() as column, prefix):
             return _prefix(column, prefix)
         case BooleanValue(Column() as column):
-            return Equals(column, pa.array([True]))
+            return Equals(column, array_of_scalars([scalar(True)], pa.bool_()))
         case Not(BooleanValue(Column() as column)):
-            return Equals(column, pa.array([False]))
+            return Equals(column, array_of_scalars([scalar(False)], pa.bool_()))
         case IsTrue(part):
             return column_query(part)
         case And(parts):
@@ -116,7 +117,7 @@ def column_query(predicate: Predicate) -> ColumnQuery | None:
 def _comparison(op: CompareOp, column: Column, value: pa.Scalar) -> ColumnQuery | None:
     match op:
         case CompareOp.EQ:
-            return Equals(column, pa.array([value], column.type))
+            return Equals(column, array_of_scalars([value], column.type))
         case CompareOp.NE:
             return None
         case CompareOp.LT | CompareOp.LE:
@@ -128,9 +129,9 @@ def _comparison(op: CompareOp, column: Column, value: pa.Scalar) -> ColumnQuery 
 def _prefix(column: Column, prefix: str) -> ColumnQuery | None:
     if not prefix:
         return NotNull(column)
-    lower = Bound(pa.scalar(prefix, column.type), inclusive=True)
+    lower = Bound(scalar(prefix, column.type), inclusive=True)
     end = _text_successor(prefix)
-    return Range(column, lower, Bound(pa.scalar(end, column.type), inclusive=False) if end is not None else None)
+    return Range(column, lower, Bound(scalar(end, column.type), inclusive=False) if end is not None else None)
 
 
 def _text_successor(prefix: str) -> str | None:
@@ -187,7 +188,7 @@ def _keep(values: pa.Array, query: Equals | Range) -> pa.Array:
         kept = [value for value in values if query.admits(value)]
     else:
         kept = [value for value in values if any(_same(value, other) for other in query.values)]
-    return pa.array(kept, values.type)
+    return array_of_scalars(kept, values.type)
 
 
 def _tighter(left: Bound | None, right: Bound | None, above: bool) -> Bound | None:
@@ -200,7 +201,7 @@ def _tighter(left: Bound | None, right: Bound | None, above: bool) -> Bound | No
 
 def _ordered(values: list[pa.Scalar], value_type: pa.DataType) -> pa.Array:
     unique = {_sort_key(value): value for value in values}
-    return pa.array([unique[key] for key in sorted(unique)], value_type)
+    return array_of_scalars([unique[key] for key in sorted(unique)], value_type)
 
 
 def _sort_key(value: pa.Scalar) -> tuple[bool, Any]:

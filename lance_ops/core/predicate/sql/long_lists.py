@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.arrow import scalar
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.predicate.binding import ListedValues, build, number_literal
 from lance_ops.core.predicate.tree import Expression, Literal
@@ -69,7 +70,7 @@ class _Items:
     def literals(self) -> Sequence[Expression]:
         """Return the literals that the parser would make."""
         if self._is_text:
-            return [Literal(pa.scalar(part)) for part in self._parts]
+            return [Literal(scalar(part)) for part in self._parts]
         return [_number(part) for part in self._parts]
 
     @property

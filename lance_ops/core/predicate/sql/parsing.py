@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from lance_ops.core.arrow import scalar
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate.binding import (
     CURRENT_TIME_KEYWORDS,
@@ -177,7 +178,7 @@ class _Translation:
             raise UnsupportedFeature(f"{syntax.sql()}: a list with items that are not literals in a filter")
         values = [item.value.as_py() for item in items if isinstance(item, Literal)]
         try:
-            return Literal(pa.scalar(values, pa.list_(pa.array(values).type)))
+            return Literal(scalar(values, pa.list_(pa.array(values).type)))
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InvalidFilter(f"{syntax.sql()}: items of different types") from error
 
@@ -219,7 +220,7 @@ class _Translation:
         length = int(text) * _UNITS[unit] if len(text) < _MOST_DIGITS else 2**63
         if not -(2**63) <= length < 2**63:
             raise InvalidFilter(f"interval {text[:_MOST_DIGITS]!r} {unit} is longer than 64 bits of nanoseconds")
-        return Literal(pa.scalar(length, pa.duration("ns")))
+        return Literal(scalar(length, pa.duration("ns")))
 
     def case(self, syntax: exp.Expr) -> Expression:
         branches = []
@@ -230,7 +231,7 @@ class _Translation:
                 condition = self.compare(CompareOp.EQ, self.expression(syntax.this), self.expression(branch.this))
             branches.append((condition, self.expression(branch.args["true"])))
         default = syntax.args.get("default")
-        return case(branches, Literal(pa.scalar(None)) if default is None else self.expression(default))
+        return case(branches, Literal(scalar(None)) if default is None else self.expression(default))
 
     def call(self, syntax: exp.Expr) -> Expression:
         if returns_current_time(syntax.name):
@@ -238,7 +239,7 @@ class _Translation:
         return call(syntax.name, [self.expression(argument) for argument in syntax.expressions])
 
     def extract(self, syntax: exp.Expr) -> Expression:
-        return call("date_part", [Literal(pa.scalar(syntax.name)), self.expression(syntax.expression)])
+        return call("date_part", [Literal(scalar(syntax.name)), self.expression(syntax.expression)])
 
 
 def _name(syntax: exp.Expr) -> Name:
@@ -260,12 +261,12 @@ def _arithmetic(op: ArithmeticOp) -> Callable[[_Translation, exp.Expr], Expressi
 
 
 def _literal(_: _Translation, syntax: exp.Expr) -> Expression:
-    return Literal(pa.scalar(syntax.this)) if syntax.is_string else number_literal(syntax.this)
+    return Literal(scalar(syntax.this)) if syntax.is_string else number_literal(syntax.this)
 
 
 def _hexadecimal(_: _Translation, syntax: exp.Expr) -> Expression:
     try:
-        return Literal(pa.scalar(bytes.fromhex(syntax.this), pa.binary()))
+        return Literal(scalar(bytes.fromhex(syntax.this), pa.binary()))
     except ValueError as error:
         raise InvalidFilter(f"X'{syntax.this}' is not hexadecimal") from error
 
@@ -324,8 +325,8 @@ _TRANSLATIONS: dict[type[Any], Callable[[_Translation, Any], Expression]] = {
     exp.DPipe: lambda walk, syntax: call("text_join", walk.pair(syntax)),
     exp.Literal: _literal,
     exp.HexString: _hexadecimal,
-    exp.Boolean: lambda _, syntax: Literal(pa.scalar(bool(syntax.this))),
-    exp.Null: lambda _, syntax: Literal(pa.scalar(None)),
+    exp.Boolean: lambda _, syntax: Literal(scalar(bool(syntax.this))),
+    exp.Null: lambda _, syntax: Literal(scalar(None)),
     exp.Interval: _Translation.interval,
     exp.Cast: _Translation.cast,
     exp.TryCast: _Translation.cast,

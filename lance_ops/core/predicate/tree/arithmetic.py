@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import scalar
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.predicate.tree.nodes import Expression, Values
@@ -102,7 +103,7 @@ def arithmetic_type(op: ArithmeticOp, left: pa.DataType, right: pa.DataType) -> 
     if op in _DIVISIONS and has_decimal and not has_float:
         raise UnsupportedFeature(f"operator {op} on decimals in a filter (cast them to double)")
     try:
-        empty = (pa.array([], target) for target in _operand_types(op, left, right))
+        empty = (pa.nulls(0, target) for target in _operand_types(op, left, right))
         return _compute(op, *empty).type
     except pa.ArrowInvalid as error:
         raise UnsupportedFeature(f"{left} {op} {right} in a filter: {error}") from error
@@ -168,8 +169,8 @@ def _remainder(left: Values, right: Values) -> Values:
             return pa.array(_remainders_of_one(left.to_numpy(), divisor))
     if pa.types.is_signed_integer(left.type) and pc.min(left).as_py() == _LEAST:
         # The quotient by -1 would overflow; the remainder is 0, as by 1.
-        one = pa.scalar(1, right.type)
-        right = pc.if_else(pc.equal(right, pa.scalar(-1, right.type)), one, right)
+        one = scalar(1, right.type)
+        right = pc.if_else(pc.equal(right, scalar(-1, right.type)), one, right)
     return pc.subtract(left, pc.multiply(right, pc.divide(left, right)))
 
 
@@ -180,8 +181,8 @@ def _float_remainder(left: Values, right: Values) -> Values:
     with np.errstate(all="ignore"):
         result = np.fmod(*numbers)
     unknown = pc.or_(pc.is_null(left), pc.is_null(right))
-    values = pa.scalar(float(result)) if length is None else pa.array(np.broadcast_to(result, length))
-    return pc.cast(pc.if_else(unknown, pa.scalar(None, pa.float64()), values), left.type)
+    values = scalar(float(result)) if length is None else pa.array(np.broadcast_to(result, length))
+    return pc.cast(pc.if_else(unknown, scalar(None, pa.float64()), values), left.type)
 
 
 def _whole(values: Values, target: pa.DataType) -> Values:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import scalar
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.predicate.tree.column_stats import Bounds, Relations, Statistics, order_key
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
@@ -151,7 +152,7 @@ class In(Predicate):
         unknown = pc.is_null(values)
         if self.or_null:
             unknown = pc.or_(unknown, pc.invert(found))
-        return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+        return pc.if_else(unknown, scalar(None, pa.bool_()), found)
 
     def possible_truths(self, stats: Statistics) -> TruthSet:
         bounds = self.operand.bounds(stats)
@@ -206,5 +207,5 @@ class IsNull(Predicate):
 
 def _one_form(values: Values) -> Values:
     """Give equal floats equal bits, because `pc.is_in` distinguishes 0.0 from -0.0 and one NaN from another."""
-    zero, nan = pa.scalar(0.0, values.type), pa.scalar(float("nan"), values.type)
+    zero, nan = scalar(0.0, values.type), scalar(float("nan"), values.type)
     return pc.if_else(pc.is_nan(values), nan, pc.add(values, zero))

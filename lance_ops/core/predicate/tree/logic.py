@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import scalar
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import BoolArray
 from lance_ops.core.predicate.tree.column_stats import Statistics
@@ -191,6 +192,6 @@ def negate(part: Predicate) -> Predicate:
         case Compare(op, left, right):
             return Compare(op.negated, left, right)
         case BooleanValue(Literal(value)):
-            return BooleanValue(Literal(pa.scalar(not value.as_py() if value.is_valid else None, pa.bool_())))
+            return BooleanValue(Literal(scalar(not value.as_py() if value.is_valid else None, pa.bool_())))
         case _:
             return Not(part)
