@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_ops.api.scanning import LanceScanner
 from lance_ops.core.arrow import pads
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, WrongType
 from lance_ops.core.frameworks import (
@@ -84,7 +85,7 @@ def _stream(data: Any) -> pa.RecordBatchReader | None:
         return data
     if isinstance(data, pads.Dataset):
         return data.scanner().to_reader()
-    if isinstance(data, pads.Scanner):
+    if isinstance(data, pads.Scanner | LanceScanner):  # an exported stream loses types that are not registered
         return data.to_reader()
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)

@@ -49,7 +49,7 @@ class JoinedFragments:
         """Return the rows from `start` to `stop`, at least one; raises as `read_files_together` does."""
         bounds = zip(self._readers, pairwise((0, *self.ends)), strict=True)
         parts = [(file, max(start, first) - first, min(stop, end) - first) for file, (first, end) in bounds]
-        return self._read(
+        return _read_storage(
             [FileRows(file, RowSlice(*rows)) for file, *rows in parts if rows[0] < rows[1]], schema, budget
         )
 
@@ -60,11 +60,7 @@ class JoinedFragments:
         cuts = (0, *np.searchsorted(offsets, np.array(self.ends, np.uint64)).tolist())
         own = zip(self._readers, (0, *self.ends[:-1]), pairwise(cuts), strict=True)
         rows = [(file, offsets[a:b].astype(np.int64) - first) for file, first, (a, b) in own if a < b]
-        return self._read([FileRows(file, RowSet(within)) for file, within in rows], schema, budget)
-
-    def _read(self, files: Sequence[FileRows], schema: Schema, budget: Budget | None) -> pa.Table:
-        table = read_files_together(files, schema, budget)
-        return pa.Table.from_arrays(table.columns, schema=schema.to_arrow_storage())
+        return _read_storage([FileRows(file, RowSet(within)) for file, within in rows], schema, budget)
 
 
 def read_fragments_together(
@@ -79,9 +75,15 @@ def read_fragments_together(
         if files is None:
             return None
         selections = [rows for _, rows in parts]
-        return read_files_together([FileRows(*pair) for pair in zip(files, selections, strict=True)], schema)
+        return _read_storage([FileRows(*pair) for pair in zip(files, selections, strict=True)], schema)
     except (CorruptFile, ReadTooLarge):
         return None
+
+
+def _read_storage(files: Sequence[FileRows], schema: Schema, budget: Budget | None = None) -> pa.Table:
+    """Read rows of files as the storage types of their columns, as a `FragmentReader` does."""
+    table = read_files_together(files, schema, budget)
+    return pa.Table.from_arrays(table.columns, schema=schema.to_arrow_storage())
 
 
 def _open_files(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> list[FileReader] | None:

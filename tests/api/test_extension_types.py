@@ -61,6 +61,10 @@ def test_tables_that_were_read_are_written_again(tmp_path: Path) -> None:
     code = """
 ds = lance_ops.write_dataset(table, root)
 ds = lance_ops.write_dataset(ds.to_table(), root, mode="append")
+rows = [1, 6, 0, 5]
+assert ds.take(rows) == pa.concat_tables([table, table]).take(rows)
+for number, data in enumerate((ds, ds.scanner(), ds.to_table(), ds.get_fragments()[0].scanner())):
+    assert lance_ops.write_dataset(data, f"{root}/copy{number}").schema == table.schema
 ds.merge_insert("number").when_matched_update_all().when_not_matched_insert_all().execute(ds.to_table(limit=2))
 ds.delete("number = 0")
 ds.optimize.compact_files()
