@@ -6,7 +6,7 @@ FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests
 STAMP := .venv/.locked
 SERVERS := .venv/servers/.locked
 
-.PHONY: run test ui bench bench-s3 fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
+.PHONY: run test ui bench bench-tables bench-s3 fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
@@ -25,6 +25,9 @@ ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location
 
 bench: environment  ## against pylance and Parquet; `make bench BENCH=blobs,lists` measures those alone
 	$(BIN)/python -m tests.bench $(BENCH)
+
+bench-tables: environment  ## against pylance on all cores, as fragments, columns and versions grow; `BENCH=columns,40/scan`
+	$(BIN)/python -m tests.bench.tables $(BENCH)
 
 bench-s3: environment  ## against pylance on an object store: seconds, requests and bytes of 21 operations
 	$(BIN)/python -m tests.bench.s3

@@ -17,7 +17,7 @@ from tests.bench.results import (
     geometric_mean,
 )
 
-__all__ = ["report"]
+__all__ = ["first_line", "report", "short"]
 
 _NUM_WORST = 12
 # The width of the longest operation's name and a space.
@@ -45,6 +45,20 @@ def report(run: Run) -> str:
     return "\n".join(lines)
 
 
+def first_line(error: str) -> str:
+    """Return the first line of an error, without random names of files."""
+    line = error.splitlines()[0] if error else ""
+    # Random file names would make one failure look like many.
+    return line.split("/data/")[0] + line.partition(".lance")[2] if "/data/" in line else line
+
+
+def short(value: float | None) -> str:
+    """Return a number in about three digits; `-` if there is none."""
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
 def _table(run: Run, rival: Rival, measure: str) -> Iterator[str]:
     versions = [version for version in VERSIONS if any(cell.version == version for cell in run.cells)]
     operations = [
@@ -61,15 +75,15 @@ def _table(run: Run, rival: Rival, measure: str) -> Iterator[str]:
         cells = [run.cell(case, version, operation) for operation, version in columns]
         yield f"{case:<{width}}" + "".join(f"{_shown(cell, rival, measure):>{cell_width}}" for cell in cells)
     means = [geometric_mean(run.ratios(rival, name, version, measure)) for name, version in columns]
-    yield f"{'geometric mean':<{width}}" + "".join(f"{_number(mean):>{cell_width}}" for mean in means)
+    yield f"{'geometric mean':<{width}}" + "".join(f"{short(mean):>{cell_width}}" for mean in means)
     for name in operations:
         ratios = run.ratios(rival, name, measure=measure)
         if ratios:
             cpu = geometric_mean(run.ratios(rival, name, measure="cpu_seconds"))
-            by_cpu = f", {_number(cpu)} by CPU time" if measure == "seconds" and name != "size" else ""
+            by_cpu = f", {short(cpu)} by CPU time" if measure == "seconds" and name != "size" else ""
             yield (
-                f"  {name}: {_number(geometric_mean(ratios))} by geometric mean{by_cpu}; "
-                f"{sum(ratio < 1 for ratio in ratios)} of {len(ratios)} cells below 1, the least {_number(min(ratios))}"
+                f"  {name}: {short(geometric_mean(ratios))} by geometric mean{by_cpu}; "
+                f"{sum(ratio < 1 for ratio in ratios)} of {len(ratios)} cells below 1, the least {short(min(ratios))}"
             )
 
 
@@ -78,7 +92,7 @@ def _shown(cell: Cell | None, rival: Rival, measure: str) -> str:
         return "?"
     ratio = cell.ratio(rival, measure)
     if ratio is not None:
-        return _number(ratio)
+        return short(ratio)
     return "unsup." if "Unsupported" in (cell.error(rival) or "") else "error"
 
 
@@ -87,9 +101,9 @@ def _tables(cells: Sequence[Cell]) -> Iterator[str]:
     yield f"{'':<{width}}{'CPU':>7}{'wall':>7}   CPU ms: ours, theirs   wall ms: ours, theirs"
     for cell in cells:
         if cell.ratio(OWN_FILES) is None:
-            yield f"{cell.case:<{width}}  {_first_line(cell.error(OWN_FILES) or '')}"
+            yield f"{cell.case:<{width}}  {first_line(cell.error(OWN_FILES) or '')}"
             continue
-        ratios = "".join(f"{_number(cell.ratio(OWN_FILES, measure)):>7}" for measure in ("cpu_seconds", "seconds"))
+        ratios = "".join(f"{short(cell.ratio(OWN_FILES, measure)):>7}" for measure in ("cpu_seconds", "seconds"))
         times = [
             f"{1e3 * (cell.typical(subject, measure) or 0):>11.1f}"
             for measure in ("cpu_seconds", "seconds")
@@ -100,7 +114,7 @@ def _tables(cells: Sequence[Cell]) -> Iterator[str]:
         geometric_mean(ratio for cell in cells if (ratio := cell.ratio(OWN_FILES, measure)) is not None)
         for measure in ("cpu_seconds", "seconds")
     )
-    yield f"{'geometric mean':<{width}}" + "".join(f"{_number(mean):>7}" for mean in means)
+    yield f"{'geometric mean':<{width}}" + "".join(f"{short(mean):>7}" for mean in means)
 
 
 def _worst(run: Run, rival: Rival) -> Iterator[str]:
@@ -108,16 +122,16 @@ def _worst(run: Run, rival: Rival) -> Iterator[str]:
     ranked = sorted(((ratio, cell) for ratio, cell in found if ratio is not None), key=lambda pair: pair[0])
     for ratio, cell in ranked[:_NUM_WORST]:
         ours, theirs = (1e3 * (cell.typical(subject) or 0) for subject in (rival.ours, rival.theirs))
-        by_cpu = _number(cell.ratio(rival, "cpu_seconds"))
+        by_cpu = short(cell.ratio(rival, "cpu_seconds"))
         what = f"{cell.operation} of {cell.case} {cell.version}"
-        yield f"  {_number(ratio):>6}  {what}: {ours:.2f} ms, theirs {theirs:.2f} ms; {by_cpu} by CPU time"
+        yield f"  {short(ratio):>6}  {what}: {ours:.2f} ms, theirs {theirs:.2f} ms; {by_cpu} by CPU time"
 
 
 def _errors(run: Run) -> Iterator[str]:
     found: dict[str, list[str]] = {}
     for cell in run.cells:
         for subject, error in cell.errors.items():
-            found.setdefault(f"{subject}: {_first_line(error)}", []).append(
+            found.setdefault(f"{subject}: {first_line(error)}", []).append(
                 f"{cell.operation} of {cell.case} {cell.version}"
             )
     if not found:
@@ -125,15 +139,3 @@ def _errors(run: Run) -> Iterator[str]:
     for what, cells in found.items():
         yield f"  {what}"
         yield f"    in {len(cells)} cells: {', '.join(cells[:4])}{' ...' if len(cells) > 4 else ''}"
-
-
-def _first_line(error: str) -> str:
-    line = error.splitlines()[0] if error else ""
-    # Random file names would make one failure look like many.
-    return line.split("/data/")[0] + line.partition(".lance")[2] if "/data/" in line else line
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 __all__ = [
@@ -75,9 +75,12 @@ class Cell:
         if self.operation == "size":
             ours, theirs = self.sizes.get(rival.ours), self.sizes.get(rival.theirs)
             return theirs / ours if ours and theirs else None
-        pairs = list(zip(self.samples.get(rival.theirs, ()), self.samples.get(rival.ours, ()), strict=False))
-        ratios = [getattr(theirs, measure) / max(getattr(ours, measure), 1e-9) for theirs, ours in pairs]
+        ratios = self._ratios(rival, measure)
         return median(ratios) if ratios else None
+
+    def ratio_quartiles(self, rival: Rival, measure: str = "seconds") -> tuple[float, float] | None:
+        """Return the quartiles of the pairs' ratios, or None."""
+        return _quartiles(self._ratios(rival, measure))
 
     def error(self, rival: Rival) -> str | None:
         """Return why a ratio is missing."""
@@ -91,6 +94,10 @@ class Cell:
         """Return the median of one subject's samples."""
         samples = self.samples.get(subject, ())
         return median(getattr(sample, measure) for sample in samples) if samples else None
+
+    def typical_quartiles(self, subject: str, measure: str = "seconds") -> tuple[float, float] | None:
+        """Return the quartiles of one subject's samples, or None."""
+        return _quartiles([getattr(sample, measure) for sample in self.samples.get(subject, ())])
 
     def to_json(self) -> dict[str, Any]:
         """Return the cell with its ratios, medians and number of samples."""
@@ -111,6 +118,10 @@ class Cell:
             "size_bytes": dict(self.sizes),
             "errors": dict(self.errors),
         }
+
+    def _ratios(self, rival: Rival, measure: str) -> list[float]:
+        pairs = zip(self.samples.get(rival.theirs, ()), self.samples.get(rival.ours, ()), strict=False)
+        return [getattr(theirs, measure) / max(getattr(ours, measure), 1e-9) for theirs, ours in pairs]
 
 
 @dataclass(frozen=True)
@@ -161,6 +172,13 @@ def geometric_mean(ratios: Iterable[float]) -> float | None:
     """Return the geometric mean; None if there are no ratios."""
     logarithms = [math.log(ratio) for ratio in ratios]
     return math.exp(sum(logarithms) / len(logarithms)) if logarithms else None
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float, float] | None:
+    if len(values) < 2:
+        return (values[0], values[0]) if values else None
+    first, _, third = quantiles(values, n=4, method="inclusive")
+    return first, third
 
 
 def _rounded(value: float | None) -> float | None:
