@@ -113,7 +113,7 @@ def _events_since(snapshot: Snapshot, checkpoint: int) -> list[_Event]:
     store, committer = snapshot.store, snapshot.committer
     events: list[_Event] = []
     after: CommittedVersion | None = None
-    for committed in versions_newest_first(store, committer, down_to=checkpoint + 1):
+    for committed in versions_newest_first(store, committer, down_to=checkpoint + 1, to_the_end=True):
         event = _event_of(committed)
         if event is not None and is_in_history(committed, after, partial(read_manifest, store, committer)):
             events.append(event)

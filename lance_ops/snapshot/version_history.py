@@ -10,7 +10,7 @@ from lance_ops.transactions import CommittedVersion, versions_newest_first
 __all__ = ["history"]
 
 
-def history(snapshot: Snapshot) -> Iterator[CommittedVersion]:
-    """Yield the retained versions up to the snapshot's, newest first."""
-    past = versions_newest_first(snapshot.store, snapshot.committer)
+def history(snapshot: Snapshot, *, to_the_end: bool = False) -> Iterator[CommittedVersion]:
+    """Yield the retained versions up to the snapshot's, newest first; see `versions_newest_first`."""
+    past = versions_newest_first(snapshot.store, snapshot.committer, to_the_end=to_the_end)
     return (committed for committed in past if committed.version <= snapshot.version)

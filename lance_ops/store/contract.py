@@ -17,6 +17,7 @@ from typing import Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from lance_ops.core.errors import StoreError
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.store.io_counters import IoCounters
 
@@ -275,6 +276,21 @@ class Store(ABC):
     @abstractmethod
     def delete(self, path: str) -> None:
         """Remove an object; do nothing if it is missing."""
+
+    @property
+    def deleted_at_once(self) -> int:
+        """How many objects `delete_several` removes in one request."""
+        return 1
+
+    def delete_several(self, paths: Sequence[str]) -> set[str]:
+        """Remove objects, at most `deleted_at_once`, and return the paths of those that the store failed to remove."""
+        failed = set()
+        for path in paths:
+            try:
+                self.delete(path)
+            except StoreError:
+                failed.add(path)
+        return failed
 
     def clear(self) -> None:
         """Remove every object, every temporary object, and the directories where the store has any.

@@ -187,6 +187,17 @@ class FsspecStore(Store):
         with self._translating("delete", path), suppress(FileNotFoundError):
             self._service.remove(self._fs(), key)
 
+    @property
+    def deleted_at_once(self) -> int:
+        return self._service.deleted_at_once
+
+    def delete_several(self, paths: Sequence[str]) -> set[str]:
+        keys = {self._key(path): path for path in paths}
+        if len(keys) > 1 and self.deleted_at_once > 1:
+            with suppress(StoreError), self._translating("delete", paths[0]):
+                return {keys[key] for key in self._service.delete_several(self._fs(), list(keys))}
+        return Store.delete_several(self, paths)
+
     def copy(self, source: str, target: str) -> None:
         source_key, target_key = self._key(source), self._key(target)
         if source_key == target_key:  # S3 refuses to copy an object onto itself

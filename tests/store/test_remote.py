@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
@@ -17,6 +18,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafeStore, WriteRefused
 from lance_ops.store import FsspecStore, PutOutcome, remote
 from lance_ops.store.services import ALL_SERVICES, service_of
+from lance_ops.store.services.s3 import S3
 from tests.s3_server import S3Server
 from tests.servers.gcs import GcsServer
 from tests.store.conftest import ObjectServer
@@ -221,3 +223,33 @@ def test_far_ranges_are_separate_requests_and_near_ones_are_not(
     assert [piece.to_pybytes() for piece in found] == [bytes(range(4)), bytes(range(4)), bytes(range(8, 12))]
     assert sorted(asked) == [(0, 12), (1 << 20, (1 << 20) + 4)]
     assert remote._MAX_GAP_BYTES < 1 << 20
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("has_request", [True, False])
+def test_several_objects_are_deleted_with_or_without_a_request_for_it(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, has_request: bool
+) -> None:
+    store, delete_several, asked = s3_server.new_store(), S3.delete_several, list[int]()
+
+    def watched(self: S3, fs: Any, keys: Sequence[str]) -> list[str]:
+        asked.append(len(keys))
+        if not has_request:
+            raise NotImplementedError("POST ?delete")
+        return delete_several(self, fs, keys)
+
+    monkeypatch.setattr(S3, "delete_several", watched)
+    for name in ("a", "dir/b c&d", "kept"):
+        store.put(name, b"bytes")
+    assert store.delete_several(["a", "dir/b c&d", "missing"]) == set()
+    assert asked == [3]
+    assert [info.path for info in store.list()] == ["kept"]
+
+
+@pytest.mark.server
+def test_objects_that_the_server_did_not_delete_are_returned(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = s3_server.new_store()
+    monkeypatch.setattr(S3, "delete_several", lambda self, fs, keys: [keys[1]])
+    assert store.delete_several(["a", "b", "c"]) == {"b"}

@@ -118,3 +118,33 @@ def test_a_row_in_a_manifest_store_spares_the_listings(counted_with_rows: Counte
     assert counted_with_rows.requests(counted_with_rows.open) == {"GET": 1}
     # What is staged is copied and deleted, and once it is looked whether the version is there without a row.
     assert counted_with_rows.requests(counted_with_rows.append) == {"GET": 2, "PUT": 4, "HEAD": 2, "DELETE": 1}
+
+
+def test_a_clean_up_reads_ahead_and_deletes_all_files_in_one_request(s3_server: S3Server) -> None:
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        options = replace(s3_server, endpoint=proxy.endpoint).storage_options
+        table = Counted(s3_server.new_uri("table.lance"), options, proxy)
+        table.open().update({"a": "a + 1"})
+        stats = []
+        requests = table.requests(lambda: stats.append(table.open().cleanup_old_versions(retain_versions=1)))
+        # The manifests of the four old versions are deleted one by one, as is the announcement of their removal.
+        assert requests == {"LIST": 33, "GET": 15, "HEAD": 4, "PUT": 2, "POST": 1, "DELETE": 5}
+    assert (stats[0].old_versions, stats[0].data_files_removed, stats[0].failed_deletes) == (4, 4, 0)
+    assert table.open().to_table()["a"].to_pylist() == [2, 3, 4] * 4
+
+
+def test_versions_are_read_side_by_side(s3_server: S3Server) -> None:
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        options = replace(s3_server, endpoint=proxy.endpoint).storage_options
+        table = Counted(s3_server.new_uri("table.lance"), options, proxy)
+        dataset, together, met = table.open(), threading.Barrier(4, timeout=120), list[str]()
+
+        def wait_for_the_others(method: str, path: str) -> None:
+            if path.endswith(".manifest"):
+                with suppress(threading.BrokenBarrierError):
+                    together.wait()
+                    met.append(path)
+
+        proxy.lose = wait_for_the_others
+        assert len(dataset.versions()) == 4
+    assert len(met) == 4

@@ -166,7 +166,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
 
     def versions(self) -> list[Version]:
         """Return every retained version, oldest first."""
-        return [_version(past.manifest) for past in reversed(list(history(self._snapshot.latest())))]
+        return [_version(past.manifest) for past in reversed(list(history(self._snapshot.latest(), to_the_end=True)))]
 
     def get_version(self) -> Version:
         """Return this handle's version in the form of `versions`."""

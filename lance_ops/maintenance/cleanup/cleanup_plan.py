@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from lance_ops.committers import Committer, list_detached, open_root
 from lance_ops.core.errors import InvalidInput, VersionNotFound
@@ -153,10 +154,11 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     Raises `InvalidInput` if an old version is tagged and `error_if_tagged_old_versions` is set, or if `versions` names
     one of the newest.
     """
-    now = snapshot.store.now()
-    branches = list_branches(reference_store(snapshot))
-    marks = [info for directory in (PINS_DIR, REMOVALS_DIR) for info in snapshot.store.list(directory)]
-    tagged_or_pinned = tagged_or_pinned_versions(snapshot, options, now)
+    store = snapshot.store
+    marks_begun = [store.begin_call(partial(_listed, store, directory)) for directory in (PINS_DIR, REMOVALS_DIR)]
+    branches_begun = store.begin_call(partial(list_branches, reference_store(snapshot)))
+    tagged_or_pinned, now = tagged_or_pinned_versions(snapshot, options)
+    branches, marks = branches_begun(), [info for listed in marks_begun for info in listed()]
     versions = _classify(snapshot, options, now, tagged_or_pinned, branch_start_versions(snapshot, branches))
     if versions.old_but_tagged and options.error_if_tagged_old_versions:
         names = ", ".join(
@@ -176,8 +178,15 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         return info.path not in kept_files and is_unneeded and not missing
 
     def removable(directory: str) -> tuple[ObjectInfo, ...]:
-        return tuple(filter(is_removable, snapshot.store.list(directory)))
+        return tuple(filter(is_removable, store.list(directory)))
 
+    def abandoned() -> tuple[ObjectInfo, ...]:
+        found = (*_own_temporary(store), *_staged_manifests(store), *marks)
+        return tuple(info for info in found if _is_abandoned(info, options, now))
+
+    directories = (DATA_DIR, DELETIONS_DIR, INDICES_DIR, TRANSACTIONS_DIR)
+    data, deletions, indices, transactions = [store.begin_call(partial(removable, each)) for each in directories]
+    temporary = store.begin_call(abandoned)
     return CleanupPlan(
         read_version=snapshot.version,
         options=options,
@@ -185,15 +194,11 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         kept_versions=(*versions.recent, *versions.old_but_tagged),
         missing_versions=tuple(sorted(missing)),
         kept_for_tags=tuple(versions.old_but_tagged[::-1]),
-        data_files=removable(DATA_DIR),
-        deletion_files=removable(DELETIONS_DIR),
-        index_files=removable(INDICES_DIR),
-        transaction_files=removable(TRANSACTIONS_DIR),
-        temporary_files=tuple(
-            info
-            for info in (*_own_temporary(snapshot.store), *_staged_manifests(snapshot.store), *marks)
-            if _is_abandoned(info, options, now)
-        ),
+        data_files=data(),
+        deletion_files=deletions(),
+        index_files=indices(),
+        transaction_files=transactions(),
+        temporary_files=temporary(),
         manifests=_manifests(snapshot, versions.old),
     )
 
@@ -218,7 +223,7 @@ def _classify(
 ) -> _Classified:
     """Classify the versions up to the snapshot's; one that a branch began with (`branch_starts`) counts as recent."""
     found = _Classified([], [], [], NamedFiles(snapshot.uri), NamedFiles(snapshot.uri))
-    for rank, past in enumerate(history(snapshot)):  # one at a time: manifests of many fragments are large
+    for rank, past in enumerate(history(snapshot, to_the_end=True)):  # few at a time: they can be large
         if past.version in branch_starts or not _is_old(past, rank, options, now):
             found.recent.append(past.version)
             found.kept_files.add(past.manifest)
@@ -231,12 +236,23 @@ def _classify(
     return found
 
 
-def tagged_or_pinned_versions(snapshot: Snapshot, options: CleanupOptions, now: datetime) -> dict[int, str]:
-    """Return the tagged and pinned versions, which are kept at any age, with the name of a tag (or pin) of each."""
-    pins = (info.path for info in snapshot.store.list(PINS_DIR) if not _is_abandoned(info, options, now))
+def tagged_or_pinned_versions(snapshot: Snapshot, options: CleanupOptions) -> tuple[dict[int, str], datetime]:
+    """Return the tagged and pinned versions, which are kept at any age, with the name of a tag (or pin) of each.
+
+    The time by the store's clock comes with them: pins that were abandoned before it are left out.
+    """
+    store = snapshot.store
+    pins_begun = store.begin_call(partial(_listed, store, PINS_DIR))
+    tags_begun = store.begin_call(partial(list_tags, reference_store(snapshot)))
+    now = store.now()
+    pins = (info.path for info in pins_begun() if not _is_abandoned(info, options, now))
     tagged_or_pinned = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
-    branch, tags = branch_of(snapshot), list_tags(reference_store(snapshot))
-    return tagged_or_pinned | {tag.version: name for name, tag in tags.items() if tag.branch == branch}
+    branch, tags = branch_of(snapshot), tags_begun()
+    return tagged_or_pinned | {tag.version: name for name, tag in tags.items() if tag.branch == branch}, now
+
+
+def _listed(store: Store, directory: str) -> list[ObjectInfo]:
+    return list(store.list(directory))
 
 
 def branch_start_versions(snapshot: Snapshot, branches: Mapping[str, Branch]) -> dict[int, str]:

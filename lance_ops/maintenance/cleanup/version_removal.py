@@ -12,10 +12,12 @@ that version proves that the table's history produced this one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 import pyarrow as pa
 
@@ -45,6 +47,7 @@ from lance_ops.transactions import (
 __all__ = ["OldVersion", "RemovedVersions", "protected_versions", "remove_old_versions"]
 
 _VERSIONS_AT_ONCE = 64
+_READ_AHEAD, _REMOVED_AT_ONCE = 8, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +85,6 @@ class RemovedVersions:
         """The versions whose files must stay."""
         return self.failed + self.kept
 
-    def has_removed(self, number: int) -> bool:
-        """Return whether a version was removed in this batch."""
-        return any(old.number == number for old in self.removed)
-
 
 def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> Iterator[RemovedVersions]:
     """Remove the plan's old versions in batches, so that few manifests are in memory, and yield each batch's outcome.
@@ -99,39 +98,57 @@ def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> It
 
 def protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
     """Return the versions that a tag, a pin or a branch needs at this moment, with the name of one such each."""
-    tagged_or_pinned = tagged_or_pinned_versions(snapshot, plan.options, snapshot.store.now())
-    return tagged_or_pinned | branch_start_versions(snapshot, list_branches(reference_store(snapshot)))
+    branches = snapshot.store.begin_call(partial(list_branches, reference_store(snapshot)))
+    tagged_or_pinned, _ = tagged_or_pinned_versions(snapshot, plan.options)
+    return tagged_or_pinned | branch_start_versions(snapshot, branches())
 
 
 def _remove_batch(snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], pace: Pace) -> RemovedVersions:
     protected = protected_versions(snapshot, plan)
-    outcome = RemovedVersions()
+    kept: list[OldVersion] = []
+    removed: list[OldVersion] = []
+    failed: list[OldVersion] = []
+    begun: deque[tuple[OldVersion, Callable[[], bool]]] = deque()
+    at_once = 1 if pace.is_set or snapshot.store.reads_in_place else _REMOVED_AT_ONCE
+
+    def finish() -> None:
+        old, is_removed = begun.popleft()
+        (removed if is_removed() else failed).append(old)
+
+    has_token: set[int] = set()  # versions whose token was written down before their removal began
     for old, previous in _with_previous(snapshot, batch):
         if old.number in protected:
-            outcome = replace(outcome, kept=(*outcome.kept, old))
+            kept.append(old)
             continue
-        if previous is not None and not outcome.has_removed(previous.version):
+        if previous is not None and previous.version not in has_token:
             # `old` is the only proof that the table's history produced `previous`
             _keep_token(snapshot, previous, next_version=old.committed)
         _keep_token(snapshot, old.committed)
+        has_token.add(old.number)
         pace.wait()
-        if _is_removed(snapshot.committer, old.number):
-            outcome = replace(outcome, removed=(*outcome.removed, old))
-        else:
-            outcome = replace(outcome, failed=(*outcome.failed, old))
-    return outcome
+        begun.append((old, snapshot.store.begin_call(partial(_is_removed, snapshot.committer, old.number))))
+        if len(begun) == at_once:
+            finish()
+    while begun:
+        finish()
+    return RemovedVersions(tuple(removed), tuple(failed), tuple(kept))
 
 
 def _with_previous(snapshot: Snapshot, batch: Sequence[int]) -> Iterator[tuple[OldVersion, CommittedVersion | None]]:
     """Yield each version that exists, and the version before it: as this loop read it, or as it is in the store.
 
-    A version is read just before it is yielded, since another clean-up may remove it at any time.
+    A version is read just before it is yielded, or few versions before in a remote store, since another clean-up may
+    remove it at any time.
     """
     store, committer = snapshot.store, snapshot.committer
     previous: CommittedVersion | None = None
-    for number in batch:
+    numbers = iter(batch)
+    begun = deque(_begin_reads(snapshot, numbers, _READ_AHEAD))
+    while begun:
+        number, read = begun.popleft()
+        begun.extend(_begin_reads(snapshot, numbers, 1))
         try:
-            location, data = committer.location(number), committer.read(number)
+            location, data = committer.location(number), read()
         except VersionNotFound:  # another clean-up removed it
             continue
         version = decode_version(store, committer, number, data)
@@ -139,6 +156,13 @@ def _with_previous(snapshot: Snapshot, batch: Sequence[int]) -> Iterator[tuple[O
             previous = _read_if_exists(snapshot, number - 1)
         yield OldVersion(version, location, data), previous
         previous = version
+
+
+def _begin_reads(
+    snapshot: Snapshot, numbers: Iterator[int], at_most: int
+) -> Iterator[tuple[int, Callable[[], pa.Buffer]]]:
+    for number in islice(numbers, at_most):
+        yield number, snapshot.store.begin_call(partial(snapshot.committer.read, number))
 
 
 def _put_back_protected(snapshot: Snapshot, plan: CleanupPlan, outcome: RemovedVersions) -> RemovedVersions:

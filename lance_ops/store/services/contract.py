@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,6 +58,8 @@ class Service(ABC):
     """The extra of lance-ops that installs the package."""
     needs_proof = True
     replaces_at_once = True
+    deleted_at_once = 1
+    """How many objects `delete_several` takes."""
     well_known = True
     """Whether a manifest of another writer may name it."""
     credential_variables: tuple[str, ...] = ()
@@ -137,6 +139,10 @@ class Service(ABC):
     def remove(self, fs: Any, key: str) -> None:
         """Remove an object; do nothing or raise `FileNotFoundError` if there is none."""
         fs.rm_file(key)
+
+    def delete_several(self, fs: Any, keys: Sequence[str]) -> list[str]:
+        """Delete objects in one request; return the keys that were not deleted. Without such a request it fails."""
+        raise NotImplementedError
 
     def copy(self, fs: Any, source: str, target: str) -> None:
         """Copy an object, replacing the target."""

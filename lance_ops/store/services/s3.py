@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -42,6 +42,7 @@ class S3(Service):
 
     schemes = ("s3", "s3a")
     package = "s3fs"
+    deleted_at_once = 1000
     credential_variables = ("aws_", "boto_config")
 
     def protocol(self, scheme: str) -> str:
@@ -115,6 +116,12 @@ class S3(Service):
     def size(self, fs: Any, key: str) -> int:
         bucket, _, name = key.partition("/")
         return int(fs.call_s3("head_object", Bucket=bucket, Key=name)["ContentLength"])
+
+    def delete_several(self, fs: Any, keys: Sequence[str]) -> list[str]:
+        bucket = keys[0].partition("/")[0]
+        objects = [{"Key": key.partition("/")[2]} for key in keys]
+        answer = fs.call_s3("delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+        return [f"{bucket}/{error['Key']}" for error in answer.get("Errors", ())]
 
     def copy(self, fs: Any, source: str, target: str) -> None:
         from_bucket, _, from_name = source.partition("/")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 
 import pyarrow as pa
 
@@ -22,6 +25,9 @@ __all__ = [
     "read_version",
     "versions_newest_first",
 ]
+
+
+_READ_AHEAD = 8
 
 
 @dataclass(frozen=True)
@@ -72,15 +78,28 @@ def read_transaction(store: Store, manifest: Manifest) -> Transaction | None:
     return Transaction.decode(data.to_pybytes(), store.uri_of(path))
 
 
-def versions_newest_first(store: Store, committer: Committer, *, down_to: int = 1) -> Iterator[CommittedVersion]:
-    """Yield the retained versions from the newest to `down_to`, without those that clean-up removes meanwhile."""
-    for version in reversed(committer.versions()):
-        if version < down_to:
+def versions_newest_first(
+    store: Store, committer: Committer, *, down_to: int = 1, to_the_end: bool = False
+) -> Iterator[CommittedVersion]:
+    """Yield the retained versions from the newest to `down_to`, without those that clean-up removes meanwhile.
+
+    In a remote store versions are read ahead of the caller: the more of them, the more the caller has asked for, and
+    many at once if it will read `to_the_end`.
+    """
+    numbers = (version for version in reversed(committer.versions()) if version >= down_to)
+    begun: deque[Callable[[], CommittedVersion]] = deque()
+    ahead = _READ_AHEAD if to_the_end else 1
+    while True:
+        for version in islice(numbers, ahead - len(begun)):
+            begun.append(store.begin_call(partial(read_version, store, committer, version)))
+        if not begun:
             return
+        ahead = min(2 * ahead, _READ_AHEAD)
         try:
-            yield read_version(store, committer, version)
+            found = begun.popleft()()
         except VersionNotFound:
             continue
+        yield found
 
 
 def _checked(manifest: Manifest, store: Store, version: int) -> Manifest:
