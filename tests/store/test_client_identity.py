@@ -45,7 +45,7 @@ def server(
 
 @pytest.fixture(params=["fsspec", "obstore"])
 def each_client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The client of stores on S3."""
+    """The client of stores on S3 and Azure."""
     client: str = request.param
     if client == "obstore":
         pytest.importorskip("obstore", reason="obstore is not installed")
@@ -176,6 +176,7 @@ def test_a_handle_on_dynamodb_follows_the_environment(
         assert server.signers[-1] == tenant
 
 
+@pytest.mark.usefixtures("each_client")
 def test_a_handle_on_azure_follows_the_environment(server: CredentialServer, monkeypatch: pytest.MonkeyPatch) -> None:
     store = azure(server)
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
@@ -210,6 +211,20 @@ def test_an_azure_identity_renews_its_token_and_follows_the_login(
     client = store._fs()
     monkeypatch.setenv("IDENTITY_HEADER", "header-two")
     assert store._fs() is not client
+
+
+def test_an_identity_of_azure_signs_with_obstore(server: CredentialServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("obstore", reason="obstore is not installed")
+    monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "obstore")
+    monkeypatch.setenv("IDENTITY_ENDPOINT", f"{server.endpoint}/azure-identity")
+    monkeypatch.setenv("IDENTITY_HEADER", "header-one")
+    given = {**dict(azure(server).storage_options), "account_name": "a"}
+    identity = FsspecStore("az://container/table", {**given, "azure_msi_resource_id": "/lake"})
+    assert signer(identity, server).startswith("TENANT")
+    client = identity._fs()
+    monkeypatch.setenv("IDENTITY_HEADER", "header-two")
+    assert identity._fs() is not client
+    assert signer(FsspecStore("az://container/table", {**given, "bearer_token": "given"}), server) == "given"
 
 
 def test_a_handle_on_google_follows_the_environment_and_its_key_files(

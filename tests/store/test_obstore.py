@@ -7,8 +7,10 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import threading
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -65,7 +67,7 @@ def test_the_client_is_chosen_by_an_option_before_the_environment(monkeypatch: p
     assert package_of("s3a://bucket/table", STORE_CLIENT="obstore") == "obstore"
     monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "obstore")
     assert package_of("s3://bucket/table") == "obstore"
-    assert package_of("az://container/table", account_name="a") == "obstore"
+    assert package_of("az://container/table", account_name="a", account_key="a2V5") == "obstore"
     assert package_of("s3://bucket/table", store_client="fsspec") == "s3fs"
     monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "rust")
     with pytest.raises(InvalidInput, match="store_client .* or LANCE_OPS_STORE_CLIENT, is none of fsspec and obstore"):
@@ -78,6 +80,42 @@ def test_other_stores_use_fsspec_whatever_is_chosen() -> None:
     assert store._service.arguments("host", dict(store.storage_options)) == {"host": "host", "user": "u"}
     other = FsspecStore("ftp://host/table", {"store_client": "obstore", "port": 21})
     assert other._service.arguments("host", dict(other.storage_options)) == {"port": 21}
+
+
+@pytest.mark.parametrize(
+    ("options", "package"),
+    [
+        ({}, "adlfs"),
+        ({"account_key": "a2V5"}, "obstore"),
+        ({"client_id": "c", "client_secret": "s", "tenant_id": "t"}, "obstore"),
+        ({"bearer_token": "t"}, "obstore"),
+        ({"use_azure_cli": "true"}, "obstore"),
+        ({"use_azure_cli": "true", "account_key": "a2V5"}, "adlfs"),
+        ({"sas_token": "sv=1&sig=a"}, "adlfs"),
+    ],
+)
+def test_credentials_of_azure_that_both_clients_would_understand_differently_are_for_fsspec(
+    options: dict[str, str], package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    assert package_of("az://container/table", store_client="obstore", account_name="a", **options) == package
+
+
+def test_an_endpoint_that_only_botocore_reads_is_not_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "BOTO_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://elsewhere")
+    assert package_of("s3://bucket/table", store_client="obstore") == "s3fs"
+    assert package_of("s3://bucket/table", store_client="obstore", aws_endpoint="https://here") == "obstore"
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3")
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "config").write_text("[default]\nendpoint_url = https://elsewhere\n")
+    with pytest.raises(InvalidInput, match="give it as aws_endpoint"):
+        FsspecStore("s3://bucket/table", {"store_client": "obstore"}).get("a")
 
 
 def test_a_shared_access_signature_is_used_by_fsspec(azure_server: AzureServer) -> None:
@@ -168,6 +206,20 @@ def test_any_other_answer_to_a_create_leaves_the_outcome_unknown(status: int) ->
     assert not isinstance(caught.value, WriteRefused | ObjectNotFound)
 
 
+def test_a_server_that_stalls_leaves_the_outcome_unknown() -> None:
+    given_up = threading.Event()
+
+    def stall(*_: object) -> tuple[int, str]:
+        given_up.wait(120)
+        return 200, ""
+
+    with answering_server(stall) as server:
+        with pytest.raises(StoreError) as caught:
+            store_at(server, request_timeout="200ms").put_if_absent("v/1", b"x")
+        given_up.set()
+    assert not isinstance(caught.value, WriteRefused | ObjectNotFound)
+
+
 def test_only_a_failed_condition_says_that_the_object_exists() -> None:
     with answering_server(lambda *_: (412, "<Error/>")) as server:
         assert store_at(server).put_if_absent("v/1", b"x") is PutOutcome.EXISTS
@@ -222,7 +274,7 @@ def test_stores_share_a_client_for_each_bucket_and_each_package(s3_server: S3Ser
     assert type(FsspecStore(first.root, s3_server.storage_options)._fs()).__name__ == "S3FileSystem"
 
 
-def test_without_credentials_the_error_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_without_credentials_the_error_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in [name for name in os.environ if name.startswith(("AWS_", "BOTO_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -15,7 +15,7 @@ from lance_ops.store.services.contract import GENERAL_ALIASES, ListedObject, Ser
 from lance_ops.store.services.credential_sources import environment_path
 from lance_ops.store.storage_options import Aliases, read_bool, read_count, read_options, read_seconds
 
-__all__ = ["Azure"]
+__all__ = ["Azure", "names_identity"]
 
 _ALIASES: Aliases = {
     **GENERAL_ALIASES,
@@ -103,13 +103,13 @@ class Azure(Service):
             )
         proxies_of(found)
         credentials = ("account_name", "account_key", "client_id", "client_secret", "tenant_id", "sas_token")
-        taken = ("account_name",) if _names_identity(found) else credentials
+        taken = ("account_name",) if names_identity(found) else credentials
         arguments: dict[str, Any] = {name: found[name] for name in taken if name in found}
         if read_bool(found, "use_fabric") and "account_name" in found:
             arguments["account_host"] = f"{found['account_name']}.{_FABRIC_HOST}"
         if "endpoint" in found:
             arguments = {"connection_string": _connection_string(found)}
-        if read_bool(found, "skip_signature") or _names_identity(found):
+        if read_bool(found, "skip_signature") or names_identity(found):
             arguments["anon"] = True
         for ours, theirs in (("connect_timeout", "connection_timeout"), ("request_timeout", "read_timeout")):
             seconds = read_seconds(found, ours)
@@ -124,7 +124,7 @@ class Azure(Service):
     def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
         fs = super().connect(kind, authority, options)
         found = _read(authority, options)
-        if _names_identity(found):
+        if names_identity(found):
             fs.credential = _identity(found)
         # adlfs does not pass these on, and by default its client waits 15 seconds before a retry.
         retries = read_count(found, "max_retries")
@@ -139,7 +139,7 @@ class Azure(Service):
         if proxies:
             network["proxies"] = proxies
         made = fs.service_client
-        credential = fs.credential if _names_identity(found) else made.credential
+        credential = fs.credential if names_identity(found) else made.credential
         fs.service_client = type(made)(made.url, credential=credential, **network)
         return fs
 
@@ -242,7 +242,8 @@ def _read(authority: str, options: Mapping[str, object]) -> dict[str, str]:
     return found
 
 
-def _names_identity(found: Mapping[str, str]) -> bool:
+def names_identity(found: Mapping[str, str]) -> bool:
+    """Return whether the options name an identity, or hold its token. It is then used in place of a key."""
     identities = ("bearer_token", "token_file", "identity_object", "identity_resource")
     return any(name in found for name in identities) or read_bool(found, "use_cli")
 

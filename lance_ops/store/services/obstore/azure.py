@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lance_ops.store.services.azure import Azure
+from lance_ops.store.services.azure import Azure, names_identity
 from lance_ops.store.services.obstore.errors import RequestFailed
 from lance_ops.store.services.obstore.service import ObstoreService
 from lance_ops.store.storage_options import read_bool
@@ -41,8 +41,13 @@ class ObstoreAzure(ObstoreService):
         return Azure().by_name(authority, options)
 
     def serves(self, options: Mapping[str, object]) -> bool:
-        # obstore deletes by batches, and no test shows that a batch is accepted with a shared access signature.
-        return "sas_token" not in self.given("", options)
+        found = self.given("", options)
+        if "sas_token" in found:  # obstore deletes by batches, and no test shows that one is accepted with a signature
+            return False
+        # With both, obstore uses the key and adlfs the identity. With neither, obstore asks the machine for an identity
+        # that it may not have, and adlfs asks for nothing.
+        has_key = not {"account_key", "client_secret"}.isdisjoint(found)
+        return has_key != names_identity(found)
 
     def config(self, found: Mapping[str, str]) -> dict[str, Any]:
         config: dict[str, Any] = {theirs: found[ours] for ours, theirs in _TAKEN_OVER.items() if ours in found}

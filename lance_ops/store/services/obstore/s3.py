@@ -6,12 +6,13 @@ botocore, so that they are those which s3fs would use.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-from lance_ops.core.errors import StoreError
+from lance_ops.core.errors import InvalidInput, StoreError
 from lance_ops.store.services.obstore.errors import RequestFailed
 from lance_ops.store.services.obstore.service import ObstoreService
 from lance_ops.store.services.s3 import S3
@@ -20,6 +21,7 @@ from lance_ops.store.storage_options import read_bool
 __all__ = ["ObstoreS3"]
 
 _CONDITION_FAILED = 412
+_ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_S3"
 _DEFAULT_REGION = "us-east-1"
 _TAKEN_OVER = {
     "endpoint": "endpoint",
@@ -44,6 +46,10 @@ class ObstoreS3(ObstoreService):
     def given(self, authority: str, options: Mapping[str, object]) -> dict[str, str]:
         return S3().by_name(options)
 
+    def serves(self, options: Mapping[str, object]) -> bool:
+        # Only botocore reads the addresses of single services.
+        return "endpoint" in self.given("", options) or _ENDPOINT_VARIABLE not in os.environ
+
     def config(self, found: Mapping[str, str]) -> dict[str, Any]:
         config: dict[str, Any] = {theirs: found[ours] for ours, theirs in _TAKEN_OVER.items() if ours in found}
         config |= {theirs: True for ours, theirs in _SWITCHES.items() if read_bool(found, ours)}
@@ -56,6 +62,9 @@ class ObstoreS3(ObstoreService):
             config |= {name: found[name] for name in keys if name in found}
             return {"config": {"region": _DEFAULT_REGION, **config}}
         session = import_module("botocore.session").get_session()
+        profile = session.get_scoped_config()
+        if "endpoint" not in found and not {"endpoint_url", "services"}.isdisjoint(profile):
+            raise InvalidInput("storage_options: obstore reads no endpoint of a profile; give it as aws_endpoint")
         config.setdefault("region", session.get_config_variable("region") or _DEFAULT_REGION)
         return {"config": config, "credential_provider": _BotocoreCredentials(session)}
 
