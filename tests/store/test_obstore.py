@@ -10,6 +10,7 @@ import textwrap
 import threading
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +295,20 @@ def test_the_first_names_of_a_long_directory_take_one_request(s3_server: S3Serve
         assert [request_name(*asked) for asked in proxy.seen] == ["LIST"]
         assert len(store.list_names("v")) == len(list(store.list("v"))) == 101
         assert [request_name(*asked) for asked in proxy.seen] == ["LIST"] * 5
+
+
+@pytest.mark.parametrize("service", ["s3", "azure"])
+def test_several_objects_are_deleted_in_one_request(request: pytest.FixtureRequest, service: str) -> None:
+    server = through_obstore(request.getfixturevalue(f"{service}_server"))
+    with lossy_proxy(server.endpoint) as proxy:
+        store = FsspecStore(server.new_uri(), replace(server, endpoint=proxy.endpoint).storage_options)
+        for name in ("a", "dir/b c&d", "e", "kept"):
+            store.put(name, b"x")
+        proxy.seen.clear()
+        assert store.delete_several(["a", "dir/b c&d"]) == set()
+        assert [method for method, _ in proxy.seen] == ["POST"]
+        assert store.delete_several(["missing", "e"]) == set()
+        assert [info.path for info in store.list()] == ["kept"]
 
 
 def test_markers_of_directories_are_no_objects(s3_server: S3Server, azure_server: AzureServer) -> None:

@@ -33,6 +33,7 @@ class ObstoreAzure(ObstoreService):
     """Azure answers 409 to a condition that failed, and to other conflicts with another code in the body."""
 
     store_class = "AzureStore"
+    deleted_at_once = 256
 
     def __init__(self) -> None:
         super().__init__(Azure())

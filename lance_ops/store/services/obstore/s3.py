@@ -39,6 +39,7 @@ class ObstoreS3(ObstoreService):
     """obstore reports a concurrent request (409) as an object that exists; only a failed condition (412) says that."""
 
     store_class = "S3Store"
+    deleted_at_once = 1000
 
     def __init__(self) -> None:
         super().__init__(S3())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -124,6 +124,11 @@ class ObstoreService(Service):
     def remove(self, fs: Any, key: str) -> None:
         with translating():
             fs.delete(_name(key))
+
+    def delete_several(self, fs: Any, keys: Sequence[str]) -> list[str]:
+        with translating():
+            fs.delete([_name(key) for key in keys])
+        return []  # for an object that is not deleted obstore raises an error
 
     def copy(self, fs: Any, source: str, target: str) -> None:
         try:
