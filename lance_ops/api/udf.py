@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
 
 import pyarrow as pa
 
-from lance_ops.changing.columns import Checkpoint
+from lance_ops.api.schemas import shown_array, shown_field
+from lance_ops.changing.columns import Checkpoint, FunctionColumns
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import Schema
+from lance_ops.reading import ROW_COLUMNS
 
-__all__ = ["BatchUDF", "batch_udf"]
+__all__ = ["BatchUDF", "batch_udf", "source_of"]
 
 
 class BatchUDF:
@@ -43,3 +47,24 @@ def batch_udf(
     if callable(output_schema):
         raise InvalidInput("write @batch_udf() with brackets")
     return lambda func: BatchUDF(func, output_schema, checkpoint_file)
+
+
+def source_of(udf: BatchUDF, columns: Sequence[str], schema: Schema) -> FunctionColumns:
+    """Return the source that calls a function with these columns of a table, which have the types that users see."""
+    read = schema.project(path for path in columns if path not in ROW_COLUMNS)
+    fields = [field for field in read.fields if field.names_extensions and not field.holds_blobs_v2]
+    shown = {field.name: shown_field(field) for field in fields}
+    return FunctionColumns(_OfShownTypes(udf.func, shown) if shown else udf.func, tuple(columns), udf.cache)
+
+
+@dataclass(frozen=True)
+class _OfShownTypes:
+    """Calls a function with a batch whose columns have the types of `fields`, given their storage."""
+
+    function: Callable[[pa.RecordBatch], Any]
+    fields: Mapping[str, pa.Field]
+
+    def __call__(self, batch: pa.RecordBatch) -> Any:
+        fields = [self.fields.get(field.name, field) for field in batch.schema]
+        columns = [shown_array(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
+        return self.function(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata)))

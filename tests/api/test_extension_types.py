@@ -76,6 +76,27 @@ assert sorted(ds.to_table().to_pylist(), key=lambda row: row["number"]) == [
     run(code, tmp_path)
 
 
+def test_functions_of_new_columns_get_the_types_that_scans_show(tmp_path: Path) -> None:
+    code = """
+documents = pa.array(['{"a": 1}', None, "2", "3"], pa.json_())
+given = table.append_column("document", documents)
+ds = lance_ops.write_dataset(given, root)
+seen = []
+
+def count(batch):
+    seen.append(batch.schema)
+    return pa.record_batch({f"count{len(ds.schema.names)}": list(range(len(batch)))})
+
+ds.add_columns(count)
+ds.add_columns(count, read_columns=given.schema.names)
+ds.get_fragments()[0].merge_columns(count, given.schema.names)
+assert len(seen) == 6 and all(schema == given.schema for schema in seen), seen
+ds.add_columns(count, read_columns=["uri", "_rowid"])
+assert seen[-1].names == ["uri", "_rowid"] and seen[-1].field("uri") == given.schema.field("uri")
+"""
+    run(code, tmp_path)
+
+
 def test_a_column_that_claims_a_type_of_other_values_is_read_as_it_is_stored(tmp_path: Path) -> None:
     code = """
 claims = {

@@ -19,14 +19,12 @@ from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.file_options import storage_version
 from lance_ops.api.schemas import LanceSchema
-from lance_ops.api.udf import BatchUDF
+from lance_ops.api.udf import BatchUDF, source_of
 from lance_ops.api.version_handle import Handle
 from lance_ops.api.write_destination import check_mode
 from lance_ops.changing.columns import (
     ColumnFile,
     ColumnSource,
-    FunctionColumns,
-    as_table,
     backfill_request,
     bind_computed,
     bind_joined,
@@ -162,8 +160,8 @@ class FragmentChanges:
             if udf.cache is not None:
                 raise InvalidInput("a checkpoint is for LanceDataset.add_columns: keep your own for each fragment")
             reads = tuple(self._snapshot.schema.names if columns is None else columns)
-            schema = udf.output_schema or self._first_result(udf.func, reads)
-            return self._with_columns(schema, FunctionColumns(udf.func, reads), batch_size)
+            source = source_of(udf, reads, self._snapshot.schema)
+            return self._with_columns(udf.output_schema or self._first_result(source), source, batch_size)
         reader = reader_of(value_func, reader_schema)
         schema, new = with_new_fields(self._snapshot.schema, reader.schema, self._snapshot.manifest.max_field_id + 1)
         files = self._durable(write_streamed_columns(self._snapshot, new, reader, [self._fragment]))
@@ -237,7 +235,7 @@ class FragmentChanges:
     def _changed(self, fragments: Iterable[Fragment]) -> Fragment:
         return next(fragment for fragment in fragments if fragment.id == self._fragment.id)
 
-    def _first_result(self, function: Callable[[pa.RecordBatch], Any], columns: Sequence[str]) -> pa.Schema:
-        request = replace(backfill_request(self._snapshot, columns, self._fragment.id), limit=1)
+    def _first_result(self, source: ColumnSource) -> pa.Schema:
+        request = replace(backfill_request(self._snapshot, source.reads, self._fragment.id), limit=1)
         (rows,) = scan(self._snapshot, request)
-        return as_table(function(rows.combine_chunks().to_batches()[0])).schema
+        return source.compute(rows, self._snapshot.schema, "the first row").schema

@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_dataset.random_access import Reading
-from lance_ops.api.udf import BatchUDF
+from lance_ops.api.udf import BatchUDF, source_of
 from lance_ops.changing import MetadataValues, bind_field_metadata, bind_metadata, update_config
 from lance_ops.changing.columns import (
     Alteration,
-    FunctionColumns,
     add_columns,
     add_null_columns,
     add_streamed_columns,
@@ -92,7 +91,7 @@ class SchemaChanges(Reading):
             udf = transforms if isinstance(transforms, BatchUDF) else BatchUDF(transforms)
             columns = tuple(self._snapshot.schema.names if read_columns is None else read_columns)
             schema = udf.output_schema or self._first_result(udf.func, columns)
-            source = FunctionColumns(udf.func, columns, udf.cache)
+            source = source_of(udf, columns, self._snapshot.schema)
             one_by_one = runner or InThreads(1)  # the function may not be safe to run in two threads at once
             self._commit_change(
                 lambda current: add_columns(current, schema, source, one_by_one, properties, batch_size)

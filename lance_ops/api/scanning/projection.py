@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.api.schemas import shown_field
+from lance_ops.api.schemas import shown_array, shown_field
 from lance_ops.blobs import BlobReader, split_by_blob_bytes, with_blobs_as
 from lance_ops.changing.columns import bind_computed
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -245,11 +245,4 @@ def _column(table: pa.Table, output: _Output, uri: str) -> pa.ChunkedArray:
             chunk = pc.struct_field(chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, name)
         chunks.append(chunk)
     shown = json_to_text(pa.chunked_array(chunks, output.stored.type), output.stored, uri)
-    return pa.chunked_array([_restored(chunk, wanted) for chunk in shown.chunks], wanted)
-
-
-def _restored(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if array.type == wanted:
-        return array
-    is_extension = isinstance(wanted, pa.BaseExtensionType)
-    return wanted.wrap_array(array) if is_extension and array.type == wanted.storage_type else array.cast(wanted)
+    return pa.chunked_array([shown_array(chunk, wanted) for chunk in shown.chunks], wanted)

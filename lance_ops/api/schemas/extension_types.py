@@ -15,7 +15,7 @@ from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.frameworks import BFloat16Type
 from lance_ops.core.schema import Field, Schema
 
-__all__ = ["shown_field", "shown_schema"]
+__all__ = ["shown_array", "shown_field", "shown_schema"]
 
 _NAME, _METADATA = EXTENSION_NAME.encode(), EXTENSION_METADATA.encode()
 
@@ -38,6 +38,14 @@ def shown_schema(schema: Schema) -> pa.Schema:
 def shown_field(field: Field) -> pa.Field:
     """Return a field of `shown_schema`."""
     return _typed(field.to_arrow(), field) if field.names_extensions else field.to_arrow()
+
+
+def shown_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return an array with the type that users see, given it or its storage type."""
+    if array.type == wanted:
+        return array
+    is_extension = isinstance(wanted, pa.BaseExtensionType)
+    return wanted.wrap_array(array) if is_extension and array.type == wanted.storage_type else array.cast(wanted)
 
 
 def _typed(shown: pa.Field, field: Field | None) -> pa.Field:
