@@ -59,12 +59,9 @@ class PutIfAbsentCommitter(Committer):
         stamp = self._store.directory_stamp(VERSIONS_DIR)
         if known is not None and stamp is not None and self._newest == (known, stamp):
             return known
-        hinted = newest_by_hint(self._store, stamp) if stamp is not None and uses_version_hint(self._store) else None
-        if hinted is None:
+        newest = self._hinted(stamp)
+        if newest is None:
             newest = max(self._look(list_newest).versions, default=None)
-        else:
-            newest = hinted
-            self._naming, self._is_new = ManifestNaming.V2, False
         self._newest = None if newest is None else (newest, stamp)
         return newest
 
@@ -79,7 +76,7 @@ class PutIfAbsentCommitter(Committer):
             _check_detached(version)
             return manifest_path(version, ManifestNaming.V2)
         check_version(version)
-        if self._naming is None:
+        if self._naming is None and self._hinted(self._store.directory_stamp(VERSIONS_DIR)) is None:
             legacy = self._look(list_newest).legacy
             if legacy is not None and legacy.version == version:
                 return LEGACY_MANIFEST_PATH
@@ -192,6 +189,16 @@ class PutIfAbsentCommitter(Committer):
         with suppress(LanceOpsError):
             write_hint(self._store, newest, stamp if self._naming is ManifestNaming.V2 else None)
         return newest
+
+    def _hinted(self, stamp: str | None) -> int | None:
+        """Return the newest version if a hint proves it, and keep the naming scheme that a hint stands for.
+
+        `stamp` is the directory's now. Without a proof, return None: the directory must be listed.
+        """
+        hinted = newest_by_hint(self._store, stamp) if stamp is not None and uses_version_hint(self._store) else None
+        if hinted is not None:
+            self._naming, self._is_new = ManifestNaming.V2, False
+        return hinted
 
     def _look(self, listing: Callable[[Store], VersionNames]) -> _Seen:
         """List versions and keep their naming scheme, which does not change while writers are active."""

@@ -13,7 +13,7 @@ import pytest
 
 from lance_ops.committers import Committed, PutIfAbsentCommitter
 from lance_ops.committers.version_hint import VERSION_HINT_PATH
-from lance_ops.core.errors import CorruptFile
+from lance_ops.core.errors import CorruptFile, VersionNotFound
 from lance_ops.core.file_names import ManifestNaming, manifest_name
 from lance_ops.store import Fault, FaultyStore, LocalStore, When
 
@@ -54,6 +54,27 @@ def root(tmp_path: Path) -> Path:
     make(made, 1, 2, 3, 4)
     assert look(made) == (4, 0)
     return made
+
+
+def read(root: Path, version: int) -> tuple[bytes, int]:
+    """Return a version as a new handle reads it by number, and how many times it listed the directory."""
+    store = FaultyStore(LocalStore(str(root)))
+    data = PutIfAbsentCommitter(store).read(version)
+    return data.to_pybytes(), [call.operation for call in store.calls].count("list_names")
+
+
+def test_a_version_is_read_by_its_number_without_a_listing_while_the_hint_holds(root: Path) -> None:
+    assert [read(root, version) for version in (1, 3, 4)] == [(b"1", 0), (b"3", 0), (b"4", 0)]
+    with pytest.raises(VersionNotFound):
+        read(root, 5)
+    by_another(root, 5)
+    assert [read(root, version) for version in (3, 5)] == [(b"3", 1), (b"5", 1)]
+
+
+def test_a_version_is_not_read_by_its_number_from_a_mixture_of_names(root: Path) -> None:
+    manifest(root, 5, ManifestNaming.V1).write_bytes(b"5")
+    with pytest.raises(CorruptFile, match="both naming schemes"):
+        read(root, 3)
 
 
 def test_each_commit_but_the_first_writes_a_hint_that_saves_a_listing(tmp_path: Path) -> None:
