@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from lance_ops.pb import table_pb2 as lance__ops_dot_pb_dot_table__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!lance_ops/pb/manifest_parts.proto\x12\tlance_ops\x1a\x18lance_ops/pb/table.proto\"\"\n\rManifestParts\x12\x11\n\tfragments\x18\x02 \x03(\x0c\";\n\rManifestHeads\x12*\n\tfragments\x18\x02 \x03(\x0b\x32\x17.lance_ops.FragmentHead\"c\n\x0c\x46ragmentHead\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x30\n\rdeletion_file\x18\x03 \x01(\x0b\x32\x19.lance.table.DeletionFile\x12\x15\n\rphysical_rows\x18\x04 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!lance_ops/pb/manifest_parts.proto\x12\tlance_ops\x1a\x18lance_ops/pb/table.proto\"\"\n\rManifestParts\x12\x11\n\tfragments\x18\x02 \x03(\x0c\";\n\rManifestHeads\x12*\n\tfragments\x18\x02 \x03(\x0b\x32\x17.lance_ops.FragmentHead\"c\n\x0c\x46ragmentHead\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x30\n\rdeletion_file\x18\x03 \x01(\x0b\x32\x19.lance.table.DeletionFile\x12\x15\n\rphysical_rows\x18\x04 \x01(\x04\"<\n\rManifestSizes\x12+\n\tfragments\x18\x02 \x03(\x0b\x32\x18.lance_ops.FragmentSizes\"|\n\rFragmentSizes\x12\"\n\x05\x66iles\x18\x02 \x03(\x0b\x32\x13.lance_ops.FileSize\x12\x30\n\rdeletion_file\x18\x03 \x01(\x0b\x32\x19.lance.table.DeletionFile\x12\x15\n\rphysical_rows\x18\x04 \x01(\x04\"#\n\x08\x46ileSize\x12\x17\n\x0f\x66ile_size_bytes\x18\x06 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,4 +38,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MANIFESTHEADS']._serialized_end=169
   _globals['_FRAGMENTHEAD']._serialized_start=171
   _globals['_FRAGMENTHEAD']._serialized_end=270
+  _globals['_MANIFESTSIZES']._serialized_start=272
+  _globals['_MANIFESTSIZES']._serialized_end=332
+  _globals['_FRAGMENTSIZES']._serialized_start=334
+  _globals['_FRAGMENTSIZES']._serialized_end=458
+  _globals['_FILESIZE']._serialized_start=460
+  _globals['_FILESIZE']._serialized_end=495
 # @@protoc_insertion_point(module_scope)

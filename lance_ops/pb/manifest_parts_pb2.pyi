@@ -27,3 +27,25 @@ class FragmentHead(_message.Message):
     deletion_file: _table_pb2.DeletionFile
     physical_rows: int
     def __init__(self, id: _Optional[int] = ..., deletion_file: _Optional[_Union[_table_pb2.DeletionFile, _Mapping]] = ..., physical_rows: _Optional[int] = ...) -> None: ...
+
+class ManifestSizes(_message.Message):
+    __slots__ = ("fragments",)
+    FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
+    fragments: _containers.RepeatedCompositeFieldContainer[FragmentSizes]
+    def __init__(self, fragments: _Optional[_Iterable[_Union[FragmentSizes, _Mapping]]] = ...) -> None: ...
+
+class FragmentSizes(_message.Message):
+    __slots__ = ("files", "deletion_file", "physical_rows")
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    DELETION_FILE_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_ROWS_FIELD_NUMBER: _ClassVar[int]
+    files: _containers.RepeatedCompositeFieldContainer[FileSize]
+    deletion_file: _table_pb2.DeletionFile
+    physical_rows: int
+    def __init__(self, files: _Optional[_Iterable[_Union[FileSize, _Mapping]]] = ..., deletion_file: _Optional[_Union[_table_pb2.DeletionFile, _Mapping]] = ..., physical_rows: _Optional[int] = ...) -> None: ...
+
+class FileSize(_message.Message):
+    __slots__ = ("file_size_bytes",)
+    FILE_SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    file_size_bytes: int
+    def __init__(self, file_size_bytes: _Optional[int] = ...) -> None: ...

@@ -87,6 +87,7 @@ def _order(numbers: list[int]) -> str:
 BY_FRAGMENTS: dict[str, tuple[Verb, str, str]] = {
     "open": (lambda uri, _: lance_ops.dataset(uri).schema, "constant", "constant"),
     "count": (lambda uri, _: lance_ops.dataset(uri).count_rows(), "constant", "constant"),
+    "versions": (lambda uri, _: lance_ops.dataset(uri).versions(), "constant", "constant"),
     "append": (lambda uri, _: lance_ops.dataset(uri).insert(_table(1)), "constant", "constant"),
     "take": (lambda uri, _: lance_ops.dataset(uri).take([5]), "constant", "constant"),
     "scan": (lambda uri, _: lance_ops.dataset(uri).to_table(), "in proportion", "in proportion"),

@@ -41,6 +41,19 @@ def test_a_decoded_list_equals_the_written_fragments(content: list[Fragment]) ->
     assert read != [*content, fragment(0)]
 
 
+@given(st.lists(FRAGMENTS, max_size=4))
+def test_totals_are_sums_over_the_fragments(content: list[Fragment]) -> None:
+    files = [file for one in content for file in one.files]
+    deletions = [one.deletion_file for one in content if one.deletion_file]
+    assert untouched(*content).totals() == FragmentList(content).totals() == (
+        sum(one.physical_rows for one in content),
+        len(files),
+        sum(file.file_size_bytes for file in files),
+        sum(deletion.num_deleted_rows for deletion in deletions),
+        len(deletions),
+    )  # fmt: skip
+
+
 @given(st.lists(FRAGMENTS, max_size=4), st.integers(0, 9))
 def test_rebased_files_without_a_base_get_the_base(content: list[Fragment], base_id: int) -> None:
     def seen(there: int | None) -> int:

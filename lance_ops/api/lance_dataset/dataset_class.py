@@ -37,7 +37,17 @@ from lance_ops.committers import LockedCommitter, PutIfAbsentCommitter, migrate_
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats, cleanup
 from lance_ops.refs import drop_dataset
-from lance_ops.snapshot import ChecksumUse, Progress, Session, Snapshot, all_files, history, tracked_files, validate
+from lance_ops.snapshot import (
+    ChecksumUse,
+    Progress,
+    Session,
+    Snapshot,
+    all_files,
+    history,
+    past_manifests,
+    tracked_files,
+    validate,
+)
 from lance_ops.table import Manifest
 from lance_ops.transactions import read_version
 
@@ -166,7 +176,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
 
     def versions(self) -> list[Version]:
         """Return every retained version, oldest first."""
-        return [_version(past.manifest) for past in reversed(list(history(self._snapshot.latest(), to_the_end=True)))]
+        return [*map(_version, past_manifests(self._snapshot.latest(), to_the_end=True))][::-1]
 
     def get_version(self) -> Version:
         """Return this handle's version in the form of `versions`."""
@@ -385,9 +395,9 @@ def dataset(
 def _as_of(snapshot: Snapshot, moment: datetime | str) -> Snapshot:
     when = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
     when = when.astimezone(UTC)
-    for past in history(snapshot):
-        if past.manifest.timestamp is not None and past.manifest.timestamp <= when:
-            return snapshot.with_manifest(past.manifest)
+    for past in past_manifests(snapshot):
+        if past.timestamp is not None and past.timestamp <= when:
+            return snapshot.with_manifest(past)
     raise VersionNotFound(f"{snapshot.uri}: no retained version is as old as {when.isoformat()}")
 
 
@@ -396,14 +406,13 @@ def _version(manifest: Manifest) -> Version:
 
 
 def _totals(manifest: Manifest) -> dict[str, str]:
-    files = [file for fragment in manifest.fragments for file in fragment.files]
-    deletions = [fragment.deletion_file for fragment in manifest.fragments if fragment.deletion_file]
+    totals = manifest.fragments.totals()
     return {
-        "total_data_file_rows": str(sum(fragment.physical_rows for fragment in manifest.fragments)),
-        "total_data_files": str(len(files)),
-        "total_deletion_file_rows": str(sum(deletion.num_deleted_rows for deletion in deletions)),
-        "total_deletion_files": str(len(deletions)),
-        "total_files_size": str(sum(file.file_size_bytes for file in files)),
+        "total_data_file_rows": str(totals.physical_rows),
+        "total_data_files": str(totals.data_files),
+        "total_deletion_file_rows": str(totals.deleted_rows),
+        "total_deletion_files": str(totals.deletion_files),
+        "total_files_size": str(totals.data_file_bytes),
         "total_fragments": str(len(manifest.fragments)),
-        "total_rows": str(manifest.num_rows),
+        "total_rows": str(totals.physical_rows - totals.deleted_rows),
     }

@@ -15,11 +15,11 @@ import numpy as np
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.pb import table_pb2
-from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestHeads, ManifestParts
+from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestHeads, ManifestParts, ManifestSizes
 from lance_ops.table.fragments.fragment import Fragment
 from lance_ops.wire import parse_message
 
-__all__ = ["FragmentChanges", "FragmentList", "FragmentsById"]
+__all__ = ["FragmentChanges", "FragmentList", "FragmentTotals", "FragmentsById"]
 
 
 class FragmentChanges(NamedTuple):
@@ -37,6 +37,16 @@ class FragmentChanges(NamedTuple):
         return self.grew and all(
             first < second for first, second in pairwise([highest_id, *(new.id for new in self.new)])
         )
+
+
+class FragmentTotals(NamedTuple):
+    """Sums over the fragments, as far as the manifest states them; deleted rows count among the physical rows."""
+
+    physical_rows: int
+    data_files: int
+    data_file_bytes: int
+    deleted_rows: int
+    deletion_files: int
 
 
 class FragmentList(Sequence[Fragment]):
@@ -114,6 +124,18 @@ class FragmentList(Sequence[Fragment]):
             for at, fragment_id in enumerate(self.ids):
                 if fragment_id in ids:
                     yield self[at]
+
+    def totals(self) -> FragmentTotals:
+        """Return what the fragments have together; decodes no fragment."""
+        fragments = parse_message(ManifestSizes, self.section, self._path, "fragments").fragments
+        deletions = [each.deletion_file for each in fragments if each.HasField("deletion_file")]
+        return FragmentTotals(
+            physical_rows=sum(each.physical_rows for each in fragments),
+            data_files=sum(len(each.files) for each in fragments),
+            data_file_bytes=sum(file.file_size_bytes for each in fragments for file in each.files),
+            deleted_rows=sum(deletion.num_deleted_rows for deletion in deletions),
+            deletion_files=len(deletions),
+        )
 
     @property
     def num_rows(self) -> int:

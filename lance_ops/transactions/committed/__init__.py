@@ -3,6 +3,7 @@
 from lance_ops.transactions.committed.committed_versions import (
     CommittedVersion,
     decode_version,
+    manifests_newest_first,
     read_manifest,
     read_transaction,
     read_version,
@@ -37,6 +38,7 @@ __all__ = [
     "find_transaction",
     "is_in_history",
     "is_same_dataset",
+    "manifests_newest_first",
     "read_manifest",
     "read_transaction",
     "read_version",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -20,12 +21,15 @@ from lance_ops.transactions.transaction import Transaction
 __all__ = [
     "CommittedVersion",
     "decode_version",
+    "manifests_newest_first",
     "read_manifest",
     "read_transaction",
     "read_version",
     "versions_newest_first",
 ]
 
+
+T = TypeVar("T")
 
 _READ_AHEAD = 8
 
@@ -86,12 +90,23 @@ def versions_newest_first(
     In a remote store versions are read ahead of the caller: the more of them, the more the caller has asked for, and
     many at once if it will read `to_the_end`.
     """
+    return _newest_first(read_version, store, committer, down_to, to_the_end)
+
+
+def manifests_newest_first(store: Store, committer: Committer, *, to_the_end: bool = False) -> Iterator[Manifest]:
+    """Yield the manifests of the versions that `versions_newest_first` yields."""
+    return _newest_first(read_manifest, store, committer, 1, to_the_end)
+
+
+def _newest_first(
+    read: Callable[[Store, Committer, int], T], store: Store, committer: Committer, down_to: int, to_the_end: bool
+) -> Iterator[T]:
     numbers = (version for version in reversed(committer.versions()) if version >= down_to)
-    begun: deque[Callable[[], CommittedVersion]] = deque()
+    begun: deque[Callable[[], T]] = deque()
     ahead = _READ_AHEAD if to_the_end else 1
     while True:
         for version in islice(numbers, ahead - len(begun)):
-            begun.append(store.begin_call(partial(read_version, store, committer, version)))
+            begun.append(store.begin_call(partial(read, store, committer, version)))
         if not begun:
             return
         ahead = min(2 * ahead, _READ_AHEAD)
