@@ -6,7 +6,7 @@ page budget times the number of columns, however many rows come.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -171,23 +171,44 @@ class FileWriter:
     def finish(self) -> WrittenFile:
         """Write the pending rows and the metadata, and make the file visible. A second call returns the same result."""
         if self._written is None:
+            written = self._end_body()
             try:
-                if self._num_copied_rows not in (None, self.num_rows):
-                    raise InvalidInput(f"{self.num_rows} rows beside a copied column of {self._num_copied_rows}")
-                fields, column_indices = self._body.finish(self.metadata)
-                size = self._sink.tell()
                 self._sink.close()
             except BaseException:
                 self.abort()
                 raise
-            numbers = self.version.data_file
-            self._written = WrittenFile(self.path, self.num_rows, fields, column_indices, *numbers, size)
+            self._written = written
         return self._written
+
+    def begin_finish(self) -> tuple[WrittenFile, Callable[[], object]]:
+        """Do what `finish` does, perhaps beside the caller, and return a function that waits until the file is visible.
+
+        That function raises the error if the file cannot be written; the file may be there nevertheless.
+        """
+        written = self._end_body()
+        try:
+            is_visible = self._sink.begin_close()
+        except BaseException:
+            self.abort()
+            raise
+        self._written = written
+        return written, is_visible
 
     def abort(self) -> None:
         """Remove everything written; do nothing after `finish`."""
         if self._written is None:
             self._sink.abort()
+
+    def _end_body(self) -> WrittenFile:
+        try:
+            if self._num_copied_rows not in (None, self.num_rows):
+                raise InvalidInput(f"{self.num_rows} rows beside a copied column of {self._num_copied_rows}")
+            fields, column_indices = self._body.finish(self.metadata)
+        except BaseException:
+            self.abort()
+            raise
+        numbers = self.version.data_file
+        return WrittenFile(self.path, self.num_rows, fields, column_indices, *numbers, self._sink.tell())
 
     def __enter__(self) -> Self:
         return self

@@ -84,6 +84,14 @@ class StoreWriter(ABC):
     def close(self) -> None:
         """Make the object visible, and durable if the writer was opened so. A second call does nothing."""
 
+    def begin_close(self) -> Callable[[], object]:
+        """Do what `close` does, perhaps beside the caller; the function that is returned waits and raises its error.
+
+        Until it has been called, the object may come into being at any time.
+        """
+        self.close()
+        return lambda: None
+
     @abstractmethod
     def abort(self) -> None:
         """Leave nothing behind. Does nothing after `close`."""

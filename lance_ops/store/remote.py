@@ -320,16 +320,25 @@ class _RemoteWriter(StoreWriter):
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
-            try:
-                with self._store._translating("write", self._path):
-                    if self._file is None:
-                        self._store._service.put(self._store._fs(), self._key, bytes(self._kept))
-                    else:
-                        self._file.close()
-            except BaseException:
-                self._discard()
-                raise
-            self._store.counters.add_write(self._num_bytes)
+            self._finish()
+
+    def begin_close(self) -> Callable[[], object]:
+        if not self._is_open or self._file is not None:
+            return super().begin_close()
+        self._is_open = False
+        return self._store.begin_call(self._finish)
+
+    def _finish(self) -> None:
+        try:
+            with self._store._translating("write", self._path):
+                if self._file is None:
+                    self._store._service.put(self._store._fs(), self._key, bytes(self._kept))
+                else:
+                    self._file.close()
+        except BaseException:
+            self._discard()
+            raise
+        self._store.counters.add_write(self._num_bytes)
 
     def abort(self) -> None:
         if self._is_open:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import cycle
@@ -36,6 +37,9 @@ __all__ = [
 
 MAX_ROWS_PER_FILE = 1024 * 1024
 MAX_BYTES_PER_FILE = 90 * 1024**3
+
+_FILES_AT_ONCE = 4
+"""How many files may be sent to a remote store while the next one is written; each is small enough for one request."""
 
 _UNASSIGNED = 0  # the id of a fragment that no commit has numbered yet
 
@@ -94,6 +98,7 @@ class FragmentWriter:
         self._durable = durable
         self._limits = limits or FragmentLimits()
         self._finished: list[Fragment] = []
+        self._ending: deque[Callable[[], object]] = deque()  # finished files that may not be visible yet
         self._writer: FileWriter | None = None
         self._blobs: BlobWriter | None = None
         self._rows = 0
@@ -122,6 +127,7 @@ class FragmentWriter:
     def finish(self) -> list[Fragment]:
         """Close the last file and return the fragments, their ids unassigned, in the order of the rows."""
         self._close()
+        self._wait_for_files(0)
         return self._finished
 
     def finish_pending(self) -> PendingFiles:
@@ -130,6 +136,9 @@ class FragmentWriter:
 
     def abort(self) -> None:
         """Delete every file written. What cannot be deleted now is left to clean-up."""
+        while self._ending:
+            with suppress(LanceOpsError):  # the file may exist, and is deleted with the others
+                self._ending.popleft()()
         pending = PendingFiles.of_fragments(self._targets.locations, self._finished)
         if self._writer is not None:
             pending += PendingFiles((self._location,))  # the file may exist: the response to its close can be lost
@@ -186,7 +195,7 @@ class FragmentWriter:
             return
         if self._blobs is not None:
             self._blobs.finish()  # before the data file that names the sidecars
-        written = self._writer.finish()
+        written, is_visible = self._writer.begin_finish()
         self._writer = self._blobs = None
         file = DataFile(
             path=self._file_name,
@@ -198,8 +207,15 @@ class FragmentWriter:
             base_id=self._base_id,
         )
         self._finished.append(Fragment(id=_UNASSIGNED, files=(file,), physical_rows=written.num_rows))
+        self._ending.append(is_visible)
+        self._wait_for_files(_FILES_AT_ONCE if self._limits.progress is None else 0)
         if self._limits.progress is not None:
             self._limits.progress.complete(self._finished[-1])
+
+    def _wait_for_files(self, at_most: int) -> None:
+        """Wait until at most so many finished files are not visible yet."""
+        while len(self._ending) > at_most:
+            self._ending.popleft()()
 
 
 def write_fragments(

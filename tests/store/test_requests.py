@@ -120,6 +120,26 @@ def test_a_row_in_a_manifest_store_spares_the_listings(counted_with_rows: Counte
     assert counted_with_rows.requests(counted_with_rows.append) == {"GET": 2, "PUT": 4, "HEAD": 2, "DELETE": 1}
 
 
+def test_files_of_one_write_are_sent_side_by_side(s3_server: S3Server) -> None:
+    together, met = threading.Barrier(4, timeout=120), list[str]()
+
+    def wait_for_the_others(method: str, path: str) -> None:
+        if method == "PUT" and "/data/" in path:
+            with suppress(threading.BrokenBarrierError):
+                together.wait()
+                met.append(path)
+
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        options = replace(s3_server, endpoint=proxy.endpoint).storage_options
+        uri = s3_server.new_uri("table.lance")
+        proxy.lose = wait_for_the_others
+        written = lance_ops.write_dataset(
+            pa.table({"a": range(40)}), uri, max_rows_per_file=10, storage_options=options
+        )
+    assert len(met) == 4
+    assert [fragment.physical_rows for fragment in written.get_fragments()] == [10] * 4
+
+
 def test_a_clean_up_reads_ahead_and_deletes_all_files_in_one_request(s3_server: S3Server) -> None:
     with lossy_proxy(s3_server.endpoint) as proxy:
         options = replace(s3_server, endpoint=proxy.endpoint).storage_options
