@@ -132,6 +132,37 @@ def test_with_the_kernel_cache_off_kernels_work_when_no_folder_can_be_written(co
     assert use(copied, PYTHONDONTWRITEBYTECODE="1", LANCE_OPS_DISABLE="kernel-cache") == (0, 1, "None")
 
 
+SPLIT = """
+import sys
+import numpy as np
+from lance_ops import kernels
+from lance_ops.kernels.read_only_arrays import read_only
+data, offsets = read_only(np.arange(40, dtype=np.uint8)), read_only(np.array([0, 7, 7, 20, 40]))
+out, sizes = np.zeros(120, np.uint8), np.zeros(2, np.int64)
+kernels.split_strings(data, offsets, read_only(np.array([3, 1])), 4, out, sizes)
+print(sizes.tolist(), out.tobytes().hex())
+hits = sum(kernels.split_strings.stats.cache_hits.values())
+print(hits, "numba.np.arrayobj" in sys.modules)
+if hits:  # another signature is compiled after the first was loaded
+    again = np.zeros(120, np.uint8)
+    kernels.split_strings(data, offsets, np.array([3, 1]), 4, again, sizes)
+    assert again.tobytes() == out.tobytes() and kernels.split_strings.stats.cache_misses
+"""
+
+
+def test_loading_a_kernel_does_not_import_the_modules_that_its_parts_come_from(copied: Path) -> None:
+    environ = os.environ | {"PYTHONPATH": str(copied)}
+    environ.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-c", SPLIT]
+    compiled, loaded = (
+        subprocess.run(command, env=environ, cwd=copied, capture_output=True, text=True, check=True).stdout.splitlines()
+        for _ in range(2)
+    )
+    assert compiled[0] == loaded[0]
+    assert compiled[1] == "0 True"
+    assert loaded[1] == "1 False"
+
+
 WORDS = """
 import hashlib
 import numpy as np
