@@ -48,8 +48,8 @@ class ObstoreS3(ObstoreService):
         return S3().by_name(options)
 
     def serves(self, options: Mapping[str, object]) -> bool:
-        # Only botocore reads the addresses of single services.
-        return "endpoint" in self.given("", options) or _ENDPOINT_VARIABLE not in os.environ
+        # Only botocore reads the addresses of single services. The variable comes first: options are slower to read.
+        return _ENDPOINT_VARIABLE not in os.environ or "endpoint" in self.given("", options)
 
     def config(self, found: Mapping[str, str]) -> dict[str, Any]:
         config: dict[str, Any] = {theirs: found[ours] for ours, theirs in _TAKEN_OVER.items() if ours in found}

@@ -66,7 +66,6 @@ class ObstoreService(Service):
         return self.plain.protocol(scheme)
 
     def load(self, scheme: str) -> Callable[..., Any]:
-        import_module("obstore")
         kind: Callable[..., Any] = getattr(import_module("obstore.store"), self.store_class)
         return kind
 
