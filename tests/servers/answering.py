@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,9 +41,10 @@ def answering_server(answer: Callable[[int, Message], Answer]) -> Iterator[Answe
             self.send_response(status)
             self.send_header("content-length", str(len(data)))
             self.send_header("etag", '"e"')
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(data)
+            with suppress(ConnectionError):  # the client may have given up
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(data)
 
         do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = handle_any  # noqa: N815 - the base class's names
 
