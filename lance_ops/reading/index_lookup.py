@@ -177,7 +177,11 @@ def _search(snapshot: Snapshot, search: _IndexSearch) -> tuple[RowAddressSet, Bi
     for segment in search.segments:
         fragments = segment.covers(snapshot.fragments_by_id)
         if fragments:
-            found = open_index(snapshot, segment).search(search.query)
+            try:
+                index = open_index(snapshot, segment)
+            except UnsupportedFeature:
+                continue  # a scan answers instead
+            found = index.search(search.query)
             if row_key_of(snapshot, segment) is RowKey.STABLE_ID:
                 found = _addresses_of_ids(snapshot, found)
             rows |= found.restrict(set(fragments))

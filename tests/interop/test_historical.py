@@ -79,3 +79,19 @@ def test_a_table_that_states_the_wrong_file_version_stays_open_to_the_reference(
     assert {FileVersion.from_numbers(*file.numbers, where=file.path) for file in files} == {FileVersion.V2_0}
     assert lance.dataset(copy).to_table().equals(dataset.to_table())
     assert dataset.count_rows() == 3 * len(rows)
+
+
+def test_an_old_b_tree_is_passed_over_until_it_is_built_again(historical: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.lance"
+    shutil.copytree(historical / "v0.20.0/old_btree_bitmap_indices.lance", copy)
+    dataset = lance_ops.dataset(copy)
+    lance_ops.write_dataset(dataset.to_table(), copy, mode="append")
+    dataset.checkout_latest()
+    for condition in ("btree > 2", "btree = 1", "btree IN (2, 4)", "bitmap > 2", "btree IS NULL"):
+        found = dataset.to_table(filter=condition)
+        assert found.equals(lance.dataset(copy).to_table(filter=condition)), condition
+    with pytest.raises(UnsupportedFeature, match="build the index again"):
+        dataset.prewarm_index("btree_idx")
+    dataset.create_scalar_index("btree", "BTREE", name="btree_idx", replace=True)
+    assert "ScalarIndexQuery" in dataset.scanner(filter="btree > 2").explain_plan()
+    assert dataset.count_rows("btree > 2") == 4

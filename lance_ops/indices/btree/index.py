@@ -17,8 +17,9 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of
 from lance_ops.core.cached_property import cached_property
-from lance_ops.core.errors import CorruptFile, InvalidInput
+from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
+from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, read_verified
 from lance_ops.indices.btree.layout import (
     IDS,
@@ -74,6 +75,8 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         self._store = store
         self._sort_bytes = sort_bytes
         lookup = self._open(PAGE_LOOKUP)
+        if lookup.version is FileVersion.V0_1:  # such files have no nulls, so a null value looks like a 0
+            raise UnsupportedFeature("a B-tree in files of version 0.1 (build the index again)", lookup.path)
         self.value_type = value_type_of(lookup.schema.to_arrow_storage(), lookup.path)
         self._page_lookup = lookup.read()
         self._pages = PageLookup.from_table(self._page_lookup, lookup.path)
