@@ -72,15 +72,16 @@ class FileReader:
         *,
         schema: Schema | None = None,
         verifies: bool = False,
+        view: View | None = None,
     ) -> None:
         """Read a file's metadata, and verify it if the file has checksums.
 
         Raises `CorruptFile` if `size_bytes` is neither the file's size nor 0, which means that no size is recorded.
         `schema` describes a 0.1 file that does not hold its own schema; all other files hold theirs. With `verifies`,
-        every later read verifies its pages too.
+        every later read verifies its pages too. `view` has the file's bytes if the caller has read them in place.
         """
         tail_bytes = _MAPPED_TAIL_BYTES if store.reads_in_place else _TAIL_BYTES
-        self._source, tail = FileSource.with_tail(store, path, size_bytes, tail_bytes)
+        self._source, tail = FileSource.with_tail(store, path, size_bytes, tail_bytes, view)
         self._checked_source, tail = _with_checks(self._source, tail)
         if verifies:
             self._source = self._checked_source
@@ -169,9 +170,12 @@ class FileReader:
         """Whether the file is mapped or in memory, so that its bytes are read without a copy."""
         return self._source.is_in_place
 
-    def view(self) -> View:
-        """Return all bytes of a file that is in place."""
-        view = self._source.view()
+    def view(self, read: View | None = None) -> View:
+        """Return all bytes of a file that is in place: those in `read`, if the caller has just read them.
+
+        Raises `CorruptFile` if they are not as many as when the file was opened.
+        """
+        view = self._source.view(read)
         assert view is not None
         return view
 

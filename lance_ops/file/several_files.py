@@ -41,10 +41,11 @@ __all__ = ["FileRows", "can_read_together", "read_files_together"]
 
 @dataclass(frozen=True, eq=False)
 class FileRows:
-    """Rows to read of one file: at least one."""
+    """Rows to read of one file: at least one. `view` has the file's bytes if the caller has read them already."""
 
     reader: FileReader
     rows: RowSelection
+    view: View | None = None
 
 
 def can_read_together(readers: Sequence[FileReader], schema: Schema) -> bool:
@@ -92,7 +93,7 @@ class _FilesEndToEnd:
         sizes = [file.reader.size_bytes for file in files]
         self._file_starts = np.cumsum([0, *(size + 1 for size in sizes[:-1])])
         self._budget = Budget(sum(sizes)) if budget is None else budget
-        self._views: dict[int, View] = {}
+        self._views = [file.view for file in files]
 
     def read(self, schema: Schema) -> pa.Table:
         path = self._files[0].reader.path
@@ -142,7 +143,7 @@ class _FilesEndToEnd:
         return SourceBytes(data, starts, np.cumsum(sizes) - sizes)
 
     def _view(self, number: int) -> View:
-        view = self._views.get(number)
+        view = self._views[number]
         if view is None:
             view = self._views[number] = self._files[number].reader.view()
         return view

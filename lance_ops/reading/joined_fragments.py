@@ -13,7 +13,6 @@ from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file import (
     Budget,
-    FileReader,
     FileRows,
     RowSelection,
     RowSet,
@@ -30,10 +29,10 @@ __all__ = ["JoinedFragments", "read_fragments_together"]
 class JoinedFragments:
     """Fragments laid end to end: a row's offset is its physical offset plus the rows of the fragments before."""
 
-    def __init__(self, readers: Sequence[FileReader]) -> None:
-        """Take the data file of each fragment; see `open`."""
-        self._readers = readers
-        self.ends = tuple(accumulate(reader.num_rows for reader in readers))
+    def __init__(self, files: Sequence[FileRows]) -> None:
+        """Take all rows of the data file of each fragment; see `open`."""
+        self._files = files
+        self.ends = tuple(accumulate(file.reader.num_rows for file in files))
         """The offset at which each fragment ends."""
 
     @classmethod
@@ -42,25 +41,28 @@ class JoinedFragments:
 
         Raises as `FragmentReader` does.
         """
-        files = _open_files(snapshot, fragments, schema)
+        files = _open_files(
+            snapshot, [(fragment, RowSlice(0, fragment.physical_rows)) for fragment in fragments], schema
+        )
         return None if files is None else cls(files)
 
     def read(self, schema: Schema, start: int, stop: int, *, budget: Budget | None = None) -> pa.Table:
         """Return the rows from `start` to `stop`, at least one; raises as `read_files_together` does."""
-        bounds = zip(self._readers, pairwise((0, *self.ends)), strict=True)
+        bounds = zip(self._files, pairwise((0, *self.ends)), strict=True)
         parts = [(file, max(start, first) - first, min(stop, end) - first) for file, (first, end) in bounds]
-        return _read_storage(
-            [FileRows(file, RowSlice(*rows)) for file, *rows in parts if rows[0] < rows[1]], schema, budget
-        )
+        files = [FileRows(file.reader, RowSlice(a, b), file.view) for file, a, b in parts if a < b]
+        return _read_storage(files, schema, budget)
 
     def take(self, schema: Schema, offsets: Uint64Array, *, budget: Budget | None = None) -> pa.Table:
         """Return the rows at these ascending offsets; raises as `read_files_together` does."""
         if not len(offsets):
             return schema.to_arrow_storage().empty_table()
         cuts = (0, *np.searchsorted(offsets, np.array(self.ends, np.uint64)).tolist())
-        own = zip(self._readers, (0, *self.ends[:-1]), pairwise(cuts), strict=True)
+        own = zip(self._files, (0, *self.ends[:-1]), pairwise(cuts), strict=True)
         rows = [(file, offsets[a:b].astype(np.int64) - first) for file, first, (a, b) in own if a < b]
-        return _read_storage([FileRows(file, RowSet(within)) for file, within in rows], schema, budget)
+        return _read_storage(
+            [FileRows(file.reader, RowSet(within), file.view) for file, within in rows], schema, budget
+        )
 
 
 def read_fragments_together(
@@ -71,11 +73,8 @@ def read_fragments_together(
     They must if a file is corrupt, so that the error names it, and if they are too large for one read.
     """
     try:
-        files = _open_files(snapshot, [fragment for fragment, _ in parts], schema)
-        if files is None:
-            return None
-        selections = [rows for _, rows in parts]
-        return _read_storage([FileRows(*pair) for pair in zip(files, selections, strict=True)], schema)
+        files = _open_files(snapshot, parts, schema)
+        return None if files is None else _read_storage(files, schema)
     except (CorruptFile, ReadTooLarge):
         return None
 
@@ -86,12 +85,14 @@ def _read_storage(files: Sequence[FileRows], schema: Schema, budget: Budget | No
     return pa.Table.from_arrays(table.columns, schema=schema.to_arrow_storage())
 
 
-def _open_files(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> list[FileReader] | None:
-    """Return each fragment's data file that holds all of `schema`; None if they cannot be read together."""
+def _open_files(
+    snapshot: Snapshot, parts: Sequence[tuple[Fragment, RowSelection]], schema: Schema
+) -> list[FileRows] | None:
+    """Return the rows of each fragment's data file that holds all of `schema`; None to read them separately."""
     files = []
-    for fragment in fragments:
+    for fragment, rows in parts:
         file = snapshot.reader(fragment).whole_file(schema)
         if file is None:
             return None
-        files.append(file)
-    return files if can_read_together(files, schema) else None
+        files.append(FileRows(file[0], rows, file[1]))
+    return files if can_read_together([file.reader for file in files], schema) else None

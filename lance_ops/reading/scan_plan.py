@@ -118,6 +118,8 @@ class Block:
 
     def cut(self, num_rows: int) -> Iterator[Block]:
         """Yield the rows as blocks of `num_rows`; the last may have fewer."""
+        if 0 < len(self) <= num_rows:
+            return iter((self,))
         return (self.part(first, num_rows) for first in range(0, len(self), num_rows))
 
 

@@ -25,6 +25,7 @@ from lance_ops.file import Budget, FileReader, row_bytes
 from lance_ops.legacy import rows_that_may_match
 from lance_ops.snapshot.caches import OpenFiles
 from lance_ops.snapshot.stored_columns import check_types, live_columns, stored_ids_by_table_id
+from lance_ops.store import View
 from lance_ops.table import DataFile, Fragment
 from lance_ops.table.manifest import FileLocations
 
@@ -99,16 +100,19 @@ class FragmentReader:
                 reader = self._open_checked(source.file)
                 reader.load(self._as_stored(source, reader))
 
-    def whole_file(self, schema: Schema) -> FileReader | None:
-        """Return the data file that holds all fields of `schema` under the same field ids, if it is read in place.
+    def whole_file(self, schema: Schema) -> tuple[FileReader, View] | None:
+        """Return the data file that holds all fields of `schema` under the same field ids, with its bytes in place.
 
         Returns None if there is none. A file that is not read in place is not opened.
         """
         sources = self._sources(schema)
         if len(sources) != 1 or sources[0].schema.fields != schema.fields or not self._is_in_place(sources[0].file):
             return None
-        reader = self._open_checked(sources[0].file)
-        return reader if self._as_stored(sources[0], reader) is sources[0].schema else None
+        (source,) = sources
+        store, path = self._locations.data_file(source.file.base_id, source.file.path)
+        view = store.view(path)
+        reader = self._open_checked(source.file, view)
+        return (reader, reader.view(view)) if self._as_stored(source, reader) is source.schema else None
 
     @property
     def has_statistics(self) -> bool:
@@ -177,9 +181,9 @@ class FragmentReader:
         columns = _assemble(schema.fields, parts, num_rows, of_nulls)
         return pa.Table.from_arrays(columns, schema=schema.to_arrow_storage())
 
-    def _open_checked(self, file: DataFile) -> FileReader:
+    def _open_checked(self, file: DataFile, view: View | None = None) -> FileReader:
         """Open a data file; raise `CorruptFile` if its number of rows is not the fragment's."""
-        reader = self._open(file)
+        reader = self._open(file, view)
         if reader.num_rows != self._fragment.physical_rows:
             reason = f"{reader.num_rows} rows where fragment {self._fragment.id} has {self._fragment.physical_rows}"
             raise CorruptFile(reader.path, "row count", reason)
@@ -210,10 +214,10 @@ class FragmentReader:
         check_types(reader, wanted)
         return wanted
 
-    def _open(self, file: DataFile) -> FileReader:
+    def _open(self, file: DataFile, view: View | None = None) -> FileReader:
         if file.path in self._verifying:
             return self._verifying[file.path]
-        reader = self._files.open(self._locations.data_file(file.base_id, file.path), file.file_size_bytes)
+        reader = self._files.open(self._locations.data_file(file.base_id, file.path), file.file_size_bytes, view)
         if self._verifies:
             reader = self._verifying[file.path] = reader.verifying()
         return reader

@@ -18,6 +18,8 @@ from lance_ops.reading import joined_blocks, scan_execution
 from lance_ops.reading.joined_fragments import JoinedFragments
 from lance_ops.snapshot import Snapshot
 from lance_ops.snapshot.fragment_reader import FragmentReader
+from lance_ops.store import View
+from lance_ops.store.local.local_store import LocalStore
 from lance_ops.table import Fragment
 
 ROWS, FRAGMENTS = 240, 12
@@ -199,6 +201,26 @@ def test_what_cannot_be_joined_once_is_not_tried_again(tmp_path: Path, monkeypat
     monkeypatch.setattr(FragmentReader, "whole_file", lambda self, _: tries.append(self.fragment.id))
     assert dataset.to_table().equals(table())
     assert tries == [0]
+
+
+@pytest.mark.parametrize("condition", [None, "id % 20 = 3", "id % 2 = 0"])
+def test_a_joint_read_asks_the_store_for_each_file_once(
+    tmp_path: Path, condition: str | None, groups: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = made(tmp_path / "t").uri
+    asked: list[str] = []
+    view = LocalStore.view
+
+    def watched(self: LocalStore, path: str) -> View:
+        asked.append(path)
+        return view(self, path)
+
+    monkeypatch.setattr(LocalStore, "view", watched)
+    dataset = lance_ops.dataset(uri)
+    assert dataset.to_table(filter=condition).num_rows > 0
+    files = [f"data/{fragment.files[0].path}" for fragment in dataset.snapshot.fragments]
+    assert [path for path in asked if path.startswith("data/")] == files
+    assert groups == [FRAGMENTS]
 
 
 def test_a_joint_read_counts_against_the_budget(

@@ -114,13 +114,15 @@ class FileSource:
         self._checks: BlockChecks | None = None
 
     @classmethod
-    def with_tail(cls, store: Store, path: str, size_bytes: int | None, tail_bytes: int) -> tuple[Self, bytes]:
-        """Find a file and read its last `tail_bytes` bytes.
+    def with_tail(
+        cls, store: Store, path: str, size_bytes: int | None, tail_bytes: int, view: View | None = None
+    ) -> tuple[Self, bytes]:
+        """Find a file and read its last `tail_bytes` bytes; `view` has its bytes if the caller has read them in place.
 
         If a remote file is no longer than that, its bytes are kept, so that no later read asks the store again.
         """
         if store.reads_in_place:
-            view = store.view(path)
+            view = store.view(path) if view is None else view
             source = cls(store, path, size_bytes, actual=view.buffer.size)
             start = max(0, source.size_bytes - tail_bytes)
             view.will_need(np.array([start]), np.array([source.size_bytes]))
@@ -151,11 +153,15 @@ class FileSource:
         """Whether the file is mapped or in memory, so that its bytes are read without a copy."""
         return self._store.reads_in_place
 
-    def view(self) -> View | None:
-        """Return all bytes of a file that is in place or kept; None for a file that is read range by range."""
+    def view(self, read: View | None = None) -> View | None:
+        """Return all bytes of a file that is in place or kept; None for a file that is read range by range.
+
+        `read` has the bytes if the caller has just read them in place. Raises `CorruptFile` if they are not as many as
+        when the file was opened.
+        """
         if self._store.reads_in_place:
             # The map is not kept: it would keep a removed file's disk space in use.
-            view = self._store.view(self._path)
+            view = self._store.view(self._path) if read is None else read
             self._check_size(view.buffer.size)
             return view
         return self._small_file

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lance_ops.file import FileReader
 from lance_ops.snapshot.caches.bounded_cache import BoundedCache
+from lance_ops.store import View
 from lance_ops.table.manifest import ObjectLocation
 
 __all__ = ["OpenFiles"]
@@ -22,9 +23,14 @@ class OpenFiles:
             capacity_bytes, lambda reader: reader.memory_bytes, least=1
         )
 
-    def open(self, location: ObjectLocation, size_bytes: int) -> FileReader:
-        """Return a reader; a `size_bytes` of 0 means an unknown size. Raises as `FileReader` does."""
-        return self._readers.get(location.uri, lambda: FileReader(location.store, location.path, size_bytes or None))
+    def open(self, location: ObjectLocation, size_bytes: int, view: View | None = None) -> FileReader:
+        """Return a reader; a `size_bytes` of 0 means an unknown size. Raises as `FileReader` does.
+
+        `view` has the file's bytes if the caller has read them already. They are not kept.
+        """
+        return self._readers.get(
+            location.uri, lambda: FileReader(location.store, location.path, size_bytes or None, view=view)
+        )
 
     @property
     def memory_bytes(self) -> int:
