@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, chain
 from typing import overload
 
@@ -329,7 +330,7 @@ def _row_range(
 def _block_rows(snapshot: Snapshot, fragment: Fragment, schema: Schema) -> int:
     """Return how many rows fit into a block, by their size in the file or in memory, whichever is larger."""
     num_rows = max(fragment.physical_rows, 1)
-    decoded = max(sum(_width(field.arrow_type) for field in schema.fields), 1)
+    decoded = _decoded_row_bytes(schema)
     stored = sum(file.file_size_bytes for file in fragment.files)
     if stored > max(BLOCK_BYTES, decoded * num_rows):  # other columns may make the file large
         stored = snapshot.reader(fragment).encoded_bytes(schema)
@@ -338,6 +339,12 @@ def _block_rows(snapshot: Snapshot, fragment: Fragment, schema: Schema) -> int:
 
 def _block_bytes(schema: Schema) -> int:
     return min(max(len(schema.fields) * _MIN_COLUMN_BYTES, BLOCK_BYTES), _MAX_WIDE_BLOCK_BYTES)
+
+
+@lru_cache(maxsize=64)
+def _decoded_row_bytes(schema: Schema) -> int:
+    """Return the bytes of a row in memory, at least 1, with a guess for variable-width values."""
+    return max(sum(_width(field.arrow_type) for field in schema.fields), 1)
 
 
 def _width(arrow_type: pa.DataType) -> int:

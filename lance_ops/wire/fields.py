@@ -7,6 +7,7 @@ children of a blob descriptor, not columns; they belong to the last field before
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import MAX_DEPTH, NO_PARENT, Dictionary, Field, Schema, depth_of
@@ -56,7 +57,24 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
     roots = tuple(build(message, 0) for message in children.get(NO_PARENT, ()))
     for root in roots:
         _check_types(root, path)
-    return Schema(roots, field_metadata_from_pb(metadata))
+    return Schema(tuple(map(_shared, roots)), field_metadata_from_pb(metadata))
+
+
+def _shared(root: Field) -> Field:
+    """Return an equal field that an earlier schema has, if there is one.
+
+    The schemas of a table and of its files then have the same fields. Caches find them by identity, and each derives
+    its Arrow type once. Fields with dictionaries are not shared, since they may hold their values.
+    """
+    if any(node.dictionary is not None for node in root.walk()):
+        return root
+    _first_equal(root)  # another thread may add an equal field meanwhile: the second call finds whichever was added
+    return _first_equal(root)
+
+
+@lru_cache(maxsize=4096)
+def _first_equal(root: Field) -> Field:
+    return root
 
 
 def _check_types(root: Field, path: str) -> None:

@@ -201,4 +201,5 @@ def split_path(path: str) -> list[str]:
 
 
 def _prune(node: Field, keep: set[int]) -> Field:
-    return replace(node, children=tuple(_prune(child, keep) for child in node.children if child.id in keep))
+    children = tuple(_prune(child, keep) for child in node.children if child.id in keep)
+    return node if children == node.children else replace(node, children=children)

@@ -184,7 +184,7 @@ def _touched(starts: Int64Array, stops: Int64Array) -> Int64Array:
     wanted = starts < stops
     first, last = starts[wanted] // BLOCK_BYTES, (stops[wanted] - 1) // BLOCK_BYTES
     if (first == last).all():
-        return np.unique(first)
+        return first if len(first) < 2 else np.unique(first)
     first, stop = merge_touching(first, last + 1)
     lengths = stop - first
     ends = np.cumsum(lengths)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
 from google.protobuf.any_pb2 import Any
 from google.protobuf.message import DecodeError
@@ -22,8 +22,11 @@ MAX_ROWS = 1 << 62
 """No page and no file has more rows, so that sums of lengths fit into 64 bits."""
 
 
-@dataclass(frozen=True)
-class Page:
+_MAX_SHARED_BYTES = 4096
+"""Longer descriptions are parsed each time: they hold symbol tables or values, which few pages have in common."""
+
+
+class Page(NamedTuple):
     """One page of a column; `encoding` is the page's description, parsed when the page is first read."""
 
     length: int
@@ -33,8 +36,7 @@ class Page:
     encoding: bytes
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One column's pages, in row order."""
 
     pages: tuple[Page, ...]
@@ -108,16 +110,25 @@ def _encode_column_encoding(type_url: str, encoding: bytes) -> bytes:
 def _unpack(encoding: file2_pb2.Encoding, path: str, place: str) -> tuple[str, bytes]:
     location = encoding.WhichOneof("location")
     if location == "direct":
+        data = encoding.direct.encoding
         try:
-            description = Any.FromString(encoding.direct.encoding)
+            return _shared_any(data) if len(data) <= _MAX_SHARED_BYTES else _parse_any(data)
         except DecodeError as error:
             raise CorruptFile(path, place, f"not an encoding: {error}") from error
-        return description.type_url, description.value
     if location == "indirect":
         raise UnsupportedFeature("an encoding described elsewhere in the file", f"{path}: {place}")
     if location is None:
         raise CorruptFile(path, place, "no encoding")
     return "", b""
+
+
+def _parse_any(data: bytes) -> tuple[str, bytes]:
+    description = Any.FromString(data)
+    return description.type_url, description.value
+
+
+_shared_any = lru_cache(maxsize=1024)(_parse_any)
+"""The same for the short descriptions of pages and columns, which most files of a table have in common."""
 
 
 def _extents(

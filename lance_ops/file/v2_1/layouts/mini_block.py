@@ -35,12 +35,11 @@ from lance_ops.encodings import (
     choose_levels,
     choose_limits,
     choose_mini_block,
-    encoding_from_pb,
 )
 from lance_ops.file.arrow_values import array_of, copy_array, take_items
 from lance_ops.file.container import EncodedPage
 from lance_ops.file.page_reading import Extent, Ranges, RowSelection, RowSet, RowSlice, SourceBytes, Steps
-from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts, EncodingRun
+from lance_ops.file.v2_1.layouts.chunk_format import ChunkParts, EncodingRun
 from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
 from lance_ops.file.v2_1.layouts.chunk_rows import find_rows, find_slice
 from lance_ops.file.v2_1.layouts.contract import (
@@ -53,8 +52,8 @@ from lance_ops.file.v2_1.layouts.contract import (
     check_entries,
     levels_as_values,
     names_of,
-    read_scheme,
 )
+from lance_ops.file.v2_1.layouts.mini_block_description import MiniBlockDescription, describe_mini_block
 from lance_ops.file.v2_1.levels import EncodedLevels, Entries
 from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -63,7 +62,6 @@ __all__ = ["MiniBlockPage", "encode_mini_block"]
 
 
 _ALIGNMENT = 8
-_MAX_NUM_BUFFERS = 64
 _MAX_U16 = (1 << 16) - 1
 _POSITION_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
@@ -81,36 +79,26 @@ class MiniBlockPage(PageLayout):
 
     MESSAGE: ClassVar[str] = "mini_block_layout"
 
-    def __init__(self, message: pb.MiniBlockLayout, context: PageContext) -> None:
+    def __init__(self, described: MiniBlockDescription, context: PageContext) -> None:
         self._context = context
-        self._scheme = read_scheme(message.layers, context.leaf)
-        rep = encoding_from_pb(message.rep_compression) if message.HasField("rep_compression") else None
-        definition = encoding_from_pb(message.def_compression) if message.HasField("def_compression") else None
-        values = encoding_from_pb(message.value_compression)
-        self._format = ChunkFormat(self._scheme, rep, definition, values, message.num_buffers, message.has_large_chunk)
-        self._dictionary = encoding_from_pb(message.dictionary) if message.HasField("dictionary") else None
-        self._num_dictionary_items = message.num_dictionary_items
-        self._num_items = message.num_items
-        self._index_depth = message.repetition_index_depth
+        self._described = described
+        self._format = described.format
         self._index: _Index | None = None
         self._group_chunks: tuple[tuple[MiniBlockPage, ...], ChunkIndex] | None = None
         """The last group that this page was the first of, and the chunks of all its pages."""
-        check(message.num_buffers <= _MAX_NUM_BUFFERS, f"{message.num_buffers} buffers in a chunk")
-        check(rep is not None or not self._scheme.max_rep, "lists without repetition levels")
-        if rep is None:
-            check(self._num_items == context.length, f"{self._num_items} values in a page of {context.length} rows")
-        context.buffer(
-            1 + (self._dictionary is not None) + (rep is not None)
-        )  # the last one, so all before it exist too
+        if described.format.rep is None:
+            num_items = described.num_items
+            check(num_items == context.length, f"{num_items} values in a page of {context.length} rows")
+        context.buffer(described.num_buffers - 1)  # the last one, so all before it exist too
 
     @classmethod
     def from_pb(cls, message: pb.MiniBlockLayout, context: PageContext, nested: ReadLayout) -> Self:
-        return cls(message, context)
+        return cls(describe_mini_block(message, context.leaf), context)
 
     def encodings(self) -> Sequence[str]:
         named = names_of(self._format.values)
-        if self._dictionary is not None:
-            named = ["dictionary", *named, *(f"dictionary:{name}" for name in names_of(self._dictionary))]
+        if self._described.dictionary is not None:
+            named = ["dictionary", *named, *(f"dictionary:{name}" for name in names_of(self._described.dictionary))]
         for kind, encoding in (("rep", self._format.rep), ("def", self._format.definition)):
             if encoding is not None:
                 named += [f"{kind}:{name}" for name in names_of(encoding)]
@@ -119,11 +107,11 @@ class MiniBlockPage(PageLayout):
     @property
     def decode_key(self) -> Hashable | None:
         # Each page has a dictionary of its own, so positions of two pages cannot be mixed.
-        return None if self._dictionary is not None else self._format
+        return None if self._described.dictionary is not None else self._format
 
     @property
     def read_key(self) -> Hashable | None:
-        return None if self._dictionary is not None else self._format.read_key
+        return None if self._described.dictionary is not None else self._format.read_key
 
     def read(self, rows: RowSelection) -> Steps[LeafRows]:
         return (yield from self.read_group([self], [rows]))
@@ -209,9 +197,9 @@ class MiniBlockPage(PageLayout):
             entries, values = found.entries, self._format.pick_values(parts, found.picks, runs)
         else:
             entries, values = self._read_slice(elements, whole, index, chunks, parts, runs)
-        check_entries(self._scheme, entries)
+        check_entries(self._format.scheme, entries)
         dictionary = None if self._index is None else self._index.dictionary
-        return self._context.finish(num_rows, self._scheme, entries, self._to_array(values, dictionary))
+        return self._context.finish(num_rows, self._format.scheme, entries, self._to_array(values, dictionary))
 
     def _read_slice(
         self,
@@ -228,7 +216,7 @@ class MiniBlockPage(PageLayout):
             self._check_count(entries, values)
             if whole:
                 return entries, values
-            found, owned = find_slice(elements, index.rows, chunks, entries, parts, self._scheme)
+            found, owned = find_slice(elements, index.rows, chunks, entries, parts, self._format.scheme)
             return entries.take(found), values.slice(owned.start, owned.stop)
         if whole:
             return entries, values
@@ -242,29 +230,30 @@ class MiniBlockPage(PageLayout):
         width = 4 if self._format.large else 2
         check(words_at.size % width == 0, f"{words_at.size} bytes of {width}-byte chunk words")
         words = fetched.view(file_start + words_at.position, file_start + words_at.end).view(f"<u{width}")
-        chunks = ChunkIndex.decode_words(words, self._num_items, chunks_at)
+        chunks = ChunkIndex.decode_words(words, self._described.num_items, chunks_at)
         if self._format.rep is not None:
-            extent = self._context.buffers[2 + (self._dictionary is not None)]
+            extent = self._context.buffers[2 + (self._described.dictionary is not None)]
             data = fetched.view(file_start + extent.position, file_start + extent.end)
-            rows = RowIndex.decode(data, chunks.num_chunks, self._index_depth, self._context.length)
+            rows = RowIndex.decode(data, chunks.num_chunks, self._described.index_depth, self._context.length)
             chunks = replace(chunks, rows=rows)
-        dictionary = None
-        if self._dictionary is not None:
+        dictionary, encoding = None, self._described.dictionary
+        if encoding is not None:
             extent = self._context.buffers[2]
             data = fetched.view(file_start + extent.position, file_start + extent.end)
             value_type = self._context.leaf.arrow_type
             if pt.is_dictionary(value_type):
                 value_type = value_type.value_type
-            items = self._dictionary.decode_block(data, self._num_dictionary_items)
-            check(items.num_values == self._num_dictionary_items, "a dictionary of another length than stated")
+            num_items = self._described.num_dictionary_items
+            items = encoding.decode_block(data, num_items)
+            check(items.num_values == num_items, "a dictionary of another length than stated")
             # A copy: the open file keeps it, and must not keep the file's map with it.
             dictionary = copy_array(array_of(items, value_type))
         return _Index(chunks, dictionary)
 
     def _check_count(self, entries: Entries, values: Values) -> None:
         visible = entries.count
-        if entries.definition is not None and self._scheme.has_invisible:
-            visible = int(np.count_nonzero(entries.definition <= self._scheme.max_visible_def))
+        if entries.definition is not None and self._format.scheme.has_invisible:
+            visible = int(np.count_nonzero(entries.definition <= self._format.scheme.max_visible_def))
         check(visible == values.num_values, f"{visible} visible entries for {values.num_values} values")
 
     def _to_array(self, values: Values, dictionary: pa.Array | None) -> ToArray:
