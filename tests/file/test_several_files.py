@@ -15,16 +15,20 @@ from hypothesis import strategies as st
 from lance_ops.core.errors import CorruptFile, ReadTooLarge
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.encodings import CorruptValues, FixedWidth
 from lance_ops.encodings.contract import ChunkBuffers, Encoding
 from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.values import Values
+from lance_ops.file.arrow_values import take_items
 from lance_ops.file.page_reading import budget
 from lance_ops.file.page_reading.rows import RowSet, RowSlice
 from lance_ops.file.reader import FileReader
 from lance_ops.file.several_files import FileRows, can_read_together, read_files_together
+from lance_ops.file.v2_1.layouts import page_dictionaries
 from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts
 from lance_ops.file.v2_1.layouts.contract import LeafRows, PageContext, ToArray
+from lance_ops.file.v2_1.layouts.page_dictionaries import replace_positions
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
 from tests.file.strategies import columns
 from tests.file.streaming import StreamedStore
@@ -135,6 +139,71 @@ def test_a_long_value_of_a_constant_page_is_not_kept_with_the_open_file() -> Non
         assert tracemalloc.get_traced_memory()[0] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("with_nulls", [False, True])
+@pytest.mark.parametrize("version", V2_1_AND_LATER, ids=lambda version: version.value)
+def test_dictionaries_of_several_files_are_looked_up_by_one_call(
+    version: FileVersion, with_nulls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(8)
+    tables = []
+    for number, num_items in enumerate((3, 40, 7, 1)):
+        chosen = rng.integers(0, num_items, 1500)
+        nulls = rng.random(1500) < 0.2 if with_nulls else None
+        texts = pa.array([f"the text of item {number}.{item}" for item in chosen.tolist()], mask=nulls)
+        lists = pa.ListArray.from_arrays(pa.array(np.arange(0, 1501, 5), pa.int32()), texts)
+        tables.append(pa.table({"text": texts[:300], "list": lists}))
+    files = opened_files(tables, version)
+    layouts = [[layout for page in file.reader.describe() for layout in page] for file in files]
+    assert all("dictionary" in layout for file in layouts[:3] for layout in file)
+    calls: list[int] = []
+
+    def counted(items: pa.Array, positions: pa.Array, stored_bytes: int) -> pa.Array:
+        calls.append(len(positions))
+        return take_items(items, positions, stored_bytes)
+
+    monkeypatch.setattr(page_dictionaries, "take_items", counted)
+    schema = Schema.from_arrow(tables[0].schema)
+    texts_only = Schema(schema.fields[:1])
+    found = read_files_together(files[:3], texts_only)
+    found.validate(full=True)
+    assert found.equals(pa.concat_tables(tables[:3]).select(["text"]).combine_chunks())
+    assert calls == [900]
+    picks = [np.flatnonzero(rng.random(300) < 0.05) for _ in files]
+    wanted = [FileRows(file.reader, RowSet(picked)) for file, picked in zip(files, picks, strict=True)]
+    expected = pa.concat_tables([table.take(picked) for table, picked in zip(tables, picks, strict=True)])
+    assert read_files_together(wanted, schema).equals(expected.combine_chunks())
+    parts = [FileRows(files[0].reader, RowSlice(250, 300)), files[1], FileRows(files[2].reader, RowSlice(0, 9))]
+    assert read_files_together(parts, schema).equals(
+        pa.concat_tables([tables[0][250:], tables[1], tables[2][:9]]).combine_chunks()
+    )
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_a_position_in_a_dictionary_of_another_page_is_refused(bits: int) -> None:
+    dictionaries = [
+        pa.array(["a", "b"]),
+        pa.array([], pa.string()),
+        pa.array(["c", "d", "e"]),
+        pa.array([], pa.string()),
+    ]
+
+    def look_up(positions: list[int], valid: list[bool] | None = None) -> list[str | None]:
+        data = np.array(positions, f"<u{bits // 8}").view(np.uint8)
+        counts = [3, 1, 2, 1] if valid else [3, 0, 2, 0]
+        to_array = replace_positions(FixedWidth(data, bits, len(positions)), dictionaries, counts, pa.string(), 1000)
+        values: list[str | None] = to_array(None if valid is None else np.array(valid)).to_pylist()
+        return values
+
+    assert look_up([0, 1, 0, 2, 0]) == ["a", "b", "a", "e", "c"]
+    present = [True, False, True, False, True, False, False]
+    assert look_up([0, 99, 1, 7, 2, 3, 9], present) == ["a", None, "b", None, "e", None, None]
+    for wrong in ([0, 2, 0, 2, 0], [0, 1, 0, 3, 0]):
+        with pytest.raises(CorruptValues, match="beyond the dictionary"):
+            look_up(wrong)
+    with pytest.raises(CorruptValues, match="beyond the dictionary"):
+        look_up([0, 99, 1, 7, 2, 3, 9], [True] * 7)
 
 
 @pytest.mark.parametrize("version", V2_1_AND_LATER, ids=lambda version: version.value)

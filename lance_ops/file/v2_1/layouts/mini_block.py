@@ -20,14 +20,12 @@ import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
-from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import (
-    CorruptValues,
     EncodedChunks,
     Encoding,
     FixedStatistics,
-    FixedWidth,
     Picks,
     Values,
     check,
@@ -36,7 +34,7 @@ from lance_ops.encodings import (
     choose_limits,
     choose_mini_block,
 )
-from lance_ops.file.arrow_values import array_of, copy_array, take_items
+from lance_ops.file.arrow_values import array_of, copy_array
 from lance_ops.file.container import EncodedPage
 from lance_ops.file.page_reading import Extent, Ranges, RowSelection, RowSet, RowSlice, SourceBytes, Steps
 from lance_ops.file.v2_1.layouts.chunk_format import ChunkParts, EncodingRun
@@ -54,6 +52,7 @@ from lance_ops.file.v2_1.layouts.contract import (
     names_of,
 )
 from lance_ops.file.v2_1.layouts.mini_block_description import MiniBlockDescription, describe_mini_block
+from lance_ops.file.v2_1.layouts.page_dictionaries import replace_positions
 from lance_ops.file.v2_1.levels import EncodedLevels, Entries
 from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -63,7 +62,6 @@ __all__ = ["MiniBlockPage", "encode_mini_block"]
 
 _ALIGNMENT = 8
 _MAX_U16 = (1 << 16) - 1
-_POSITION_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +109,10 @@ class MiniBlockPage(PageLayout):
 
     @property
     def read_key(self) -> Hashable | None:
-        return None if self._described.dictionary is not None else self._format.read_key
+        if self._described.dictionary is None:
+            return self._format.read_key
+        # Without lists, the number of values of each page is known, and so is which dictionary they refer to.
+        return None if self._format.rep is not None else ("dictionary", self._format.read_key)
 
     def read(self, rows: RowSelection) -> Steps[LeafRows]:
         return (yield from self.read_group([self], [rows]))
@@ -139,7 +140,9 @@ class MiniBlockPage(PageLayout):
         num_rows = sum(part.count for part in rows)
         fetched_all = fetched if len(missing) == len(pages) else None
         ends = _chunk_ends_by_encoding(pages) if len(pages) > 1 else ()
-        return (yield from head._read(num_rows, wanted, whole, index, ends, fetched_all))
+        entries, values = yield from head._read(wanted, whole, index, ends, fetched_all)
+        to_array = cls._to_array(pages, values, [part.count for part in elements])
+        return head._context.finish(num_rows, head._format.scheme, entries, to_array)
 
     def _extents(self, *, with_chunks: bool) -> Sequence[Extent]:
         buffers = self._context.buffers
@@ -163,13 +166,12 @@ class MiniBlockPage(PageLayout):
 
     def _read(
         self,
-        num_rows: int,
         elements: RowSelection,
         whole: bool,
         index: ChunkIndex,
         ends: Sequence[tuple[Encoding, int]],
         fetched: SourceBytes | None,
-    ) -> Steps[LeafRows]:
+    ) -> Steps[tuple[Entries, Values]]:
         """Read the chunks that hold the wanted elements, and decode those elements.
 
         `whole`: all elements of the group are wanted. `fetched` has the bytes of all chunks if they were read with the
@@ -198,8 +200,7 @@ class MiniBlockPage(PageLayout):
         else:
             entries, values = self._read_slice(elements, whole, index, chunks, parts, runs)
         check_entries(self._format.scheme, entries)
-        dictionary = None if self._index is None else self._index.dictionary
-        return self._context.finish(num_rows, self._format.scheme, entries, self._to_array(values, dictionary))
+        return entries, values
 
     def _read_slice(
         self,
@@ -256,23 +257,15 @@ class MiniBlockPage(PageLayout):
             visible = int(np.count_nonzero(entries.definition <= self._format.scheme.max_visible_def))
         check(visible == values.num_values, f"{visible} visible entries for {values.num_values} values")
 
-    def _to_array(self, values: Values, dictionary: pa.Array | None) -> ToArray:
-        if dictionary is None:
-            return self._context.to_array(values)
-        leaf_type = self._context.leaf.arrow_type
-        if not isinstance(values, FixedWidth) or values.bits_per_value not in _POSITION_TYPES:
-            raise CorruptValues("dictionary positions that are no numbers")
-        position_type = _POSITION_TYPES[values.bits_per_value]
-
-        def build(validity: BoolArray | None) -> pa.Array:
-            positions = array_of(values, position_type, validity)
-            check(_all_below(values, validity, len(dictionary)), "a position beyond the dictionary")
-            if pt.is_dictionary(leaf_type):
-                keys = positions.cast(leaf_type.index_type)
-                return pa.DictionaryArray.from_arrays(keys, dictionary, ordered=leaf_type.ordered)
-            return take_items(dictionary, positions, sum(extent.size for extent in self._context.buffers))
-
-        return build
+    @staticmethod
+    def _to_array(pages: Sequence[MiniBlockPage], values: Values, counts: Sequence[int]) -> ToArray:
+        """Return what makes the array of values, `counts[i]` of which come from page `i`."""
+        context = pages[0]._context
+        dictionaries = [page._index.dictionary for page in pages if page._index and page._index.dictionary is not None]
+        if not dictionaries:
+            return context.to_array(values)
+        stored_bytes = sum(extent.size for page in pages for extent in page._context.buffers)
+        return replace_positions(values, dictionaries, counts, context.leaf.arrow_type, stored_bytes)
 
 
 def encode_mini_block(
@@ -396,11 +389,3 @@ def _encoding_runs(ends: Sequence[tuple[Encoding, int]], chunks: slice | Int64Ar
     return [
         EncodingRun(encoding, *bound) for (encoding, _), bound in zip(ends, bounds, strict=True) if bound[0] < bound[1]
     ]
-
-
-def _all_below(values: FixedWidth, validity: BoolArray | None, bound: int) -> bool:
-    """Return whether every valid position is below `bound`; positions of nulls may be anything."""
-    positions = values.as_integers()
-    if not len(positions) or int(positions.max()) < bound:
-        return True
-    return validity is not None and int(positions[validity].max(initial=0)) < max(bound, 1)
