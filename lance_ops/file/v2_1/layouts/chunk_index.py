@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -69,40 +70,56 @@ class ChunkIndex:
     rows: RowIndex | None
 
     @classmethod
-    def decode_words(cls, words: UnsignedArray, num_values: int, chunks: Extent) -> ChunkIndex:
-        """Parse the chunk words of a page of `num_values` values, whose chunks are in this extent."""
-        check(num_values <= _MAX_VALUE_COUNT, f"{num_values} values")
-        numbers = words.astype(np.int64)
+    def decode_pages(
+        cls, words: Sequence[UnsignedArray], num_values: Sequence[int], chunks: Sequence[Extent]
+    ) -> list[ChunkIndex]:
+        """Parse the chunk words of pages: page `i` has `num_values[i]` values, and its chunks are in `chunks[i]`.
+
+        The pages are parsed together, because a call of numpy takes longer than its work on the words of a small page.
+        """
+        check(max(num_values) <= _MAX_VALUE_COUNT, f"{max(num_values)} values")
+        lengths = [len(each) for each in words]
+        numbers = (words[0] if len(words) == 1 else np.concatenate(words)).astype(np.int64)
         sizes = ((numbers >> _COUNT_BITS) + 1) * _ALIGNMENT
-        counts = 1 << (numbers & ((1 << _COUNT_BITS) - 1))
-        stops = sizes.cumsum()
-        total = int(stops[-1]) if len(stops) else 0
-        check(total <= chunks.size, f"chunks of {total} bytes in a buffer of {chunks.size}")
-        first_values = np.zeros(len(words) + 1, np.int64)
-        counts.cumsum(out=first_values[1:])
-        check(len(words) > 0 or num_values == 0, f"{num_values} values and no chunk")
-        if len(words):
-            check(first_values[-2] <= num_values, f"chunks hold more values than the page's {num_values}")
-            first_values[-1] = num_values
-        stops += chunks.position
-        return cls(stops - sizes, stops, first_values, None)
+        ends, bounds = _running(sizes), [0, *accumulate(lengths)]
+        first_values = _running(1 << (numbers & ((1 << _COUNT_BITS) - 1)))
+        stops = ends[1:] + _spread(
+            [extent.position - int(ends[at]) for extent, at in zip(chunks, bounds, strict=False)], lengths
+        )
+        starts = stops - sizes
+        found = []
+        for values, extent, (start, stop) in zip(num_values, chunks, pairwise(bounds), strict=True):
+            check(stop > start or values == 0, f"{values} values and no chunk")
+            total = int(ends[stop] - ends[start])
+            check(total <= extent.size, f"chunks of {total} bytes in a buffer of {extent.size}")
+            counts = first_values[start : stop + 1] - first_values[start]
+            if stop > start:
+                check(counts[-2] <= values, f"chunks hold more values than the page's {values}")
+                counts[-1] = values
+            found.append(cls(starts[start:stop], stops[start:stop], counts, None))
+        return found
 
     @classmethod
-    def concat(cls, parts: Sequence[ChunkIndex]) -> ChunkIndex:
-        """Return the chunks of consecutive pages as those of one page."""
+    def concat(cls, parts: Sequence[ChunkIndex], file_starts: Sequence[int] = ()) -> ChunkIndex:
+        """Return the chunks of consecutive pages as those of one page.
+
+        If the pages come from several files laid end to end, `file_starts[i]` is where the file of page `i` begins.
+        """
+        starts, stops = (
+            np.concatenate([*each]) for each in zip(*((part.starts, part.stops) for part in parts), strict=True)
+        )
+        if file_starts:
+            shifts = _spread(file_starts, [part.num_chunks for part in parts])
+            starts, stops = starts + shifts, stops + shifts
         rows = [part.rows for part in parts if part.rows is not None]
         return cls(
-            np.concatenate([part.starts for part in parts]),
-            np.concatenate([part.stops for part in parts]),
+            starts,
+            stops,
             _concat_counts([part.first_values for part in parts]),
             RowIndex(_concat_counts([r.ended for r in rows]), _concat_counts([r.begun for r in rows]))
             if rows
             else None,
         )
-
-    def shifted(self, distance: int) -> ChunkIndex:
-        """Return the same chunks at positions that are higher by `distance`."""
-        return ChunkIndex(self.starts + distance, self.stops + distance, self.first_values, self.rows)
 
     @property
     def num_chunks(self) -> int:
@@ -145,11 +162,26 @@ def _without_repeats(ascending: Int64Array) -> Int64Array:
     return kept
 
 
+def _running(numbers: Int64Array) -> Int64Array:
+    """Return the sums of the numbers before each one, and of all."""
+    sums = np.zeros(len(numbers) + 1, np.int64)
+    numbers.cumsum(out=sums[1:])
+    return sums
+
+
+def _spread(numbers: Sequence[int], lengths: Sequence[int]) -> Int64Array:
+    """Return each number as often as its length says."""
+    return np.array(numbers, np.int64).repeat(lengths)
+
+
 def _concat_counts(parts: Sequence[Int64Array]) -> Int64Array:
     """Concatenate running counts that each begin with 0 and end with their total."""
-    bases = np.cumsum([0, *(int(part[-1]) for part in parts)])
-    shifted = [part[:-1] + base for part, base in zip(parts, bases[:-1].tolist(), strict=True)]
-    return np.concatenate([*shifted, bases[-1:]])
+    if len(parts) == 1:
+        return parts[0]
+    bases = [0, *accumulate(int(part[-1]) for part in parts)]
+    joined = np.concatenate([*(part[:-1] for part in parts), bases[-1:]])
+    joined[:-1] += _spread(bases[:-1], [len(part) - 1 for part in parts])
+    return joined
 
 
 def encode_words(words: Int64Array, large: bool) -> Uint8Array:

@@ -133,8 +133,7 @@ class MiniBlockPage(PageLayout):
         if missing:
             extents = [(start, extent) for page, start in missing for extent in page._extents(with_chunks=whole)]
             fetched = yield Ranges.of(*((start + extent.position, start + extent.end) for start, extent in extents))
-            for page, start in missing:
-                page._index = page._load(fetched, start)
+            cls._load(missing, fetched)
         index = head._merge_chunks(pages, file_starts)
         wanted = _merge_rows(elements, [page._context.length for page in pages])
         num_rows = sum(part.count for part in rows)
@@ -155,11 +154,9 @@ class MiniBlockPage(PageLayout):
         """
         indexes = [page._index.chunks for page in pages if page._index is not None]
         if file_starts:
-            indexes = [index.shifted(start) for index, start in zip(indexes, file_starts, strict=True)]
+            return ChunkIndex.concat(indexes, file_starts)
         if len(pages) == 1:
             return indexes[0]
-        if file_starts:
-            return ChunkIndex.concat(indexes)
         if self._group_chunks is None or self._group_chunks[0] != tuple(pages):
             self._group_chunks = tuple(pages), ChunkIndex.concat(indexes)
         return self._group_chunks[1]
@@ -225,31 +222,44 @@ class MiniBlockPage(PageLayout):
         wanted = slice(elements.start - skipped, elements.stop - skipped)
         return entries.take(wanted), values.slice(wanted.start, wanted.stop)
 
-    def _load(self, fetched: SourceBytes, file_start: int) -> _Index:
-        """Decode the index and dictionary; `file_start` is where the page's file begins in what was fetched."""
-        words_at, chunks_at = self._context.buffers[:2]
-        width = 4 if self._format.large else 2
-        check(words_at.size % width == 0, f"{words_at.size} bytes of {width}-byte chunk words")
-        words = fetched.view(file_start + words_at.position, file_start + words_at.end).view(f"<u{width}")
-        chunks = ChunkIndex.decode_words(words, self._described.num_items, chunks_at)
-        if self._format.rep is not None:
-            extent = self._context.buffers[2 + (self._described.dictionary is not None)]
-            data = fetched.view(file_start + extent.position, file_start + extent.end)
-            rows = RowIndex.decode(data, chunks.num_chunks, self._described.index_depth, self._context.length)
-            chunks = replace(chunks, rows=rows)
-        dictionary, encoding = None, self._described.dictionary
-        if encoding is not None:
-            extent = self._context.buffers[2]
-            data = fetched.view(file_start + extent.position, file_start + extent.end)
-            value_type = self._context.leaf.arrow_type
-            if pt.is_dictionary(value_type):
-                value_type = value_type.value_type
-            num_items = self._described.num_dictionary_items
-            items = encoding.decode_block(data, num_items)
-            check(items.num_values == num_items, "a dictionary of another length than stated")
-            # A copy: the open file keeps it, and must not keep the file's map with it.
-            dictionary = copy_array(array_of(items, value_type))
-        return _Index(chunks, dictionary)
+    @staticmethod
+    def _load(missing: Sequence[tuple[MiniBlockPage, int]], fetched: SourceBytes) -> None:
+        """Decode the index and dictionary of pages, each with the position at which its file begins in `fetched`."""
+        words, counts, chunks_at = [], [], []
+        for page, file_start in missing:
+            extent, chunks = page._context.buffers[:2]
+            width = 4 if page._format.large else 2
+            check(extent.size % width == 0, f"{extent.size} bytes of {width}-byte chunk words")
+            words.append(fetched.view(file_start + extent.position, file_start + extent.end).view(f"<u{width}"))
+            counts.append(page._described.num_items)
+            chunks_at.append(chunks)
+        indexes = ChunkIndex.decode_pages(words, counts, chunks_at)
+        for (page, file_start), index in zip(missing, indexes, strict=True):
+            page._index = _Index(
+                page._with_rows(index, fetched, file_start), page._read_dictionary(fetched, file_start)
+            )
+
+    def _with_rows(self, chunks: ChunkIndex, fetched: SourceBytes, file_start: int) -> ChunkIndex:
+        if self._format.rep is None:
+            return chunks
+        extent = self._context.buffers[2 + (self._described.dictionary is not None)]
+        data = fetched.view(file_start + extent.position, file_start + extent.end)
+        rows = RowIndex.decode(data, chunks.num_chunks, self._described.index_depth, self._context.length)
+        return replace(chunks, rows=rows)
+
+    def _read_dictionary(self, fetched: SourceBytes, file_start: int) -> pa.Array | None:
+        encoding, num_items = self._described.dictionary, self._described.num_dictionary_items
+        if encoding is None:
+            return None
+        extent = self._context.buffers[2]
+        data = fetched.view(file_start + extent.position, file_start + extent.end)
+        value_type = self._context.leaf.arrow_type
+        if pt.is_dictionary(value_type):
+            value_type = value_type.value_type
+        items = encoding.decode_block(data, num_items)
+        check(items.num_values == num_items, "a dictionary of another length than stated")
+        # A copy: the open file keeps it, and must not keep the file's map with it.
+        return copy_array(array_of(items, value_type))
 
     def _check_count(self, entries: Entries, values: Values) -> None:
         visible = entries.count
