@@ -66,13 +66,15 @@ class ContainerFile(OpenFile):
 
     def _read(self, extents: Sequence[Extent]) -> list[bytes]:
         """Return the bytes of each extent, taken from the tail if they lie in it."""
-        outside = [(extent.position, extent.end) for extent in extents if extent.position < self._tail_start]
-        fetched = self.source.fetch(Ranges.of(*outside)) if outside else None
+        tail, tail_start = self._tail, self._tail_start
+        outside = [(position, position + size) for position, size in extents if position < tail_start]
+        if not outside:
+            return [tail[position - tail_start : position - tail_start + size] for position, size in extents]
+        fetched = self.source.fetch(Ranges.of(*outside))
         found = []
         for position, size in extents:
-            if fetched is None or position >= self._tail_start:
-                at = position - self._tail_start
-                found.append(self._tail[at : at + size])
+            if position >= tail_start:
+                found.append(tail[position - tail_start : position - tail_start + size])
             else:
                 found.append(fetched.view(position, position + size).tobytes())
         return found

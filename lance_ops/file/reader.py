@@ -364,7 +364,7 @@ def _with_checks(source: FileSource, tail: bytes) -> tuple[FileSource, bytes]:
     if table is None:
         return source, tail
     checks = BlockChecks(source.name, table)
-    return source.with_checks(checks), checks.trusted_part(tail, source.size_bytes, source.read)
+    return source.with_checks(checks), checks.trusted_part(tail, source.size_bytes)
 
 
 def _as_rows(ascending: Int64Array) -> RowSelection:

@@ -138,6 +138,6 @@ def _extents(
         return ()
     if len(positions) != len(sizes):
         raise CorruptFile(path, place, f"{len(positions)} buffer positions, {len(sizes)} sizes")
-    extents = tuple(map(Extent._make, zip(positions, sizes, strict=True)))
+    extents = Extent.of_pairs(zip(positions, sizes, strict=True))
     check_inside(extents, size_bytes, path, f"{place}, buffer")
     return extents

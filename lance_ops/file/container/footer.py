@@ -16,7 +16,7 @@ I/O.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lance_ops.core.errors import CorruptFile
@@ -100,7 +100,7 @@ def encode_extents(extents: Iterable[Extent]) -> bytes:
 
 def decode_extents(table: bytes, size_bytes: int, path: str, place: str) -> tuple[Extent, ...]:
     """Parse an offset table; raise `CorruptFile` for an entry that ends beyond the file."""
-    extents = tuple(map(Extent._make, _EXTENT.iter_unpack(table)))
+    extents = Extent.of_pairs(_EXTENT.iter_unpack(table))
     check_inside(extents, size_bytes, path, place)
     check_no_overlap([extent.size for extent in extents], size_bytes, path, f"{place} table")
     return extents
@@ -113,8 +113,10 @@ def check_no_overlap(sizes: Iterable[int], size_bytes: int, path: str, place: st
         raise CorruptFile(path, place, f"parts of {total} bytes in a file of {size_bytes}: they overlap")
 
 
-def check_inside(extents: Iterable[Extent], size_bytes: int, path: str, place: str) -> None:
+def check_inside(extents: Sequence[Extent], size_bytes: int, path: str, place: str) -> None:
     """Raise `CorruptFile` for an extent that ends beyond the file."""
+    if max(map(sum, extents), default=0) <= size_bytes:
+        return
     for index, (position, size) in enumerate(extents):
         if position + size > size_bytes:
             raise CorruptFile(path, f"{place} {index}", f"ends at byte {position + size} of a file of {size_bytes}")

@@ -6,9 +6,10 @@ place is verified once by a source; a block that is fetched is verified each tim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -30,6 +31,11 @@ class Extent(NamedTuple):
 
     position: int
     size: int
+
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[tuple[int, int]]) -> tuple[Extent, ...]:
+        """Return (position, size) pairs as extents. `Extent._make` does so too, in Python for each pair."""
+        return tuple(map(partial(tuple.__new__, cls), pairs))
 
     @property
     def end(self) -> int:
