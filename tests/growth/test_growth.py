@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.reading import joined_blocks
 from lance_ops.table import MANIFEST_CACHE
 from tests.growth.instructions import count_instructions
 
@@ -151,6 +152,37 @@ def test_a_fragment_that_is_not_changed_costs_next_to_nothing(
         return _fragmented(next(uris), fragments, deletions=True)
 
     assert _grows_within(ONE_CHANGED[verb], make, (20, 100, 200), lambda _: 100 * 240)
+
+
+JOINED: dict[str, Verb] = {
+    "scan": lambda uri, _: lance_ops.dataset(uri).to_table(),
+    "scan of one column": lambda uri, _: lance_ops.dataset(uri).to_table(columns=["v"]),
+    "filter": lambda uri, _: lance_ops.dataset(uri).to_table(filter="v < 3"),
+    "filter of one column": lambda uri, _: lance_ops.dataset(uri).to_table(columns=["v"], filter="v < 3"),
+}
+"""Verbs that read small fragments together."""
+
+
+@pytest.mark.parametrize("verb", JOINED)
+def test_a_small_fragment_costs_less_beside_others_than_alone(
+    verb: str, uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cost() -> float:
+        """Return the instructions that one more fragment takes."""
+        few, many = 48, 192
+        uri_of = {
+            size: lance_ops.write_dataset(_long(size), next(uris), max_rows_per_file=ROWS).uri for size in (few, many)
+        }
+        counts = {
+            size: min(count_instructions(partial(JOINED[verb], uri, size)) for _ in range(4))
+            for size, uri in uri_of.items()
+        }
+        return (counts[many] - counts[few]) / (many - few)
+
+    cost()  # compiles and fills caches
+    together = cost()
+    monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 1)
+    assert together < 0.8 * cost()
 
 
 BY_VERSIONS: dict[str, Verb] = {
