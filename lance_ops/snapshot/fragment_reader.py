@@ -130,8 +130,9 @@ class FragmentReader:
         for file in self._fragment.files:
             if not _has_statistics(file):
                 continue
-            in_file = {name: field for name, field in fields.items() if field.id in file.fields}
             reader = self._open(file)
+            ids = self._ids_in(file, reader)
+            in_file = {name: _renumbered(field, ids) for name, field in fields.items() if field.id in file.fields}
             runs = [part for run in runs for part in rows_that_may_match(reader, in_file, predicate, *run)]
         return runs
 
@@ -206,13 +207,15 @@ class FragmentReader:
 
         Raises `CorruptFile` if the file and the manifest contradict each other.
         """
-        file = source.file
-        if file.path not in self._stored_ids:
-            self._stored_ids[file.path] = stored_ids_by_table_id(file, reader) if file.column_indices else {}
-        ids = self._stored_ids[file.path]
+        ids = self._ids_in(source.file, reader)
         wanted = Schema(tuple(_renumbered(field, ids) for field in source.schema.fields)) if ids else source.schema
         check_types(reader, wanted)
         return wanted
+
+    def _ids_in(self, file: DataFile, reader: FileReader) -> Mapping[int, int]:
+        if file.path not in self._stored_ids:
+            self._stored_ids[file.path] = stored_ids_by_table_id(file, reader)
+        return self._stored_ids[file.path]
 
     def _open(self, file: DataFile, view: View | None = None) -> FileReader:
         if file.path in self._verifying:

@@ -14,6 +14,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.table import TOMBSTONED_FIELD, DataFile
 
@@ -25,11 +26,24 @@ def stored_ids_by_table_id(file: DataFile, reader: FileReader) -> Mapping[int, i
 
     Raises `CorruptFile` for columns that the file does not have, or that hold two fields.
     """
+    if not file.column_indices:
+        return _stored_ids_of_v0_1(file, reader) if reader.version is FileVersion.V0_1 else {}
     stored = reader.field_ids
     if stored == file.fields and file.column_indices == _ascending(len(stored)):
         return {}
     ids = {field_id: stored[column] for field_id, column in live_columns(file, reader)}
     return {} if all(field_id == stored_id for field_id, stored_id in ids.items()) else ids
+
+
+def _stored_ids_of_v0_1(file: DataFile, reader: FileReader) -> Mapping[int, int]:
+    """Return the ids in a 0.1 file, whose fields the manifest lists in the file's order.
+
+    They differ where the reference has given new ids to fields that shared one.
+    """
+    stored = [field.id for field in reader.schema.walk()]
+    if len(stored) != len(file.fields) or stored != sorted(stored) or set(file.fields) <= {*stored, TOMBSTONED_FIELD}:
+        return {}
+    return {table_id: own for table_id, own in zip(file.fields, stored, strict=True) if table_id != TOMBSTONED_FIELD}
 
 
 def live_columns(file: DataFile, reader: FileReader) -> list[tuple[int, int]]:

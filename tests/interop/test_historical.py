@@ -95,3 +95,15 @@ def test_an_old_b_tree_is_passed_over_until_it_is_built_again(historical: Path, 
     dataset.create_scalar_index("btree", "BTREE", name="btree_idx", replace=True)
     assert "ScalarIndexQuery" in dataset.scanner(filter="btree > 2").explain_plan()
     assert dataset.count_rows("btree > 2") == 4
+
+
+def test_fields_that_the_reference_gave_new_ids_are_found_in_files_of_0_1(historical: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.lance"
+    shutil.copytree(historical / "v0.10.5/corrupt_schema", copy)
+    before = [field.id() for field in lance_ops.dataset(copy).lance_schema.fields()]
+    lance.dataset(copy).update_config({"repaired": "yes"})
+    ours, theirs = lance_ops.dataset(copy), lance.dataset(copy)
+    assert [field.id() for field in ours.lance_schema.fields()] != before
+    assert ours.to_table().equals(theirs.to_table())
+    for condition in ("b > 4", "c = 5", "b < 0", "x = 1 AND c > 0"):
+        assert ours.to_table(filter=condition).equals(theirs.to_table(filter=condition)), condition
