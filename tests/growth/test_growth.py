@@ -203,4 +203,5 @@ def test_work_grows_no_faster_than_the_versions(verb: str, uris: Iterator[str]) 
             dataset.update_config({"number": str(number)})
         return dataset.uri
 
-    assert _grows_within(BY_VERSIONS[verb], make, (8, 16, 32), _in_proportion)
+    # each size exceeds the 16 manifests that stay decoded, or the step from hits to misses looks like growth
+    assert _grows_within(BY_VERSIONS[verb], make, (24, 48, 96), _in_proportion)
