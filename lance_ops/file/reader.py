@@ -137,7 +137,8 @@ class FileReader:
     def memory_bytes(self) -> int:
         """About how many bytes of memory the open file takes after all of it has been read once."""
         index_bytes = self.size_bytes // _FILE_BYTES_PER_INDEX_BYTE
-        return _LEAST_MEMORY_BYTES + _METADATA_FACTOR * self._file.metadata_bytes + index_bytes
+        kept_bytes = max(_LEAST_MEMORY_BYTES, self._source.kept_bytes)
+        return kept_bytes + _METADATA_FACTOR * self._file.metadata_bytes + index_bytes
 
     @property
     def schema_metadata(self) -> dict[str, str]:

@@ -122,6 +122,9 @@ class Store(ABC):
     reads_in_place: bool = False
     """Whether `get` copies nothing, so that reading ranges of an object saves nothing."""
 
+    gap_bytes: int = 0
+    """`get_ranges` reads what lies between two ranges too if it is no longer than this: a request costs more."""
+
     @property
     def lists_in_order(self) -> bool:
         """Whether listing is lexicographic by path, so that a limit finds the first names."""

@@ -100,6 +100,10 @@ class FsspecStore(Store):
     def begin_call(self, call: Callable[[], T]) -> Callable[[], T]:
         return PROCESS_RESOURCES.threads().submit(copy_context().run, call).result
 
+    @property
+    def gap_bytes(self) -> int:  # type: ignore[override] # slots have no class variables
+        return _MAX_GAP_BYTES
+
     def child(self, prefix: str) -> FsspecStore:
         return FsspecStore(f"{self.root}/{check_path(prefix)}", self._options, self.counters)
 

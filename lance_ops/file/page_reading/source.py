@@ -26,6 +26,13 @@ _ZERO = np.zeros(1, np.int64)
 """Where a file that is in place begins, in the file and in its buffer."""
 
 
+_WHOLE_BYTES = 1 << 20
+"""A remote file up to this size is kept whole once a large part of it has been read, which spares later requests."""
+
+_LARGE_PART = 3
+"""A third of a file, counting what a store reads between ranges, is a large part of it."""
+
+
 class Extent(NamedTuple):
     """One run of bytes in a file."""
 
@@ -101,6 +108,15 @@ class SourceBytes:
         return self.data[start + shift : stop + shift]
 
 
+class _WholeFile:
+    """All bytes of a small remote file, once they have been read; copies of a source share them."""
+
+    __slots__ = ("view",)
+
+    def __init__(self) -> None:
+        self.view: View | None = None
+
+
 class FileSource:
     """One immutable file in a store."""
 
@@ -116,7 +132,7 @@ class FileSource:
             actual = store.view(path).buffer.size if store.reads_in_place else size_bytes or store.size(path)
         self.size_bytes = size_bytes or actual
         self._check_size(actual)
-        self._small_file: View | None = None
+        self._whole = _WholeFile()
         self._checks: BlockChecks | None = None
 
     @classmethod
@@ -136,7 +152,7 @@ class FileSource:
         source = cls(store, path, size_bytes)
         tail = source.read(max(0, source.size_bytes - tail_bytes), source.size_bytes)
         if len(tail) == source.size_bytes:
-            source._small_file = View(pa.py_buffer(tail))
+            source._whole.view = View(pa.py_buffer(tail))
         return source, tail
 
     def with_checks(self, checks: BlockChecks) -> Self:
@@ -170,7 +186,12 @@ class FileSource:
             view = self._store.view(self._path) if read is None else read
             self._check_size(view.buffer.size)
             return view
-        return self._small_file
+        return self._whole.view
+
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes of the file may be kept in memory once it has been read."""
+        return self.size_bytes if not self._store.reads_in_place and self.size_bytes <= _WHOLE_BYTES else 0
 
     def read(self, start: int, stop: int) -> bytes:
         """Return the bytes of one range that lies in the file."""
@@ -179,6 +200,8 @@ class FileSource:
     def fetch(self, ranges: Ranges) -> SourceBytes:
         """Return the bytes of ranges that lie in the file; ranges that touch are read together."""
         view = self.view()
+        if view is None and self._is_read_whole(ranges):
+            view = self._whole.view = View(self._store.get_range(self._path, 0, self.size_bytes))
         if view is not None:
             return self.read_in_place(view, ranges)
         if self._checks is None:
@@ -199,6 +222,14 @@ class FileSource:
             view.will_need(needed.starts, needed.stops)
             self._checks.verify(blocks, data, blocks.starts, self.read)
         return SourceBytes(data, _ZERO, _ZERO)
+
+    def _is_read_whole(self, ranges: Ranges) -> bool:
+        """Return whether a large part of a small file is read: then the next read will need the rest."""
+        if not self.kept_bytes:
+            return False
+        starts, stops = merge_touching(ranges.starts, ranges.stops + self._store.gap_bytes)
+        num_bytes = int((stops - starts).sum()) - len(starts) * self._store.gap_bytes
+        return _LARGE_PART * num_bytes >= self.size_bytes
 
     def _fetch(self, ranges: Ranges) -> SourceBytes:
         starts, stops = merge_ranges(ranges)
