@@ -31,7 +31,7 @@ T = TypeVar("T")
 _MAX_JOINED = 16
 """The largest number of blocks that are read together. It is small, so that the first rows come soon."""
 
-_JOINED_BYTES = 2 << 20
+_JOINED_BYTES = 4 << 20
 """The most bytes that are read together: of the files, or of their decoded values if those are larger."""
 
 _SMALL_BYTES = _JOINED_BYTES // 4

@@ -131,12 +131,12 @@ def test_groups_end_at_their_limits_and_before_fragments_that_are_read_alone(
 
 
 def test_rows_count_by_their_decoded_size(tmp_path: Path, groups: list[int]) -> None:
-    rows = pa.table({"n": pa.array([7] * (400 << 10), pa.int8())})
-    dataset = lance_ops.write_dataset(rows, tmp_path / "t", max_rows_per_file=100 << 10)
+    rows = pa.table({"n": pa.array([7] * (800 << 10), pa.int8())})
+    dataset = lance_ops.write_dataset(rows, tmp_path / "t", max_rows_per_file=200 << 10)
     assert dataset.to_table().num_rows == len(rows)
     assert groups == [4]
     groups.clear()
-    dataset = lance_ops.write_dataset(rows, tmp_path / "t", mode="overwrite", max_rows_per_file=400 << 10)
+    dataset = lance_ops.write_dataset(rows, tmp_path / "t", mode="overwrite", max_rows_per_file=800 << 10)
     dataset.insert(rows)
     assert dataset.to_table().num_rows == 2 * len(rows)
     assert groups == []
