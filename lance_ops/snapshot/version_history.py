@@ -11,9 +11,9 @@ from lance_ops.transactions import CommittedVersion, manifests_newest_first, ver
 __all__ = ["history", "past_manifests"]
 
 
-def history(snapshot: Snapshot, *, to_the_end: bool = False) -> Iterator[CommittedVersion]:
+def history(snapshot: Snapshot) -> Iterator[CommittedVersion]:
     """Yield the retained versions up to the snapshot's, newest first; see `versions_newest_first`."""
-    past = versions_newest_first(snapshot.store, snapshot.committer, to_the_end=to_the_end)
+    past = versions_newest_first(snapshot.store, snapshot.committer)
     return (committed for committed in past if committed.version <= snapshot.version)
 
 

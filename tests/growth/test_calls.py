@@ -134,6 +134,20 @@ def test_calls_and_decoded_fragments_grow_with_the_fragments_as_stated(
     assert (_order(measured[0]), _order(measured[1])) == (calls, decoded), measured
 
 
+def test_clean_up_decodes_each_fragment_a_few_times_however_many_versions_have_it(
+    uris: Iterator[str], counts: Counter[str]
+) -> None:
+    def make(versions: int) -> str:
+        dataset = lance_ops.write_dataset(_table(10), next(uris), max_rows_per_file=ROWS)
+        for number in range(versions - 1):
+            dataset.update_config({"number": str(number)})
+        return dataset.uri
+
+    act = BY_FRAGMENTS["clean-up"][0]
+    _, decoded = _measure(act, make, (8, 16, 32), counts)
+    assert _order(decoded) == "constant", decoded
+
+
 BY_VERSIONS: dict[str, tuple[Verb, str]] = {
     "open": (lambda uri, _: lance_ops.dataset(uri).schema, "constant"),
     "open a numbered version": (lambda uri, _: lance_ops.dataset(uri, version=3).schema, "constant"),

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TypeAlias
 
 from lance_ops.committers import Committer, list_detached, open_root
 from lance_ops.core.errors import InvalidInput, VersionNotFound
@@ -41,10 +42,10 @@ from lance_ops.refs import (
     pinned_version,
     reference_store,
 )
-from lance_ops.snapshot import Snapshot, history
+from lance_ops.snapshot import Snapshot, past_manifests
 from lance_ops.store import ObjectInfo, Store, path_beneath
-from lance_ops.table import Manifest
-from lance_ops.transactions import CommittedVersion, read_manifest
+from lance_ops.table import Fragment, FragmentList, Manifest
+from lance_ops.transactions import read_manifest
 
 __all__ = [
     "DEFAULT_AGE",
@@ -60,6 +61,9 @@ __all__ = [
 ]
 
 DEFAULT_AGE = timedelta(weeks=2)
+
+_Folders: TypeAlias = dict[int | None, str]
+"""Folders beneath a root by the id of the base that they are in; None is the root of the manifest's own dataset."""
 
 
 @dataclass(frozen=True)
@@ -124,19 +128,27 @@ class NamedFiles:
     root: str
     paths: set[str] = field(default_factory=set)
     index_folders: set[str] = field(default_factory=set)
+    _last_added: tuple[_Folders, _Folders, FragmentList] | None = None
 
     def add(self, manifest: Manifest, owner: str | None = None) -> None:
-        """Add all files beneath the root that a manifest names, under any base; `owner` is the manifest's own root."""
+        """Add all files beneath the root that a manifest names, under any base; `owner` is the manifest's own root.
+
+        Most versions share most of their fragments with the version that was added before: only the others are decoded.
+        """
         roots = _folders_beneath(self.root, manifest, self.root if owner is None else owner)
         files = {base: f"{root}{DATA_DIR}/" for base, root in roots.items()}
         files |= {b.id: roots[b.id] for b in manifest.base_paths if b.id in roots and not b.is_dataset_root}
-        for fragment in manifest.fragments:
+        fragments: Iterable[Fragment] = manifest.fragments
+        if self._last_added is not None and self._last_added[:2] == (roots, files):
+            fragments = manifest.fragments.changes_since(self._last_added[2]).new
+        for fragment in fragments:
             self.paths.update(files[file.base_id] + file.path for file in fragment.files if file.base_id in files)
             deletions = fragment.deletion_file
             if deletions is not None and deletions.base_id in roots:
                 self.paths.add(f"{roots[deletions.base_id]}{DELETIONS_DIR}/{deletions.name(fragment.id)}")
             if None in roots:
                 self.paths.update(roots[None] + path for path in fragment.sequence_paths())
+        self._last_added = roots, files, manifest.fragments
         # A segment may be in another root than in that of its base; see `lance_ops.snapshot.index_location`.
         self.index_folders.update(root + index.directory for index in manifest.indices for root in roots.values())
         if manifest.transaction_file and None in roots:
@@ -223,16 +235,16 @@ def _classify(
 ) -> _Classified:
     """Classify the versions up to the snapshot's; one that a branch began with (`branch_starts`) counts as recent."""
     found = _Classified([], [], [], NamedFiles(snapshot.uri), NamedFiles(snapshot.uri))
-    for rank, past in enumerate(history(snapshot, to_the_end=True)):  # few at a time: they can be large
+    for rank, past in enumerate(past_manifests(snapshot, to_the_end=True)):  # few at a time: they can be large
         if past.version in branch_starts or not _is_old(past, rank, options, now):
             found.recent.append(past.version)
-            found.kept_files.add(past.manifest)
+            found.kept_files.add(past)
         elif past.version in tagged_or_pinned:
             found.old_but_tagged.append(past.version)
-            found.kept_files.add(past.manifest)
+            found.kept_files.add(past)
         else:
             found.old.append(past.version)
-            found.old_files.add(past.manifest)
+            found.old_files.add(past)
     return found
 
 
@@ -283,14 +295,14 @@ def detached_versions(store: Store, committer: Committer) -> list[int]:
     return list_detached(store) if committer.takes_detached else []
 
 
-def _folders_beneath(root: str, manifest: Manifest, owner: str) -> dict[int | None, str]:
+def _folders_beneath(root: str, manifest: Manifest, owner: str) -> _Folders:
     """Return the folders of the bases (None: the owner's root) that are beneath a root, relative to it."""
     places: dict[int | None, str] = {None: owner} | {base.id: base.path for base in manifest.base_paths}
     found = {base: path_beneath(root, place) for base, place in places.items()}
     return {base: f"{path}/" if path else "" for base, path in found.items() if path is not None}
 
 
-def _is_old(past: CommittedVersion, rank: int, options: CleanupOptions, now: datetime) -> bool:
+def _is_old(past: Manifest, rank: int, options: CleanupOptions, now: datetime) -> bool:
     """Return whether the options allow to remove a version that has `rank` newer versions."""
     among_newest = rank < (options.retain_versions or 1)
     if options.versions is not None:
@@ -303,8 +315,8 @@ def _is_old(past: CommittedVersion, rank: int, options: CleanupOptions, now: dat
     return not among_newest and (age is None or _is_older(past, now - age))
 
 
-def _is_older(version: CommittedVersion, moment: datetime) -> bool:
-    made = version.manifest.timestamp
+def _is_older(past: Manifest, moment: datetime) -> bool:
+    made = past.timestamp
     return made is not None and made <= moment  # a version of unknown age is kept
 
 
