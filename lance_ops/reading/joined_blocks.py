@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.ndarrays import BoolArray
@@ -32,7 +34,10 @@ _MAX_JOINED = 16
 """The largest number of blocks that are read together. It is small, so that the first rows come soon."""
 
 _JOINED_BYTES = 4 << 20
-"""The most bytes that are read together: of the files, or of their decoded values if those are larger."""
+"""The most bytes that are read together: of the decoded values, or of the files if those are larger.
+
+Files do not count if all values have a fixed width: then it is known how many bytes of a file are read.
+"""
 
 _SMALL_BYTES = _JOINED_BYTES // 4
 """Larger fragments are read one by one, since a joint read copies their bytes and gains little."""
@@ -50,6 +55,9 @@ class BlockJoiner:
         self._row_bytes = (
             0 if self._schema is None else sum(row_bytes(field.arrow_type) for field in self._schema.fields)
         )
+
+        fields = () if self._schema is None else self._schema.fields
+        self._has_fixed_width = all(_has_fixed_width(field.arrow_type) for field in fields)
 
     def group(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, ...]]:
         """Yield the blocks in groups of neighbours to read together; most groups are a single block."""
@@ -87,14 +95,11 @@ class BlockJoiner:
         if self._schema is None or block.offsets is not None or len(block) != fragment.physical_rows:
             return None
         (file, *others) = fragment.files or (None,)
-        if (
-            file is None
-            or others
-            or not 0 < file.file_size_bytes <= _SMALL_BYTES
-            or file.numbers < _FIRST_JOINED_VERSION
-        ):
+        if file is None or others or not file.file_size_bytes or file.numbers < _FIRST_JOINED_VERSION:
             return None
-        num_bytes = max(file.file_size_bytes, fragment.physical_rows * self._row_bytes)
+        num_bytes = fragment.physical_rows * self._row_bytes
+        if not self._has_fixed_width:
+            num_bytes = max(num_bytes, file.file_size_bytes)
         return num_bytes if num_bytes <= _SMALL_BYTES else None
 
     def _read(
@@ -139,6 +144,14 @@ def _schema_to_join(snapshot: Snapshot, request: ScanRequest) -> Schema | None:
     schema = Schema(tuple(fields))
     is_plain = not (schema.has_dictionaries or schema.names_extensions or schema.holds_blobs_v2)
     return schema if fields and is_plain and not any(part.is_blob_v1 for part in schema.walk()) else None
+
+
+def _has_fixed_width(arrow_type: pa.DataType) -> bool:
+    if pt.is_struct(arrow_type):
+        return all(_has_fixed_width(field.type) for field in arrow_type)
+    if pt.is_fixed_size_list(arrow_type):
+        return _has_fixed_width(arrow_type.value_type)
+    return bool(pt.is_primitive(arrow_type) or pt.is_fixed_size_binary(arrow_type))
 
 
 def _joined(blocks: Sequence[Block], masks: Sequence[BoolArray | None]) -> BoolArray | None:

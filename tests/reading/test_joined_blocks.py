@@ -111,7 +111,7 @@ def test_a_joint_read_has_the_batches_of_separate_ones(
 def test_groups_end_at_their_limits_and_before_fragments_that_are_read_alone(
     tmp_path: Path, groups: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = pa.table({"n": np.arange(40)})
+    rows = pa.table({"s": [f"text {number}" for number in range(40)]})
     for at, length in enumerate((1, 1, 1, 30, 1, 1, 1, 1, 1, 1)):
         lance_ops.write_dataset(rows[:length], tmp_path / "t", mode="append" if at else "create")
     dataset = lance_ops.dataset(tmp_path / "t")
@@ -139,6 +139,20 @@ def test_rows_count_by_their_decoded_size(tmp_path: Path, groups: list[int]) -> 
     dataset = lance_ops.write_dataset(rows, tmp_path / "t", mode="overwrite", max_rows_per_file=800 << 10)
     dataset.insert(rows)
     assert dataset.to_table().num_rows == 2 * len(rows)
+    assert groups == []
+
+
+def test_a_file_does_not_count_if_few_of_its_bytes_are_read(tmp_path: Path, groups: list[int]) -> None:
+    rng = np.random.default_rng(6)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rng.normal(size=600 << 10), pa.float32()), 600)
+    rows = pa.table({"n": np.arange(1 << 10), "v": vectors, "s": [f"text {number}" for number in range(1 << 10)]})
+    dataset = lance_ops.write_dataset(rows, tmp_path / "t", max_rows_per_file=512)
+    assert min(fragment.files[0].file_size_bytes for fragment in dataset.snapshot.fragments) > 1 << 20
+    assert dataset.to_table(columns=["n"])["n"].to_pylist() == list(range(1 << 10))
+    assert dataset.to_table(columns=["n"], filter="n % 500 = 7")["n"].to_pylist() == [7, 507, 1007]
+    assert groups == [2, 2]
+    groups.clear()
+    assert dataset.to_table().num_rows == dataset.to_table(columns=["n", "s"]).num_rows == 1 << 10
     assert groups == []
 
 
