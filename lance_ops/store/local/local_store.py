@@ -47,6 +47,7 @@ from lance_ops.store.ranges import check_ranges, slice_ranges
 __all__ = ["LocalStore"]
 
 _LONGEST_TICK = timedelta(milliseconds=20)
+_DELETED_AT_ONCE = 64
 T = TypeVar("T")
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
@@ -213,6 +214,11 @@ class LocalStore(Store):
                 return
             self._fail("delete", path, error)
         self._prune(os.path.dirname(target))
+
+    @property
+    def deleted_at_once(self) -> int:
+        """Many: to hand a file to another thread takes longer than to remove it."""
+        return _DELETED_AT_ONCE
 
     def clear(self) -> None:
         """Remove everything in the directory, and the directory unless it was named by a symbolic link."""
