@@ -100,6 +100,18 @@ def test_a_scan_takes_one_request_a_small_file_and_the_next_scan_none(counted: C
     assert counted.requests(lambda: dataset.take([0, 5, 11])) == {}
 
 
+def test_a_take_from_a_new_handle_asks_once_for_each_small_file_that_holds_rows(counted: Counted) -> None:
+    assert counted.requests(lambda: counted.open().take([0, 5, 11])) == {"LIST": 1, "GET": 4}
+
+
+def test_a_second_table_in_a_bucket_is_written_without_another_proof(counted: Counted) -> None:
+    def write() -> None:
+        lance_ops.write_dataset(TABLE, counted.uri.replace("table", "other"), storage_options=counted.options)
+
+    # The manifest of the oldest tables is looked for when no version is found: before the write, and before the commit.
+    assert counted.requests(write) == {"LIST": 3, "GET": 2, "PUT": 3}
+
+
 def test_a_delete_reads_each_small_file_once(counted: Counted) -> None:
     # Four deletion files, the transaction and the manifest; and the same looks.
     dataset = counted.open()
