@@ -76,6 +76,7 @@ def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
         "images",
         "java",
         "manifest-stores",
+        "obstore",
         "pandas",
         "pydantic",
         "spark",

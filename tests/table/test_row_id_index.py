@@ -17,6 +17,8 @@ from lance_ops.table.rows.row_id_runs import RowIds
 FragmentList = list[tuple[int, list[int], list[int]]]
 """(fragment id, row ids, deleted offsets)"""
 
+_MAX_FRAGMENT_ID = 2**32 - 1
+
 
 def u64s(values: list[int]) -> Uint64Array:
     return np.array(values, np.uint64)
@@ -43,7 +45,7 @@ def tables(draw: st.DrawFn) -> FragmentList:
         deleted = draw(st.lists(st.integers(0, count - 1), unique=True, max_size=count))
         fragments.append((number, ids[:count], sorted(deleted)))
         ids = ids[count:] + [ids[offset] for offset in deleted if draw(st.booleans())]  # updated: it stands again
-        number += draw(st.integers(1, 2**31))
+        number += draw(st.integers(1, _MAX_FRAGMENT_ID // 6))
         if len(fragments) == 6:
             break
     return fragments
