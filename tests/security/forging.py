@@ -9,10 +9,10 @@ import pyarrow as pa
 
 import lance_ops
 from lance_ops import LanceDataset
-from lance_ops.table import DataFile, Fragment, Manifest, encode_manifest
+from lance_ops.table import BasePath, DataFile, Fragment, Manifest, encode_manifest
 from lance_ops.table.fragments import FragmentList
 
-__all__ = ["forged", "with_files", "with_fragments"]
+__all__ = ["forged", "with_file_of", "with_files", "with_fragments"]
 
 
 def forged(dataset: LanceDataset, change: Callable[[Manifest], Manifest]) -> LanceDataset:
@@ -20,6 +20,22 @@ def forged(dataset: LanceDataset, change: Callable[[Manifest], Manifest]) -> Lan
     snapshot = dataset.snapshot
     snapshot.store.put(snapshot.committer.location(snapshot.version), encode_manifest(change(snapshot.manifest), b""))
     return lance_ops.dataset(dataset.uri, storage_options=dict(snapshot.storage_options))
+
+
+def with_file_of(elsewhere: LanceDataset, dataset: LanceDataset) -> LanceDataset:
+    """Return `dataset` after its first data file was replaced by that of another table, under a base path."""
+
+    def change(manifest: Manifest) -> Manifest:
+        fragment = manifest.fragments[0]
+        (theirs,) = elsewhere.snapshot.fragments[0].files
+        file = replace(fragment.files[0], path=theirs.path, file_size_bytes=theirs.file_size_bytes, base_id=1)
+        return replace(
+            manifest,
+            base_paths=(BasePath(1, f"{elsewhere.uri}/data"),),
+            fragments=manifest.fragments.with_changes({fragment.id: replace(fragment, files=(file,))}),
+        )
+
+    return forged(dataset, change)
 
 
 def with_fragments(dataset: LanceDataset, fragments: Sequence[Fragment]) -> LanceDataset:

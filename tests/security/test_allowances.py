@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,9 +16,8 @@ from lance_ops.cli import app
 from lance_ops.errors import UnsafePath
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
-from lance_ops.table import BasePath, Manifest
 from tests.s3_server import S3Server
-from tests.security.forging import forged
+from tests.security.forging import with_file_of
 
 pytestmark = pytest.mark.server
 
@@ -37,18 +35,7 @@ def hostile(s3_server: S3Server, elsewhere: LanceDataset) -> LanceDataset:
     """Return a table of two fragments, whose first data file is in the other table's bucket."""
     made = lance_ops.write_dataset(ROWS, s3_server.new_uri("t"), storage_options=s3_server.storage_options)
     made.insert(ROWS)
-
-    def change(manifest: Manifest) -> Manifest:
-        fragment = manifest.fragments[0]
-        (theirs,) = elsewhere.snapshot.fragments[0].files
-        file = replace(fragment.files[0], path=theirs.path, file_size_bytes=theirs.file_size_bytes, base_id=1)
-        return replace(
-            manifest,
-            base_paths=(BasePath(1, f"{elsewhere.uri}/data"),),
-            fragments=manifest.fragments.with_changes({fragment.id: replace(fragment, files=(file,))}),
-        )
-
-    return forged(made, change)
+    return with_file_of(elsewhere, made)
 
 
 def test_a_task_of_a_compaction_follows_what_its_handle_was_allowed(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,9 +14,9 @@ from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
 from lance_ops.spark import OnSpark
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.table_reader import LanceReader, visible_schema
-from lance_ops.table import BasePath, Fragment, Manifest
+from lance_ops.table import Fragment
 from tests.s3_server import S3Server
-from tests.security.forging import forged, with_fragments
+from tests.security.forging import with_file_of, with_fragments
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,18 +34,7 @@ def test_a_worker_refuses_a_base_that_the_driver_s_handle_does_not_allow(
     elsewhere = lance_ops.write_dataset(ROWS, s3_server.new_uri("other"), storage_options=options)
     made = lance_ops.write_dataset(ROWS, s3_server.new_uri("t"), storage_options=options)
     made.insert(ROWS)
-
-    def change(manifest: Manifest) -> Manifest:
-        fragment = manifest.fragments[0]
-        (theirs,) = elsewhere.snapshot.fragments[0].files
-        file = replace(fragment.files[0], path=theirs.path, file_size_bytes=theirs.file_size_bytes, base_id=1)
-        return replace(
-            manifest,
-            base_paths=(BasePath(1, f"{elsewhere.uri}/data"),),
-            fragments=manifest.fragments.with_changes({fragment.id: replace(fragment, files=(file,))}),
-        )
-
-    hostile = forged(made, change)
+    hostile = with_file_of(elsewhere, made)
     (task,) = Compaction.plan(hostile.snapshot, CompactionOptions()).tasks
     with pytest.raises(UnsafePath, match="allowed_bases"):
         OnSpark(spark).map(execute, [task])
