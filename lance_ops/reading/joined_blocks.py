@@ -52,11 +52,8 @@ class BlockJoiner:
         self._snapshot = snapshot
         self._request = request
         self._schema = _schema_to_join(snapshot, request)
-        self._row_bytes = (
-            0 if self._schema is None else sum(row_bytes(field.arrow_type) for field in self._schema.fields)
-        )
-
         fields = () if self._schema is None else self._schema.fields
+        self._row_bytes = sum(row_bytes(field.arrow_type) for field in fields)
         self._has_fixed_width = all(_has_fixed_width(field.arrow_type) for field in fields)
 
     def group(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, ...]]:
@@ -79,7 +76,7 @@ class BlockJoiner:
     def read(self, blocks: Sequence[Block], finish: Callable[[ScannedRows], T], budget: Budget) -> list[T] | None:
         """Return the results of `finish` for the blocks with matching rows; None if they must be read separately.
 
-        After None the joiner groups no more blocks, because the reason likely holds for all fragments.
+        Once it has returned None, the joiner groups no more blocks: the reason likely holds for all fragments.
         """
         try:
             found = None if self._schema is None else self._read(self._schema, blocks, finish, budget)
