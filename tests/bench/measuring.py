@@ -44,7 +44,7 @@ def touch(table: pa.Table) -> pa.Table:
 def give_back_memory() -> None:
     """Return the memory that allocators keep after one operation, so that it does not count for the next one.
 
-    Between rounds of one operation the allocators keep what they like, as they do in a long-lived process.
+    It is not called between rounds of one operation: there, allocators keep freed memory as in a long-lived process.
     """
     gc.collect()
     pa.default_memory_pool().release_unused()

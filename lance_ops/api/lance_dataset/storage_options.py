@@ -17,7 +17,7 @@ from lance_ops.file import LanceFileSession
 __all__ = ["StorageOptions", "StorageOptionsAccessor"]
 
 _KEY = secrets.token_bytes(32)
-"""The key of the ids: nobody who reads an id in a log can guess a password and compare."""
+"""The key that ids are computed with. Without it, a reader of a log cannot test guesses of a password against an id."""
 
 _REFRESH_SECONDS = 60
 

@@ -62,7 +62,7 @@ class BlockChecks:
         """Verify the metadata blocks that lie wholly in `tail`, and return the tail from the first of them on.
 
         `tail` is a file's last bytes. If no block lies wholly in it, only what stands after the metadata is returned.
-        The caller must read the bytes before the returned ones again, with a check.
+        The bytes before the returned ones are unverified: the caller must read them again, with a check.
         """
         tail_start = size_bytes - len(tail)
         start, stop = self._table.section_ends[1:]
