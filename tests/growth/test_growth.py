@@ -142,6 +142,13 @@ def test_a_fragment_that_is_not_read_costs_next_to_nothing(verb: str, uris: Iter
     assert _grows_within(FEW_FRAGMENTS[verb], make, (20, 100, 200), lambda _: 100 * 120)
 
 
+def test_counting_rows_looks_at_each_fragment_once(uris: Iterator[str]) -> None:
+    def make(fragments: int) -> str:
+        return _fragmented(next(uris), fragments, deletions=True)
+
+    assert _grows_within(lambda uri, _: lance_ops.dataset(uri).count_rows(), make, (20, 100, 200), lambda _: 100 * 50)
+
+
 @pytest.mark.parametrize("verb", ONE_CHANGED)
 def test_a_fragment_that_is_not_changed_costs_next_to_nothing(
     verb: str, uris: Iterator[str], monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping, Sequence
 from itertools import pairwise
+from operator import gt
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -49,19 +50,27 @@ class FragmentTotals(NamedTuple):
     deletion_files: int
 
 
+class _RowCounts(NamedTuple):
+    """Each fragment's physical rows, and the deleted rows of the fragments with a deletion file, by position."""
+
+    physical: list[int]
+    deleted: dict[int, int]
+
+
 class FragmentList(Sequence[Fragment]):
     """An immutable sequence, equal to any sequence of equal fragments.
 
     Accessing a fragment raises as `Fragment.from_pb` does.
     """
 
-    __slots__ = ("_decoded", "_heads", "_ids", "_items", "_messages", "_path", "_section")
+    __slots__ = ("_counts", "_decoded", "_heads", "_ids", "_items", "_messages", "_path", "_section")
 
     def __init__(self, fragments: Iterable[Fragment] = ()) -> None:
         self._items: list[bytes | Fragment] = list(fragments)
         self._path = ""
         self._decoded: dict[int, Fragment] = {}
         self._heads: list[FragmentHead] | None = None
+        self._counts: _RowCounts | None = None
         self._ids: list[int] | None = None
         self._messages: list[bytes] | None = None
         self._section: bytes | None = None
@@ -140,16 +149,16 @@ class FragmentList(Sequence[Fragment]):
     @property
     def num_rows(self) -> int:
         """The number of rows that are not deleted, as far as the manifest states it; decodes no fragment."""
-        heads = self._all_heads()
-        deleted = sum(head.deletion_file.num_deleted_rows for head in heads if head.HasField("deletion_file"))
-        return sum(head.physical_rows for head in heads) - deleted
+        physical, deleted = self._row_counts
+        return sum(physical) - sum(deleted.values())
 
     def check_row_counts(self) -> None:
         """Raise `CorruptFile` if a fragment states more deleted rows than rows; decodes no fragment."""
-        for head in self._all_heads():
-            if head.HasField("deletion_file") and head.deletion_file.num_deleted_rows > head.physical_rows:
-                reason = f"{head.deletion_file.num_deleted_rows} of {head.physical_rows} rows are deleted"
-                raise CorruptFile(self._path, f"fragment {head.id}", reason)
+        physical, deleted = self._row_counts
+        if any(map(gt, deleted.values(), map(physical.__getitem__, deleted))):
+            at = next(at for at, rows in deleted.items() if rows > physical[at])
+            reason = f"{deleted[at]} of {physical[at]} rows are deleted"
+            raise CorruptFile(self._path, f"fragment {self.ids[at]}", reason)
 
     def live_row_counts(self) -> Int64Array:
         """Return each fragment's number of rows that are not deleted; decode no fragment.
@@ -157,25 +166,21 @@ class FragmentList(Sequence[Fragment]):
         Every fragment must state its rows (`state_their_rows`). Raises `CorruptFile` as `check_row_counts` does.
         """
         self.check_row_counts()
-        heads = self._all_heads()
-        counts = np.fromiter((head.physical_rows for head in heads), np.int64, len(heads))
-        for at, head in enumerate(heads):
-            if head.HasField("deletion_file"):
-                counts[at] -= head.deletion_file.num_deleted_rows
-        return counts
+        physical, deleted = self._row_counts
+        live = np.array(physical, np.int64)
+        live[[*deleted]] -= np.array([*deleted.values()], np.int64)
+        return live
 
     @property
     def state_their_rows(self) -> bool:
         """Whether every fragment states its number of physical rows and of deleted rows."""
-        return all(
-            head.physical_rows and (not head.HasField("deletion_file") or head.deletion_file.num_deleted_rows)
-            for head in self._all_heads()
-        )
+        physical, deleted = self._row_counts
+        return all(physical) and all(deleted.values())
 
     @property
     def have_deletions(self) -> bool:
         """Whether any fragment has a deletion file."""
-        return any(head.HasField("deletion_file") for head in self._all_heads())
+        return bool(self._row_counts.deleted)
 
     def with_changes(
         self, changed: Mapping[int, Fragment], removed: Collection[int] = (), added: Sequence[Fragment] = ()
@@ -240,6 +245,15 @@ class FragmentList(Sequence[Fragment]):
         if self._heads is None:
             self._heads = list(parse_message(ManifestHeads, self.section, self._path, "fragments").fragments)
         return self._heads
+
+    @property
+    def _row_counts(self) -> _RowCounts:
+        if self._counts is None:
+            heads = self._all_heads()
+            physical = [head.physical_rows for head in heads]
+            deletions = [(at, head.deletion_file) for at, head in enumerate(heads) if head.HasField("deletion_file")]
+            self._counts = _RowCounts(physical, {at: deletion.num_deleted_rows for at, deletion in deletions})
+        return self._counts
 
     def __len__(self) -> int:
         return len(self._items)
