@@ -279,8 +279,8 @@ def _rows_within_limit(
         start, stop = max(first, 0), rows if last is None else min(last, rows)
         if start < stop:
             if rows < fragment.physical_rows and stop - start < rows:
-                live = snapshot.live_offsets(fragment)
-                start, stop = int(live[start]), int(live[stop - 1]) + 1
+                start, last_row = snapshot.live_offsets_at(fragment, np.array([start, stop - 1])).tolist()
+                stop = last_row + 1
             elif rows < fragment.physical_rows:
                 stop = fragment.physical_rows
             yield _row_range(snapshot, fragment, start, stop, request)

@@ -51,8 +51,7 @@ def take_positions(snapshot: Snapshot, positions: Int64Array, request: ScanReque
     for slot, requested in _grouped(slots):
         fragment = fragments[slot]
         within = positions[requested] - (ends[slot - 1] if slot else 0)
-        offsets = snapshot.live_offsets(fragment)[within] if fragment.deletion_file else within
-        addresses[requested] = row_addrs(fragment.id, offsets)
+        addresses[requested] = row_addrs(fragment.id, snapshot.live_offsets_at(fragment, within))
     return _take(snapshot, addresses, request)
 
 

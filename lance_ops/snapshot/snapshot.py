@@ -220,6 +220,18 @@ class Snapshot:
         deleted = self.deletion_vector(fragment)
         return np.delete(offsets, offsets_in(deleted)) if deleted else offsets
 
+    def live_offsets_at(self, fragment: Fragment, positions: Int64Array) -> Int64Array:
+        """Return the physical offsets of live rows, given their positions among the fragment's live rows.
+
+        The work grows with the positions and the deleted rows, not with the fragment's rows. The caller has checked
+        that the positions are those of live rows.
+        """
+        deleted = self.deletion_vector(fragment)
+        if not deleted:
+            return positions
+        live_before = offsets_in(deleted) - np.arange(len(deleted))  # each deleted row
+        return positions + live_before.searchsorted(positions, side="right")
+
     @cached_property
     def live_row_ends(self) -> Int64Array:
         """The number of live rows in the fragments up to and including each one, in the order of `fragments`."""

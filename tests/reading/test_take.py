@@ -13,6 +13,7 @@ import lance_ops
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.file import FileReader
 from lance_ops.reading import take as room
+from lance_ops.snapshot import Snapshot
 from lance_ops.snapshot.caches import OpenFiles
 from lance_ops.table.manifest.file_locations import ObjectLocation
 
@@ -165,3 +166,30 @@ def test_the_least_recently_read_files_are_evicted_above_the_capacity(dataset_ur
     assert files.open(places[1], 0) is not second
     small = OpenFiles(1)
     assert small.open(places[0], 0) is small.open(places[0], 0)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+def test_positions_among_live_rows_are_found_without_listing_the_live_rows(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    rng = np.random.default_rng(7)
+    deleted = np.flatnonzero(rng.random(ROWS) < share)
+    made = lance_ops.write_dataset(pa.table({"id": np.arange(ROWS)}), dataset_uri, max_rows_per_file=ROWS // 2)
+    made.delete(f"id in ({', '.join(map(str, deleted))})")
+    live = np.setdiff1d(np.arange(ROWS), deleted)
+    reopened = lance_ops.dataset(dataset_uri)
+
+    def listed(*_: object) -> None:
+        raise AssertionError("all live rows were listed")
+
+    monkeypatch.setattr(Snapshot, "live_offsets", listed)
+    every = np.arange(len(live))
+    positions = np.concatenate([every[::-1], every])
+    assert reopened.take(positions.tolist())["id"].to_pylist() == live[positions].tolist()
+    for offset in {0, 1, len(live) // 2, len(live) - 3}:
+        assert reopened.to_table(offset=offset, limit=3)["id"].to_pylist() == live[offset : offset + 3].tolist()
+    first, *_ = reopened.get_fragments()
+    rows = (live < ROWS // 2).sum()
+    assert first.take(list(range(rows)))["id"].to_pylist() == live[:rows].tolist()
+    with pytest.raises(InvalidInput, match=f"has {rows} rows"):
+        first.take([int(rows)])

@@ -199,17 +199,16 @@ class LanceFragment(FragmentChanges):
         return self._take(indices, columns)
 
     def _take(self, indices: Sequence[int], columns: Columns, *, with_row_address: bool = False) -> pa.Table:
-        live = self._snapshot.live_offsets(self._fragment)
+        num_rows = self._snapshot.num_live_rows(self._fragment)
         positions = row_numbers(indices, "indices", np.int64)
-        if len(positions) and not 0 <= positions.min() <= positions.max() < len(live):
-            raise InvalidInput(
-                f"fragment {self.fragment_id} has {len(live)} rows: indices must be 0 to {len(live) - 1}"
-            )
+        if len(positions) and not 0 <= positions.min() <= positions.max() < num_rows:
+            raise InvalidInput(f"fragment {self.fragment_id} has {num_rows} rows: indices must be 0 to {num_rows - 1}")
         projection = project(
             self._snapshot, columns, with_row_id=False, with_row_address=with_row_address, flatten=False
         )
         request = scan_request(self._snapshot, projection)
-        return projection.apply(take_addresses(self._snapshot, row_addrs(self.fragment_id, live[positions]), request))
+        offsets = self._snapshot.live_offsets_at(self._fragment, positions)
+        return projection.apply(take_addresses(self._snapshot, row_addrs(self.fragment_id, offsets), request))
 
     def open_session(self, columns: Columns = None, with_row_address: bool | None = None) -> FragmentSession:
         """Return a session that takes rows of this fragment repeatedly."""
