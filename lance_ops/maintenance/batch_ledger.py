@@ -122,14 +122,15 @@ def _events_since(snapshot: Snapshot, checkpoint: int) -> list[_Event]:
 
 
 def _event_of(committed: CommittedVersion) -> _Event | None:
-    if committed.transaction is None:
+    stored = committed.stored_transaction
+    if stored is None:
         return None
-    batches, back_to = batches_of(committed.transaction.transaction_properties), None
-    match committed.transaction.operation:
-        case Restore(version=restored):
-            back_to = restored
-        case Overwrite():
-            back_to = 0
+    batches, back_to = batches_of(stored.properties), None
+    if stored.operation_type is Overwrite:
+        back_to = 0
+    elif stored.operation_type is Restore:
+        assert isinstance(stored.decoded.operation, Restore)
+        back_to = stored.decoded.operation.version
     return _Event(committed.version, batches, back_to) if batches or back_to is not None else None
 
 

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from uuid import uuid4
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.file_names import TRANSACTIONS_DIR, transaction_name
 from lance_ops.pb import transaction_pb2
 from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import ALL_OPERATIONS, UnknownOperation
 from lance_ops.wire import parse_message, restore_unknown, unknown_fields
 
-__all__ = ["COMMIT_MESSAGE", "Transaction", "with_commit_message"]
+__all__ = ["COMMIT_MESSAGE", "StoredTransaction", "Transaction", "with_commit_message"]
 
 COMMIT_MESSAGE = "__lance_commit_message"
 """The transaction property that holds the commit message."""
@@ -64,20 +65,51 @@ class Transaction:
     @classmethod
     def decode(cls, data: bytes, path: str) -> Transaction:
         """Read a message; `path` names it in errors. An operation that this library does not know keeps its bytes."""
-        message = parse_message(transaction_pb2.Transaction, data, path, "transaction")
-        which = message.WhichOneof("operation")
-        operation: Operation
-        if which is None:
-            operation = UnknownOperation(data)
-        else:
-            operation = _BY_WIRE_NAME[which].from_pb(getattr(message, which), path)
-        return cls(
+        return StoredTransaction(data, path).decoded
+
+
+class StoredTransaction:
+    """A transaction as its file or its manifest holds it. Its operation is decoded when `decoded` is first used.
+
+    An operation can name every fragment of the table, and most readers of a table's history need none of them. The
+    constructor parses the message, and raises `CorruptFile` naming `path` for bytes that are none.
+    """
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self._data = data
+        self._path = path
+        self._message = parse_message(transaction_pb2.Transaction, data, path, "transaction")
+
+    @property
+    def uuid(self) -> str:
+        """The transaction's identity."""
+        return self._message.uuid
+
+    @cached_property
+    def properties(self) -> dict[str, str]:
+        """The caller's properties."""
+        return dict(self._message.transaction_properties)
+
+    @property
+    def operation_type(self) -> type[Operation]:
+        """The class of the operation; `UnknownOperation` for one that this library does not know."""
+        which = self._message.WhichOneof("operation")
+        return UnknownOperation if which is None else _BY_WIRE_NAME[which]
+
+    @cached_property
+    def decoded(self) -> Transaction:
+        """The whole transaction; raises as `Operation.from_pb` does."""
+        message, kind = self._message, self.operation_type
+        is_known = kind is not UnknownOperation
+        return Transaction(
             read_version=message.read_version,
             uuid=message.uuid,
-            operation=operation,
-            transaction_properties=dict(message.transaction_properties),
+            operation=(
+                kind.from_pb(getattr(message, kind.wire_name), self._path) if is_known else UnknownOperation(self._data)
+            ),
+            transaction_properties=self.properties,
             tag=message.tag,
-            unknown=unknown_fields(message) if which is not None else b"",
+            unknown=unknown_fields(message) if is_known else b"",
         )
 
 

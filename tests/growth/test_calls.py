@@ -148,6 +148,18 @@ def test_clean_up_decodes_each_fragment_a_few_times_however_many_versions_have_i
     assert _order(decoded) == "constant", decoded
 
 
+def test_clean_up_decodes_no_fragment_that_a_delete_names(uris: Iterator[str], counts: Counter[str]) -> None:
+    fragments, deletes = 10, 6
+    dataset = lance_ops.write_dataset(_table(fragments), next(uris), max_rows_per_file=ROWS)
+    for row in range(deletes):
+        dataset.delete(f"id % {ROWS} = {row}")
+    MANIFEST_CACHE.reset()
+    counts.clear()
+    assert dataset.cleanup_old_versions(timedelta(0)).old_versions == deletes
+    in_manifests, in_first_overwrite = fragments * (deletes + 1), fragments  # history is checked for an overwrite
+    assert counts["decoded"] == in_manifests + in_first_overwrite
+
+
 BY_VERSIONS: dict[str, tuple[Verb, str]] = {
     "open": (lambda uri, _: lance_ops.dataset(uri).schema, "constant"),
     "open a numbered version": (lambda uri, _: lance_ops.dataset(uri, version=3).schema, "constant"),

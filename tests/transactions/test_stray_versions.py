@@ -28,6 +28,7 @@ from lance_ops.transactions import (
 )
 from lance_ops.transactions.committed import descends_from
 from lance_ops.transactions.committed.tokens import TOKENS_DIR
+from lance_ops.transactions.transaction import StoredTransaction
 from lance_ops.writing.commit import commit_operation
 from tests.transactions.pylance_history import write_history
 
@@ -193,5 +194,6 @@ def test_versions_of_the_reference_descend_from_each_other(stable_row_ids: bool,
     assert len(versions) > 20
     for before, made, after in zip(versions, versions[1:], versions[2:], strict=False):
         assert is_in_history(made, after, read), (made.transaction, after.transaction)
-        assert is_in_history(replace(made, transaction=Transaction(1, ReserveFragments(1))), after, read)
+        other = StoredTransaction(Transaction(1, ReserveFragments(1)).encode(), "a transaction without fragments")
+        assert is_in_history(replace(made, stored_transaction=other), after, read)
         assert descends_from(after, made.manifest, before.manifest, read)

@@ -201,7 +201,7 @@ def _keep_token(snapshot: Snapshot, version: CommittedVersion, next_version: Com
     If the next version does not exist, the clean-up that removed it wrote the token down. A version that appeared under
     this number since then is a stray version, and its token counts for nothing.
     """
-    if version.transaction is None or token_of(version.transaction) is None:
+    if token_of(version) is None:
         return
     grown = next_version or _read_if_exists(snapshot, version.version + 1)
     if grown is not None and is_in_history(version, grown, partial(read_manifest, snapshot.store, snapshot.committer)):

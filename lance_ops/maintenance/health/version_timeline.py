@@ -48,13 +48,13 @@ def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummar
 
 def _summary(snapshot: Snapshot, past: CommittedVersion, tags: tuple[str, ...]) -> VersionSummary:
     """Return the summary of a version; `snapshot` is that version."""
-    properties = dict(past.transaction.transaction_properties) if past.transaction else {}
+    properties = dict(past.transaction_properties)
     fragments = snapshot.fragments
     num_rows = snapshot.num_rows
     return VersionSummary(
         version=past.version,
         timestamp=past.manifest.timestamp,
-        operation=past.transaction.operation.name if past.transaction else "?",
+        operation=past.stored_transaction.operation_type.__name__ if past.stored_transaction else "?",
         num_rows=num_rows,
         num_fragments=len(fragments),
         num_deleted_rows=sum(fragment.physical_rows for fragment in fragments) - num_rows,

@@ -62,10 +62,10 @@ def find_whole_version(
                         return WholeVersion(past.version, tuple(reversed(undone)))
             except LanceOpsError:
                 pass  # it cannot be read, so it cannot be restored
-        if past.transaction is not None:
+        if past.stored_transaction is not None:
             accounted = past.version
-            if not isinstance(past.transaction.operation, _CHANGE_NO_ROW):
-                undone.append(f"{past.transaction.operation.name} (version {past.version})")
+            if not issubclass(past.stored_transaction.operation_type, _CHANGE_NO_ROW):
+                undone.append(f"{past.stored_transaction.operation_type.__name__} (version {past.version})")
     return None
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_ops.core.versions import FileVersion
 from lance_ops.table.manifest.manifest import Manifest
-from lance_ops.table.manifest.manifest_bytes import decode_manifest
+from lance_ops.table.manifest.manifest_bytes import decode_manifest, decode_with_transaction, inline_transaction
 
 __all__ = ["MANIFEST_CACHE", "ManifestCache"]
 
@@ -27,18 +27,30 @@ class ManifestCache:
 
     def decode(self, data: pa.Buffer, path: str) -> Manifest:
         """Return the cached manifest, or decode it as `decode_manifest` does."""
-        cached = self._manifests.get(path)
-        if cached is not None and cached[0].equals(data):
-            return cached[1]
-        manifest = decode_manifest(data, path)
-        self._keep(data, path, manifest)
+        manifest = self._find(data, path)
+        if manifest is None:
+            manifest = decode_manifest(data, path)
+            self._keep(data, path, manifest)
         return manifest
+
+    def decode_with_transaction(self, data: pa.Buffer, path: str) -> tuple[Manifest, bytes | None]:
+        """Return the manifest as `decode` does, and the encoded transaction in its file, if there is one."""
+        manifest = self._find(data, path)
+        if manifest is not None:
+            return manifest, inline_transaction(data, path)
+        manifest, transaction = decode_with_transaction(data, path)
+        self._keep(data, path, manifest)
+        return manifest, transaction
 
     def add(self, data: bytes, path: str, manifest: Manifest) -> None:
         """Cache a manifest that was just written; its bytes must decode to an equal manifest."""
         if len(data) > _LONGEST_BYTES or manifest.data_format.version == FileVersion.V0_1.value:
             return  # a 0.1 manifest learns the positions of its dictionaries only when it is read
         self._keep(pa.py_buffer(data), path, replace(manifest, fragments=manifest.fragments.as_read_from(path)))
+
+    def _find(self, data: pa.Buffer, path: str) -> Manifest | None:
+        cached = self._manifests.get(path)
+        return cached[1] if cached is not None and cached[0].equals(data) else None
 
     def _keep(self, data: pa.Buffer, path: str, manifest: Manifest) -> None:
         if data.size > _LONGEST_BYTES:

@@ -5,7 +5,6 @@ from lance_ops.transactions.committed.committed_versions import (
     decode_version,
     manifests_newest_first,
     read_manifest,
-    read_transaction,
     read_version,
     versions_newest_first,
 )
@@ -40,7 +39,6 @@ __all__ = [
     "is_same_dataset",
     "manifests_newest_first",
     "read_manifest",
-    "read_transaction",
     "read_version",
     "save_token",
     "share_data_file",

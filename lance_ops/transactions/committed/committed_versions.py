@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -12,18 +12,18 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lance_ops.committers import Committer
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.store import Store
-from lance_ops.table import MANIFEST_CACHE, Manifest, decode_with_transaction
-from lance_ops.transactions.transaction import Transaction
+from lance_ops.table import MANIFEST_CACHE, Manifest
+from lance_ops.transactions.transaction import StoredTransaction, Transaction
 
 __all__ = [
     "CommittedVersion",
     "decode_version",
     "manifests_newest_first",
     "read_manifest",
-    "read_transaction",
     "read_version",
     "versions_newest_first",
 ]
@@ -36,15 +36,25 @@ _READ_AHEAD = 8
 
 @dataclass(frozen=True)
 class CommittedVersion:
-    """A committed version; `transaction` is None if its file is gone or was never written."""
+    """A committed version; `stored_transaction` is None if its file is gone or was never written."""
 
     manifest: Manifest
-    transaction: Transaction | None
+    stored_transaction: StoredTransaction | None
 
     @property
     def version(self) -> int:
         """The version's number."""
         return self.manifest.version
+
+    @cached_property
+    def transaction(self) -> Transaction | None:
+        """The whole transaction, decoded on first use; raises as `StoredTransaction.decoded` does."""
+        return None if self.stored_transaction is None else self.stored_transaction.decoded
+
+    @property
+    def transaction_properties(self) -> Mapping[str, str]:
+        """The transaction's properties, none if there is no transaction; decodes no operation."""
+        return {} if self.stored_transaction is None else self.stored_transaction.properties
 
 
 def read_version(store: Store, committer: Committer, version: int) -> CommittedVersion:
@@ -59,27 +69,16 @@ def read_manifest(store: Store, committer: Committer, version: int) -> Manifest:
 
 
 def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> CommittedVersion:
-    """Decode a manifest, `data`; the transaction is read from the manifest, or from its file."""
-    where = _where(store, committer, version)
-    manifest, inline = decode_with_transaction(data, where)
-    _checked(manifest, store, version)
-    transaction = read_transaction(store, manifest) if inline is None else Transaction.decode(inline, where)
-    return CommittedVersion(manifest, transaction)
+    """Decode a manifest, `data`; the transaction is read from the manifest, or from its file.
 
-
-def read_transaction(store: Store, manifest: Manifest) -> Transaction | None:
-    """Read the file of the transaction that made a version; None if the version names none or it is gone.
-
-    A table may keep transactions only in its manifests, so `read_version` looks there first.
+    A table may keep transactions only in its manifests, so they are looked for there first.
     """
-    if not manifest.transaction_file:
-        return None
-    path = f"{TRANSACTIONS_DIR}/{manifest.transaction_file}"
-    try:
-        data = store.get(path)
-    except ObjectNotFound:
-        return None
-    return Transaction.decode(data.to_pybytes(), store.uri_of(path))
+    where = _where(store, committer, version)
+    manifest, inline = MANIFEST_CACHE.decode_with_transaction(data, where)
+    _checked(manifest, store, version)
+    return CommittedVersion(
+        manifest, _read_transaction(store, manifest) if inline is None else StoredTransaction(inline, where)
+    )
 
 
 def versions_newest_first(
@@ -115,6 +114,18 @@ def _newest_first(
         except VersionNotFound:
             continue
         yield found
+
+
+def _read_transaction(store: Store, manifest: Manifest) -> StoredTransaction | None:
+    """Read the file of the transaction that made a version; None if the version names none or it is gone."""
+    if not manifest.transaction_file:
+        return None
+    path = f"{TRANSACTIONS_DIR}/{manifest.transaction_file}"
+    try:
+        data = store.get(path)
+    except ObjectNotFound:
+        return None
+    return StoredTransaction(data.to_pybytes(), store.uri_of(path))
 
 
 def _checked(manifest: Manifest, store: Store, version: int) -> Manifest:

@@ -13,8 +13,8 @@ from lance_ops.core.errors import CommitStateUnknown
 from lance_ops.store import Store
 from lance_ops.transactions.committed.committed_versions import CommittedVersion, read_manifest, versions_newest_first
 from lance_ops.transactions.committed.same_history import is_in_history
-from lance_ops.transactions.committed.tokens import load_token_version, token_of
-from lance_ops.transactions.transaction import Transaction
+from lance_ops.transactions.committed.tokens import TOKEN, load_token_version
+from lance_ops.transactions.transaction import StoredTransaction
 
 __all__ = ["find_token", "find_transaction"]
 
@@ -25,7 +25,7 @@ def find_transaction(store: Store, committer: Committer, uuid: str, *, since: in
     This resolves a `CommitStateUnknown`: once the store answers and some minutes have passed, None means that it was
     not committed. Raises `CommitStateUnknown` if clean-up removed the evidence whether the version found counts.
     """
-    return _find(store, committer, lambda transaction: transaction.uuid == uuid, since)
+    return _find(store, committer, lambda stored: stored.uuid == uuid, since)
 
 
 def find_token(store: Store, committer: Committer, token: str) -> int | None:
@@ -33,20 +33,21 @@ def find_token(store: Store, committer: Committer, token: str) -> int | None:
 
     Raises `CommitStateUnknown` as `find_transaction` does.
     """
-    found = _find(store, committer, lambda transaction: token_of(transaction) == token, 1)
+    found = _find(store, committer, lambda stored: stored.properties.get(TOKEN) == token, 1)
     return load_token_version(store, token) if found is None else found
 
 
-def _find(store: Store, committer: Committer, wanted: Callable[[Transaction], bool], since: int) -> int | None:
+def _find(store: Store, committer: Committer, wanted: Callable[[StoredTransaction], bool], since: int) -> int | None:
     after: CommittedVersion | None = None
     for committed in versions_newest_first(store, committer, down_to=since):
-        if committed.transaction is not None and wanted(committed.transaction):
+        stored = committed.stored_transaction
+        if stored is not None and wanted(stored):
             match is_in_history(committed, after, partial(read_manifest, store, committer)):
                 case True:
                     return committed.version
                 case None:
                     raise CommitStateUnknown(
-                        committed.transaction.uuid,
+                        stored.uuid,
                         committed.version,
                         "clean-up removed the evidence whether it counts",
                     )

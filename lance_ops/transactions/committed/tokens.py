@@ -45,8 +45,8 @@ TOKENS_DIR = "_lance_ops/tokens"
 _EXCLUSIVE_WORK = ((BATCH_PREFIX, "add batch"), (REPLACES_PREFIX, "replace"))
 
 
-def token_of(transaction: Transaction) -> str | None:
-    """Return the transaction's token."""
+def token_of(transaction: Transaction | CommittedVersion) -> str | None:
+    """Return the token of a transaction, or of the transaction that made a version."""
     return transaction.transaction_properties.get(TOKEN)
 
 
@@ -62,10 +62,10 @@ def find_duplicate_work(ours: Transaction, theirs: Transaction) -> str | None:
 
 def save_token(store: Store, committed: CommittedVersion) -> None:
     """Save, durably, the token of a version that is about to be removed; do nothing if it has none."""
-    token = token_of(committed.transaction) if committed.transaction else None
-    if token is None or committed.transaction is None:
+    token, stored = token_of(committed), committed.stored_transaction
+    if token is None or stored is None:
         return
-    content = {"token": token, "version": committed.version, "uuid": committed.transaction.uuid}
+    content = {"token": token, "version": committed.version, "uuid": stored.uuid}
     store.put(_path(token), json.dumps(content, sort_keys=True).encode())
 
 
