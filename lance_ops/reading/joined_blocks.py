@@ -1,5 +1,7 @@
 """Read the blocks of small neighbouring fragments together: most of what a small fragment costs is a fixed cost.
 
+Rows that an index found are read together too if they need few bytes, even of large fragments.
+
 Rows are read and tested as those of one block, and then handed over fragment by fragment. The answer is the same: what
 cannot be read together, or fails, is read block by block, so that errors come in their order and name their file.
 """
@@ -16,12 +18,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.core.ndarrays import BoolArray
+from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file import Budget, row_bytes
 from lance_ops.reading.joined_fragments import JoinedFragments
 from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS
-from lance_ops.reading.scan_block import live_mask, read_live
+from lance_ops.reading.scan_block import live_mask, read_live, read_offsets
 from lance_ops.reading.scan_plan import Block, ScanRequest
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows
 from lance_ops.snapshot import Snapshot
@@ -42,6 +44,9 @@ Files do not count if all values have a fixed width: then it is known how many b
 _SMALL_BYTES = _JOINED_BYTES // 4
 """Larger fragments are read one by one, since a joint read copies their bytes and gains little."""
 
+_CHUNK_BYTES = 8 << 10
+"""What a row that an index found counts for in each leaf column, since its chunk is read whole."""
+
 _FIRST_JOINED_VERSION = 2, 1
 
 
@@ -54,6 +59,7 @@ class BlockJoiner:
         self._schema = _schema_to_join(snapshot, request)
         fields = () if self._schema is None else self._schema.fields
         self._row_bytes = sum(row_bytes(field.arrow_type) for field in fields)
+        self._chunk_bytes = _CHUNK_BYTES * sum(not part.children for field in fields for part in field.walk())
         self._has_fixed_width = all(_has_fixed_width(field.arrow_type) for field in fields)
 
     def group(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, ...]]:
@@ -62,7 +68,8 @@ class BlockJoiner:
         group_bytes = 0
         for block in blocks:
             num_bytes = self._bytes_if_small(block)
-            if group and (num_bytes is None or len(group) == _MAX_JOINED or group_bytes + num_bytes > _JOINED_BYTES):
+            is_full = num_bytes is None or len(group) == _MAX_JOINED or group_bytes + num_bytes > _JOINED_BYTES
+            if group and (is_full or (block.offsets is None) != (group[0].offsets is None)):
                 yield tuple(group)
                 group, group_bytes = [], 0
             if num_bytes is None:
@@ -89,7 +96,7 @@ class BlockJoiner:
     def _bytes_if_small(self, block: Block) -> int | None:
         """Return how many bytes a block counts for in its group; None if it is read alone."""
         fragment = block.fragment
-        if self._schema is None or block.offsets is not None or len(block) != fragment.physical_rows:
+        if self._schema is None or (block.offsets is None and len(block) != fragment.physical_rows):
             return None
         (file, *others) = fragment.files or (None,)
         if file is None or others or not file.file_size_bytes or file.numbers < _FIRST_JOINED_VERSION:
@@ -97,6 +104,8 @@ class BlockJoiner:
         num_bytes = fragment.physical_rows * self._row_bytes
         if not self._has_fixed_width:
             num_bytes = max(num_bytes, file.file_size_bytes)
+        if block.offsets is not None:
+            num_bytes = min(num_bytes, len(block) * (num_bytes // fragment.physical_rows + self._chunk_bytes))
         return num_bytes if num_bytes <= _SMALL_BYTES else None
 
     def _read(
@@ -106,12 +115,15 @@ class BlockJoiner:
         joined = JoinedFragments.open(snapshot, [block.fragment for block in blocks], schema)
         if joined is None:
             return None
-        whole = replace(blocks[0], stop=joined.ends[-1])
-        live = (
-            None if request.include_deleted_rows else _joined(blocks, [live_mask(snapshot, block) for block in blocks])
-        )
-        offsets, table = read_live(snapshot, joined, whole, live, request, budget)
         firsts = (0, *joined.ends)
+        whole = replace(blocks[0], stop=joined.ends[-1])
+        chosen = _chosen(blocks, firsts)
+        offsets: RowOffsets
+        if chosen is not None:
+            offsets, table = read_offsets(snapshot, joined, whole, chosen, request.schema, budget)
+        else:
+            masks = () if request.include_deleted_rows else [live_mask(snapshot, block) for block in blocks]
+            offsets, table = read_live(snapshot, joined, whole, _joined(blocks, masks), request, budget)
         if isinstance(offsets, range):
             cuts: Sequence[int] = firsts
         else:
@@ -149,6 +161,16 @@ def _has_fixed_width(arrow_type: pa.DataType) -> bool:
     if pt.is_fixed_size_list(arrow_type):
         return _has_fixed_width(arrow_type.value_type)
     return bool(pt.is_primitive(arrow_type) or pt.is_fixed_size_binary(arrow_type))
+
+
+def _chosen(blocks: Sequence[Block], firsts: Sequence[int]) -> Uint64Array | None:
+    """Return the chosen rows of all blocks, as offsets in the fragments laid end to end; None if all are chosen."""
+    chosen = [
+        block.offsets + np.uint64(first)
+        for block, first in zip(blocks, firsts, strict=False)
+        if block.offsets is not None
+    ]
+    return np.concatenate(chosen) if chosen else None
 
 
 def _joined(blocks: Sequence[Block], masks: Sequence[BoolArray | None]) -> BoolArray | None:

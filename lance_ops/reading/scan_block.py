@@ -25,7 +25,7 @@ from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows, with_row_col
 from lance_ops.snapshot import FragmentReader, Snapshot
 from lance_ops.table.rows import offsets_in
 
-__all__ = ["MAX_BLOCK_BYTES", "RowReader", "live_mask", "read_block", "read_halves", "read_live"]
+__all__ = ["MAX_BLOCK_BYTES", "RowReader", "live_mask", "read_block", "read_halves", "read_live", "read_offsets"]
 
 Columns: TypeAlias = dict[str, pa.ChunkedArray]
 T = TypeVar("T")
@@ -96,7 +96,8 @@ def _read_part(
     snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest, budget: Budget | None
 ) -> ScannedRows:
     if block.offsets is not None:
-        return _read_offsets(snapshot, reader, block, block.offsets, request.schema, budget)
+        found = read_offsets(snapshot, reader, block, block.offsets, request.schema, budget)
+        return ScannedRows(block.fragment, *found)
     live = None if request.include_deleted_rows else live_mask(snapshot, block)
     offsets, table = read_live(snapshot, reader, block, live, request, budget)
     return ScannedRows(block.fragment, offsets, table)
@@ -138,15 +139,18 @@ def read_live(
     return offsets, _in_order(columns, request.schema)
 
 
-def _read_offsets(
+def read_offsets(
     snapshot: Snapshot,
-    reader: FragmentReader,
+    reader: RowReader,
     block: Block,
     offsets: Uint64Array,
     schema: Schema,
     budget: Budget | None,
-) -> ScannedRows:
-    """Read the rows at these offsets that match the block's predicate."""
+) -> tuple[Uint64Array, pa.Table]:
+    """Return those of the offsets whose rows match the block's predicate, and the columns of these rows.
+
+    The offsets are those of `reader`; only a predicate on row columns uses the block's fragment.
+    """
     columns: Columns = {}
     if block.predicate is not None:
         mask, tested = _test(snapshot, reader, block, offsets, None, budget)
@@ -158,7 +162,7 @@ def _read_offsets(
         else:
             table = reader.take(rest, offsets, budget=budget)
         columns |= _columns(table)
-    return ScannedRows(block.fragment, offsets, _in_order(columns, schema))
+    return offsets, _in_order(columns, schema)
 
 
 def _test(

@@ -166,6 +166,10 @@ JOINED: dict[str, Verb] = {
     "scan of one column": lambda uri, _: lance_ops.dataset(uri).to_table(columns=["v"]),
     "filter": lambda uri, _: lance_ops.dataset(uri).to_table(filter="v < 3"),
     "filter of one column": lambda uri, _: lance_ops.dataset(uri).to_table(columns=["v"], filter="v < 3"),
+    "rows found by an index": lambda uri, _: lance_ops.dataset(uri).to_table(filter="id >= 5"),
+    "row of each fragment found by an index": lambda uri, size: lance_ops.dataset(uri).to_table(
+        filter=f"id IN ({', '.join(str(ROWS * number + 5) for number in range(size))})"
+    ),
 }
 """Verbs that read small fragments together."""
 
@@ -177,9 +181,7 @@ def test_a_small_fragment_costs_less_beside_others_than_alone(
     def cost() -> float:
         """Return the instructions that one more fragment takes."""
         few, many = 48, 192
-        uri_of = {
-            size: lance_ops.write_dataset(_long(size), next(uris), max_rows_per_file=ROWS).uri for size in (few, many)
-        }
+        uri_of = {size: _fragmented(next(uris), size, deletions=False) for size in (few, many)}
         counts = {
             size: min(count_instructions(partial(JOINED[verb], uri, size)) for _ in range(4))
             for size, uri in uri_of.items()

@@ -108,6 +108,76 @@ def test_a_joint_read_has_the_batches_of_separate_ones(
     assert not groups
 
 
+INDEXED_SCANS: list[dict[str, Any]] = [
+    {"filter": "id >= 30 AND id < 200", "with_row_id": True, "with_row_address": True},
+    {"filter": "id >= 30 AND id < 200 AND few = 'kind 1'", "columns": ["list", "parts"]},
+    {"filter": "id >= 30 AND id < 200 AND few = 'kind 1'", "columns": ["list", "id"], "late_materialization": True},
+    {"filter": "id >= 0 AND text = 'none'"},
+    {"filter": "id IN (3, 31, 77, 78, 79, 150, 239)", "columns": ["text"]},
+    {"filter": "id >= 15 AND id < 45", "columns": ["same", "id"], "batch_size": 7, "strict_batch_size": True},
+    {"filter": "id >= 30", "offset": 33},
+    {"filter": "id >= 30", "columns": [], "with_row_address": True},
+]
+
+
+@pytest.mark.parametrize("gone", ["false", "id % 10 = 3", "id >= 20 AND id < 60"])
+@pytest.mark.parametrize("options", INDEXED_SCANS, ids=str)
+def test_rows_that_an_index_finds_are_read_together_with_the_batches_of_separate_reads(
+    tmp_path: Path, options: dict[str, Any], gone: str, groups: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = table()
+    dataset = made(tmp_path / "t", rows[:180], enable_stable_row_ids=True)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.insert(rows[180:], max_rows_per_file=ROWS // FRAGMENTS)
+    dataset.delete(gone)
+    groups.clear()
+    assert "ScalarIndexQuery" in dataset.scanner(**options).explain_plan()
+    found = list(dataset.scanner(**options).to_batches())
+    num_rows = dataset.count_rows(options["filter"])
+    together = sum(groups)
+    monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 1)
+    groups.clear()
+    assert found == list(dataset.scanner(**options).to_batches())
+    assert num_rows == dataset.count_rows(options["filter"])
+    assert together and not groups
+
+
+def test_rows_that_an_index_finds_form_groups_apart_from_whole_fragments(tmp_path: Path, groups: list[int]) -> None:
+    rows = pa.table({"n": range(100)})
+    dataset = lance_ops.write_dataset(rows[:60], tmp_path / "t", max_rows_per_file=10)
+    dataset.create_scalar_index("n", "BTREE")
+    dataset.insert(rows[60:], max_rows_per_file=10)
+    groups.clear()
+    assert dataset.to_table(filter="n >= 5")["n"].to_pylist() == [*range(5, 100)]
+    assert groups == [6, 4]
+
+
+def test_rows_that_an_index_finds_count_by_the_bytes_that_they_need(tmp_path: Path, groups: list[int]) -> None:
+    numbers = np.random.default_rng(6).permutation(800 << 10)
+    dataset = lance_ops.write_dataset(pa.table({"n": numbers}), tmp_path / "t", max_rows_per_file=200 << 10)
+    dataset.create_scalar_index("n", "BTREE")
+    for few in (80, 400):  # a quarter of them in each fragment, 8 KiB for each
+        assert sorted(dataset.to_table(filter=f"n < {few}")["n"].to_pylist()) == [*range(few)]
+        assert groups == [4]
+        groups.clear()
+    assert dataset.to_table(filter="n < 4000").num_rows == 4000
+    assert groups == []
+
+
+def test_long_values_that_an_index_finds_count_by_their_share_of_the_file(tmp_path: Path, groups: list[int]) -> None:
+    rng = np.random.default_rng(6)
+    long = [rng.bytes(100 << 10) for _ in range(60)]
+    rows = pa.table({"n": range(60), "b": pa.array(long, pa.binary())})
+    dataset = lance_ops.write_dataset(rows, tmp_path / "t", max_rows_per_file=20)
+    dataset.create_scalar_index("n", "BTREE")
+    for rows_each, joined in ((2, [3]), (20, [])):
+        groups.clear()
+        chosen = [at for at in range(60) if at % 20 < rows_each]
+        found = dataset.to_table(filter=f"n IN ({', '.join(map(str, chosen))})")
+        assert found["b"].to_pylist() == [long[at] for at in chosen]
+        assert groups == joined
+
+
 def test_groups_end_at_their_limits_and_before_fragments_that_are_read_alone(
     tmp_path: Path, groups: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,11 +251,15 @@ def test_a_store_that_is_not_read_in_place_reads_each_fragment_by_itself(
     assert groups == []
 
 
+@pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("condition", [None, "n >= 0"])
 def test_a_corrupt_file_fails_after_the_rows_before_it(
-    tmp_path: Path, condition: str | None, groups: list[int]
+    tmp_path: Path, condition: str | None, indexed: bool, groups: list[int]
 ) -> None:
     dataset = lance_ops.write_dataset(pa.table({"n": range(40)}), tmp_path / "table", max_rows_per_file=10)
+    if indexed:
+        dataset.create_scalar_index("n", "BTREE")
+        groups.clear()
     assert dataset.to_table(filter=condition).num_rows == 40
     assert groups == [4]
     third = dataset.snapshot.fragments[2].files[0].path
