@@ -9,7 +9,7 @@ from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.snapshot_reference import SnapshotReference
 from lance_ops.snapshot.stored_sizes import field_sizes
 from lance_ops.snapshot.validation import validate, validate_fragment
-from lance_ops.snapshot.version_history import history, past_manifests
+from lance_ops.snapshot.version_history import history, past_manifests, snapshot_as_of
 
 __all__ = [
     "FREE_SORTED_BYTES",
@@ -27,6 +27,7 @@ __all__ = [
     "history",
     "limit_held_bytes",
     "past_manifests",
+    "snapshot_as_of",
     "tracked_files",
     "validate",
     "validate_fragment",

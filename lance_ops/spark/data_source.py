@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -45,16 +45,15 @@ class LanceSource(DataSource):
         """Return the name users give to `format`."""
         return "lance"
 
-    _version: int | None = None  # what `load` settled on
+    _read: SourceOptions | None = None  # with the version that `load` settled on
 
     def schema(self) -> StructType:
         """Return the table's schema in Spark's types."""
-        self._version = self._settled().open().version
-        return from_arrow_schema(visible_schema(self._settled()))
+        return from_arrow_schema(visible_schema(self._read_options()))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the version that `load` found."""
-        options = self._settled()
+        options = self._read_options()
         return PushingReader(options, schema) if options.push_filters else LanceReader(options, schema)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -62,14 +61,14 @@ class LanceSource(DataSource):
 
         It does so for streams into tables that are not there yet, too.
         """
-        if self._version is None:
-            with suppress(DatasetNotFound):
-                self._version = self._settled().open().version
+        with suppress(DatasetNotFound):
+            self._read_options()
         return self.__dict__
 
-    def _settled(self) -> SourceOptions:
-        options = SourceOptions.parse(self.options)
-        return options if self._version is None else replace(options, version=self._version, tag=None)
+    def _read_options(self) -> SourceOptions:
+        if self._read is None:
+            self._read = SourceOptions.parse(self.options).settled()
+        return self._read
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
         """Return a writer of one version; raise `SchemaMismatch` before any task starts if a column does not fit."""

@@ -4,11 +4,18 @@ Spark converts the keys to lower case. An unknown option is an error, because an
 rows.
 
     path                              the dataset's URI
-    version | tag                     read that version; without either, the one that is newest at `load`
+    version | timestamp | tag         read that version, or the one that was newest at that moment (ISO 8601; without a
+                                      zone it is UTC); without any, the one that is newest at `load`. Spark's names of
+                                      the first two, `versionAsOf` and `timestampAsOf`, are known too
+    branch                            read that branch; with `version` or `timestamp`, that version of it
     filter                            SQL over the table's columns; answered here, with indices, before rows reach Spark
     columns                           names, separated by commas or as a JSON list: no others are read
     push_filters                      `true` takes filters from the query, too: see `reading.PushingReader` first
     with_row_id, with_row_address     `true` adds `_rowid`, `_rowaddr` (as bigint)
+    with_fragment_id                  `true` adds `_fragid` (as int)
+    with_version_columns              `true` adds `_row_created_at_version`, `_row_last_updated_at_version` (as bigint)
+    case_sensitive                    `true` matches names as Spark does with `spark.sql.caseSensitive`; `false` is the
+                                      default here and there
     num_partitions                    at most so many Spark tasks for a scan
     batch                             a write under this name happens once: replays of it are no-ops
     query                             the same for a stream: its name, with each micro-batch's number
@@ -22,20 +29,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.versions import FileVersion
-from lance_ops.refs import tagged_version
-from lance_ops.snapshot import Snapshot
-from lance_ops.spark.types import is_hint
+from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
+from lance_ops.refs import branch_of, open_branch, read_tag, reference_store
+from lance_ops.snapshot import Snapshot, snapshot_as_of
+from lance_ops.spark.translation import FRAGMENT_ID, CaseRule, is_hint
 from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 
 __all__ = ["SourceOptions"]
 
 _STORAGE = "storage_options."
 _SPARKS_OWN = frozenset(["checkpointlocation"])
+_SPARKS_NAMES = {"versionAsOf": "version", "timestampAsOf": "timestamp"}
+_SPARKS_SPELLING = {name.lower(): name for name in _SPARKS_NAMES}
+_CONTRADICTIONS = (("version", "timestamp"), ("version", "tag"), ("timestamp", "tag"), ("branch", "tag"))
+_FOR_READING = ("version", "timestamp", "tag", "branch", "filter", "columns")
 
 
 @dataclass(frozen=True)
@@ -44,11 +57,16 @@ class SourceOptions:
 
     path: str
     version: int | None = None
+    timestamp: datetime | None = None
     tag: str | None = None
+    branch: str | None = None
     filter: str | None = None
     columns: tuple[str, ...] | None = None
     with_row_id: bool = False
     with_row_address: bool = False
+    with_fragment_id: bool = False
+    with_version_columns: bool = False
+    case_sensitive: bool = False
     push_filters: bool = False
     num_partitions: int | None = None
     batch: str | None = None
@@ -67,8 +85,13 @@ class SourceOptions:
         values: dict[str, Any] = {}
         storage_options: dict[str, str] = {}
         hints: dict[str, str] = {}
+        given: dict[str, str] = {}
         for key, text in options.items():
-            name = key.lower()
+            shown = _SPARKS_SPELLING.get(key.lower(), key)
+            name = _SPARKS_NAMES.get(shown, key.lower())
+            if name in given:
+                raise InvalidInput(f"options {given[name]!r} and {shown!r} are the same: give one")
+            given[name] = shown
             if name in _SPARKS_OWN:
                 continue
             if name.startswith(_STORAGE):
@@ -81,8 +104,9 @@ class SourceOptions:
                 raise InvalidInput(f"format('lance') has no option {key!r}: there are {', '.join(sorted(known))}")
         if not values.get("path"):
             raise InvalidInput("format('lance') needs the dataset's path: .load(path), .save(path) or option 'path'")
-        if "version" in values and "tag" in values:
-            raise InvalidInput("options 'version' and 'tag' both name a version: give one")
+        for one, other in _CONTRADICTIONS:
+            if one in given and other in given:
+                raise InvalidInput(f"options {given[one]!r} and {given[other]!r} both name a version: give one")
         return cls(**values, storage_options=storage_options, type_hints=hints)
 
     @property
@@ -90,18 +114,50 @@ class SourceOptions:
         """The limits at which a written fragment is full."""
         return FragmentLimits(self.max_rows_per_file, self.max_bytes_per_file)
 
+    @property
+    def case_rule(self) -> CaseRule:
+        """The rule by which names of Spark are matched with the table's."""
+        return CaseRule(self.case_sensitive)
+
+    @property
+    def row_columns(self) -> tuple[str, ...]:
+        """The row columns to add."""
+        asked = (
+            (ROW_ID, self.with_row_id),
+            (ROW_ADDRESS, self.with_row_address),
+            (FRAGMENT_ID, self.with_fragment_id),
+            *((name, self.with_version_columns) for name in VERSION_COLUMNS),
+        )
+        return tuple(name for name, is_asked in asked if is_asked)
+
     def open(self) -> Snapshot:
         """Open the requested version, by default the newest."""
-        snapshot = Snapshot.open(self.path, self.version, self.storage_options)
-        return snapshot if self.tag is None else snapshot.at(tagged_version(snapshot, self.tag))
+        if self.branch is None and self.tag is None and self.timestamp is None:
+            return Snapshot.open(self.path, self.version, self.storage_options)
+        snapshot = Snapshot.open(self.path, storage_options=self.storage_options)
+        if self.tag is not None:
+            tag = read_tag(reference_store(snapshot), self.tag)
+            return open_branch(snapshot, tag.branch, tag.version)
+        if self.branch is not None:
+            snapshot = open_branch(snapshot, self.branch, self.version)
+        return snapshot if self.timestamp is None else snapshot_as_of(snapshot, self.timestamp)
+
+    def settled(self) -> SourceOptions:
+        """Return the options that name the version which `open` finds now by its number."""
+        snapshot = self.open()
+        branch = self.branch if self.tag is None else branch_of(snapshot)
+        return replace(self, version=snapshot.version, timestamp=None, tag=None, branch=branch)
 
     def open_to_write(self) -> Snapshot | None:
         """Open the newest version for a write, or return None if no dataset exists; refuse options that only a read
         allows.
         """
-        for name in ("version", "tag", "filter", "columns"):
+        for name in _FOR_READING:
             if getattr(self, name) is not None:
-                raise InvalidInput(f"option {name!r} is for reading: a write always goes on top of the newest version")
+                raise InvalidInput(
+                    f"option {name!r} is for reading: a write always goes on top of the newest version "
+                    "(to write to a branch, give the branch's own path)"
+                )
         try:
             return Snapshot.open(self.path, storage_options=self.storage_options)
         except DatasetNotFound:
@@ -112,6 +168,14 @@ def _number(name: str, text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise InvalidInput(f"option {name!r} must be a positive number, not {text!r}")
     return int(text)
+
+
+def _moment(name: str, text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise InvalidInput(f"option {name!r} is a moment like '2026-01-31T12:00:00Z', not {text!r}") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _flag(name: str, text: str) -> bool:
@@ -138,7 +202,11 @@ def _file_version(_: str, text: str) -> FileVersion:
 
 _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "version": _number,
+    "timestamp": _moment,
     "with_row_id": _flag,
+    "with_fragment_id": _flag,
+    "with_version_columns": _flag,
+    "case_sensitive": _flag,
     "with_row_address": _flag,
     "columns": _names,
     "push_filters": _flag,

@@ -16,19 +16,24 @@ from lance_ops.core.json import table_to_text, text_schema
 from lance_ops.core.predicate.binding import build
 from lance_ops.reading import (
     ROW_ADDRESS,
-    ROW_COLUMNS,
     ROW_ID,
     VERSION_COLUMNS,
     ScanRequest,
     bind_filter,
     check_is_stored,
     plan_scan,
-    scan,
+    scan_fragments,
 )
 from lance_ops.spark.options import SourceOptions
-from lance_ops.spark.pushdown import pushed_predicate
-from lance_ops.spark.type_casts import fit
-from lance_ops.spark.types import schema_for_spark
+from lance_ops.spark.translation import (
+    FRAGMENT_ID,
+    ROW_COLUMN_TYPES,
+    fit,
+    pushed_predicate,
+    schema_for_spark,
+    stored_path,
+    stored_paths,
+)
 
 __all__ = ["FragmentGroup", "LanceReader", "PushingReader", "group_evenly", "visible_schema"]
 
@@ -49,15 +54,23 @@ class LanceReader(DataSourceReader):
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._snapshot = options.open()
-        self._shape = to_arrow_schema(schema, timezone="UTC")
-        names = [name for name in self._shape.names if name not in ROW_COLUMNS]
-        self._request = ScanRequest(
-            self._snapshot.schema.project(names),
+        self.shape = to_arrow_schema(schema, timezone="UTC")
+        stored = self._snapshot.schema
+        of_rows = {
+            name
+            for field in self.shape
+            if options.case_rule.find(field.name, stored.names) is None
+            and (name := options.case_rule.find(field.name, tuple(ROW_COLUMN_TYPES))) is not None
+        }
+        asked = [field for field in self.shape if options.case_rule.find(field.name, tuple(of_rows)) is None]
+        self.request = ScanRequest(
+            stored.project(stored_paths(asked, stored.fields, options.case_rule)),
             None if options.filter is None else bind_filter(self._snapshot, options.filter),
-            with_row_id=ROW_ID in self._shape.names,
-            with_row_address=ROW_ADDRESS in self._shape.names,
-            version_columns=tuple(name for name in VERSION_COLUMNS if name in self._shape.names),
+            with_row_id=ROW_ID in of_rows,
+            with_row_address=bool(of_rows & {ROW_ADDRESS, FRAGMENT_ID}),
+            version_columns=tuple(name for name in VERSION_COLUMNS if name in of_rows),
         )
+        self._with_fragment_id = FRAGMENT_ID in of_rows
 
     def partitions(self) -> Sequence[InputPartition]:
         """Group the fragments that may hold a matching row, in their order, by the number of rows to read.
@@ -67,7 +80,7 @@ class LanceReader(DataSourceReader):
         """
         rows: dict[int, int] = {}
         try:
-            plan = plan_scan(self._snapshot, self._request)
+            plan = plan_scan(self._snapshot, self.request)
             check_is_stored(self._snapshot, plan)
         except UnsupportedFeature as error:
             raise InvalidInput(f"{type(error).__name__}: {error}") from error
@@ -79,11 +92,18 @@ class LanceReader(DataSourceReader):
         return [FragmentGroup(group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a group's fragments in exactly the types that Spark expects."""
-        assert isinstance(partition, FragmentGroup)
-        for table in scan(self._snapshot, replace(self._request, fragment_ids=partition.fragment_ids)):
+        """Yield the rows of a group's fragments in exactly the types that Spark expects.
+
+        Spark runs one task even for a reader without partitions, and gives it a partition of its own: it has no rows.
+        """
+        if not isinstance(partition, FragmentGroup):
+            return
+        request = replace(self.request, fragment_ids=partition.fragment_ids)
+        for fragment_id, table in scan_fragments(self._snapshot, request):
+            if self._with_fragment_id:
+                table = table.append_column(FRAGMENT_ID, pa.repeat(pa.scalar(fragment_id, pa.int32()), len(table)))
             for batch in table_to_text(table, self._snapshot.uri).to_batches():
-                yield fit(batch, self._shape)
+                yield fit(batch, self.shape, self._options.case_rule)
 
     def _num_partitions(self, fragment_ids: Iterable[int]) -> int:
         if self._options.num_partitions is not None:
@@ -105,26 +125,28 @@ class PushingReader(LanceReader):
         """Take the filters that translate exactly, and yield the others back to Spark."""
         table = self._snapshot.schema.to_arrow_storage()
         for asked in filters:
-            predicate = pushed_predicate(asked, table, self._shape)
+            predicate = pushed_predicate(asked, table, self.shape)
             if predicate is None:
                 yield asked
             else:
-                known = self._request.predicate
+                known = self.request.predicate
                 both = predicate if known is None else build.all_of(known, predicate)
-                self._request = replace(self._request, predicate=both)
+                self.request = replace(self.request, predicate=both)
 
 
 def visible_schema(options: SourceOptions) -> pa.Schema:
     """Return the columns, in Spark's types, that a query without its own schema sees."""
-    schema = options.open().schema
+    schema, rule = options.open().schema, options.case_rule
+    of_rows = dict.fromkeys(options.row_columns)
     if options.columns is not None:
-        schema = schema.project(options.columns)
+        asked = {name for name in options.columns if name in ROW_COLUMN_TYPES and name not in schema.names}
+        of_rows = dict.fromkeys([*(name for name in options.columns if name in asked), *of_rows])
+        schema = schema.project(stored_path(name, schema, rule) for name in options.columns if name not in asked)
     visible = schema_for_spark(text_schema(schema.to_arrow_storage()))
-    for name, wanted in ((ROW_ID, options.with_row_id), (ROW_ADDRESS, options.with_row_address)):
-        if wanted:
-            if name in visible.names:
-                raise InvalidInput(f"the table has a column {name!r} of its own")
-            visible = visible.append(pa.field(name, pa.int64(), nullable=False))
+    for name in of_rows:
+        if name in visible.names:
+            raise InvalidInput(f"the table has a column {name!r} of its own")
+        visible = visible.append(pa.field(name, ROW_COLUMN_TYPES[name], nullable=False))
     return visible
 
 

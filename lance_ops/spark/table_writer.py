@@ -26,8 +26,7 @@ from lance_ops.maintenance import batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.options import SourceOptions
-from lance_ops.spark.type_casts import fit
-from lance_ops.spark.types import keep_types, schema_from_spark
+from lance_ops.spark.translation import fit, keep_types, schema_from_spark, spelled_as
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
@@ -67,10 +66,12 @@ class WritePlan:
         store = open_root(self.options.path, self.options.storage_options).store
         fields = [with_blobs_as(field, pa.large_binary()) for field in self.schema.fields]
         table = text_schema(pa.schema(fields), pa.string())
+        rule = self.options.case_rule
         with FragmentWriter(store, self.schema, self.file_version, self.options.limits) as writer:
             for batch in batches:
-                given = pa.schema([field for field in table if field.name in batch.schema.names])
-                writer.write(fit(batch, given))
+                named = batch.rename_columns(spelled_as(batch.schema, table, rule).names)
+                given = pa.schema([field for field in table if field.name in named.schema.names])
+                writer.write(fit(named, given, rule))
             return writer.finish()
 
     def commit(self, fragments: Sequence[Fragment]) -> int | None:
@@ -134,6 +135,7 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
         version = options.data_storage_version or FileVersion.V2_2
         table = table_schema(schema_from_spark(schema, options.type_hints), version)
         return WritePlan(options, None, table, version, overwrite, batch)
+    schema = spelled_as(schema, text_schema(snapshot.schema.to_arrow_storage()), options.case_rule)
     if options.enable_stable_row_ids:
         check_stable_row_ids(snapshot)
     version = options.data_storage_version or snapshot.file_version

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops.core.errors import SchemaMismatch
-from lance_ops.spark.type_casts import fit
-from lance_ops.spark.types import schema_for_spark
+from lance_ops.spark.translation import fit, schema_for_spark
 
 
 def there_and_back(array: pa.Array) -> pa.Array:

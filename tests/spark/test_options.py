@@ -43,7 +43,12 @@ def test_secrets_of_the_store_are_not_in_the_text_of_options() -> None:
     [
         ({}, "needs the dataset's path"),
         ({"path": "x", "verison": "3"}, "no option 'verison'"),
-        ({"path": "x", "version": "3", "tag": "t"}, "'version' and 'tag'"),
+        ({"path": "x", "version": "3", "tag": "t"}, "'version' and 'tag' both name a version"),
+        ({"path": "x", "versionAsOf": "3", "timestampAsOf": "2026-01-01"}, "'versionAsOf' and 'timestampAsOf' both"),
+        ({"path": "x", "tag": "t", "timestamp": "2026-01-01"}, "'timestamp' and 'tag' both"),
+        ({"path": "x", "tag": "t", "branch": "b"}, "'branch' and 'tag' both"),
+        ({"path": "x", "version": "3", "versionasof": "3"}, "'version' and 'versionAsOf' are the same"),
+        ({"path": "x", "timestampAsOf": "yesterday"}, "'timestamp' is a moment like"),
         ({"path": "x", "version": "newest"}, "'version' must be a positive number"),
         ({"path": "x", "num_partitions": "0"}, "'num_partitions' must be a positive number"),
         ({"path": "x", "with_row_id": "1"}, "'with_row_id' is 'true' or 'false'"),
@@ -62,8 +67,13 @@ def test_an_unstable_file_version_is_refused() -> None:
         SourceOptions.parse({"path": "x", "data_storage_version": "2.3"})
 
 
-@pytest.mark.parametrize("name", ["version", "tag", "filter", "columns"])
+def test_a_moment_without_a_zone_is_utc() -> None:
+    plain = SourceOptions.parse({"path": "x", "timestampAsOf": "2026-01-31 12:00:00"}).timestamp
+    assert plain == SourceOptions.parse({"path": "x", "timestamp": "2026-01-31T14:00:00+02:00"}).timestamp
+
+
+@pytest.mark.parametrize("name", ["version", "timestamp", "tag", "branch", "filter", "columns"])
 def test_options_for_reading_are_refused_for_a_write(name: str, dataset_uri: str) -> None:
-    options = SourceOptions.parse({"path": dataset_uri, name: "1"})
+    options = SourceOptions.parse({"path": dataset_uri, name: "20260101" if name == "timestamp" else "1"})
     with pytest.raises(InvalidInput, match=f"option '{name}' is for reading"):
         options.open_to_write()

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import datasource as spark
 
-from lance_ops.spark.pushdown import pushed_predicate
-from lance_ops.spark.type_casts import fit
-from lance_ops.spark.types import schema_for_spark
+from lance_ops.spark.translation import fit, pushed_predicate, schema_for_spark
 
 NAN = float("nan")
 UTC = dt.UTC

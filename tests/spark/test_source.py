@@ -111,6 +111,25 @@ def test_a_version_or_a_tag_is_read(spark: SparkSession, numbers: str) -> None:
     assert load(spark, numbers, tag="all").count() == 12
 
 
+def test_a_version_is_read_by_sparks_own_options(spark: SparkSession, numbers: str) -> None:
+    opened = dataset(numbers)
+    first = opened.versions()[0]["timestamp"]
+    assert first is not None
+    opened.delete("x > 3")
+    assert load(spark, numbers, versionAsOf=1).count() == 12
+    assert load(spark, numbers, timestampAsOf=first.isoformat()).count() == 12
+    with pytest.raises(PySparkException, match="'versionAsOf' and 'timestampAsOf' both name a version"):
+        load(spark, numbers, versionAsOf=1, timestampAsOf=first.isoformat())
+
+
+def test_a_read_that_plans_no_task_gives_no_rows(spark: SparkSession, numbers: str) -> None:
+    opened = dataset(numbers)
+    opened.create_scalar_index("x", "BTREE")
+    assert load(spark, numbers, filter="x = 99").collect() == []
+    opened.delete("true")
+    assert load(spark, numbers).count() == 0
+
+
 def test_a_frame_stays_at_the_version_it_was_loaded_at(spark: SparkSession, numbers: str) -> None:
     frame = load(spark, numbers)
     dataset(numbers).delete("x > 3")

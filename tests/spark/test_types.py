@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.spark.types import schema_for_spark, schema_from_spark
+from lance_ops.spark.translation import schema_for_spark, schema_from_spark
 
 SAME = [
     pa.null(),

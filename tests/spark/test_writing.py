@@ -103,6 +103,23 @@ def test_a_column_that_does_not_fit_is_refused_before_any_task(dataset_uri: str)
         plan(dataset_uri, schema=pa.schema([("x", pa.string())]))
 
 
+def test_names_are_matched_without_case_unless_the_session_says_otherwise(dataset_uri: str) -> None:
+    write_dataset(pa.table({"Key": [1], "s": [{"a": 1, "b": 2}]}), dataset_uri)
+    schema = pa.schema([("KEY", pa.int64()), ("S", pa.struct([("A", pa.int64()), ("B", pa.int64())]))])
+    batch = pa.record_batch([pa.array([3]), pa.array([{"A": 4, "B": 5}])], schema=schema)
+    for overwrite in (False, True):
+        new = plan(dataset_uri, schema=schema, overwrite=overwrite)
+        new.commit(new.write([batch]))
+        table = dataset(dataset_uri).to_table()
+        assert table.column_names == ["Key", "s"]
+        assert table.to_pylist()[-1] == {"Key": 3, "s": {"a": 4, "b": 5}}
+    assert table.num_rows == 1
+    with pytest.raises(SchemaMismatch, match="'KEY' is not in the table"):
+        plan_write(SourceOptions.parse({"path": dataset_uri, "case_sensitive": "true"}), schema, overwrite=False)
+    with pytest.raises(SchemaMismatch, match="'KEY' is there twice: the table calls both 'Key'"):
+        plan(dataset_uri, schema=pa.schema([("Key", pa.int64()), ("KEY", pa.int64())]))
+
+
 def test_a_batch_committed_concurrently_turns_this_write_into_a_replay(dataset_uri: str) -> None:
     plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
     ours, theirs = plan(dataset_uri, batch="day"), plan(dataset_uri, batch="day")

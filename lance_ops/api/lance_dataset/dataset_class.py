@@ -7,7 +7,7 @@ version. A method that commits moves the handle to the version it made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from os import PathLike, fspath
 from typing import Any, TypedDict
 
@@ -34,7 +34,7 @@ from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.api.write_destination import lock_of
 from lance_ops.changing import restore
 from lance_ops.committers import LockedCommitter, PutIfAbsentCommitter, migrate_to_v2
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats, cleanup
 from lance_ops.refs import drop_dataset
 from lance_ops.snapshot import (
@@ -45,6 +45,7 @@ from lance_ops.snapshot import (
     all_files,
     history,
     past_manifests,
+    snapshot_as_of,
     tracked_files,
     validate,
 )
@@ -389,16 +390,10 @@ def dataset(
         base_store_params=base_store_params,
         verify_checksums=verify_checksums,
     )
-    return opened if asof is None else LanceDataset.of(_as_of(opened.snapshot, asof), default_scan_options)
-
-
-def _as_of(snapshot: Snapshot, moment: datetime | str) -> Snapshot:
-    when = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-    when = when.astimezone(UTC)
-    for past in past_manifests(snapshot):
-        if past.timestamp is not None and past.timestamp <= when:
-            return snapshot.with_manifest(past)
-    raise VersionNotFound(f"{snapshot.uri}: no retained version is as old as {when.isoformat()}")
+    if asof is None:
+        return opened
+    when = datetime.fromisoformat(asof) if isinstance(asof, str) else asof
+    return LanceDataset.of(snapshot_as_of(opened.snapshot, when), default_scan_options)
 
 
 def _version(manifest: Manifest) -> Version:

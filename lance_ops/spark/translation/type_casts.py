@@ -15,37 +15,38 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops.core.errors import SchemaMismatch
+from lance_ops.spark.translation.column_names import CaseRule
 
 __all__ = ["fit"]
 
 
-def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the columns of `schema`, found in `batch` by name, with exactly its types.
+def fit(batch: pa.RecordBatch, schema: pa.Schema, case_rule: CaseRule = CaseRule.SENSITIVE) -> pa.RecordBatch:
+    """Return the columns of `schema`, found in `batch` by name, with exactly its types and names.
 
     Raises `SchemaMismatch` naming a column that is missing, or whose values do not fit the wanted type.
     """
     columns = []
     for field in schema:
-        position = batch.schema.get_field_index(field.name)
-        if position < 0:
+        found = case_rule.find(field.name, batch.schema.names)
+        if found is None:
             raise SchemaMismatch(f"no column {field.name!r}: there are {', '.join(batch.schema.names)}")
-        columns.append(_field(batch.column(position), field, field.name, num_parent_nulls=0))
+        columns.append(_field(batch.column(found), field, field.name, 0, case_rule))
     if not columns:
         return batch.select([])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _field(array: pa.Array, field: pa.Field, path: str, num_parent_nulls: int) -> pa.Array:
+def _field(array: pa.Array, field: pa.Field, path: str, num_parent_nulls: int, case_rule: CaseRule) -> pa.Array:
     """Cast a child.
 
     It may be null where its parent is null (`num_parent_nulls` times), elsewhere only if it is nullable.
     """
     if not field.nullable and array.null_count > num_parent_nulls:
         raise SchemaMismatch(f"column {path!r} holds nulls and may not")
-    return _cast(array, field.type, path)
+    return _cast(array, field.type, path, case_rule)
 
 
-def _cast(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+def _cast(array: pa.Array, wanted: pa.DataType, path: str, case_rule: CaseRule) -> pa.Array:
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pt.is_dictionary(array.type) and not pt.is_dictionary(wanted):
@@ -54,43 +55,45 @@ def _cast(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     if given == wanted:
         return array
     if pt.is_struct(given) and pt.is_struct(wanted):
-        return _struct(array, wanted, path)
+        return _struct(array, wanted, path, case_rule)
     if pt.is_map(given) and pt.is_map(wanted):
-        return _map(array, wanted, path)
+        return _map(array, wanted, path, case_rule)
     if pt.is_nested(given) and pt.is_nested(wanted) and not (pt.is_struct(given) or pt.is_struct(wanted)):
-        return _list(array, wanted, path)
+        return _list(array, wanted, path, case_rule)
     return _leaf(array, wanted, path)
 
 
-def _struct(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+def _struct(array: pa.Array, wanted: pa.DataType, path: str, case_rule: CaseRule) -> pa.Array:
     children = dict(zip((child.name for child in array.type), array.flatten(), strict=True))
     fields = list(wanted)
-    missing = [field.name for field in fields if field.name not in children]
-    extra = sorted(children.keys() - {field.name for field in fields})
-    if missing or extra:
+    found = [case_rule.find(field.name, tuple(children)) for field in fields]
+    if None in found or not len({*found}) == len(found) == len(children):
         raise SchemaMismatch(
             f"column {path!r} has fields {', '.join(children)}, not {', '.join(f.name for f in fields)}"
         )
-    cast = [_field(children[field.name], field, f"{path}.{field.name}", array.null_count) for field in fields]
+    cast = [
+        _field(children[name], field, f"{path}.{field.name}", array.null_count, case_rule)
+        for name, field in zip(found, fields, strict=True)
+    ]
     return pa.StructArray.from_arrays(cast, fields=fields, mask=array.is_null())
 
 
-def _list(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
-    values = _field(array.flatten(), wanted.value_field, f"{path}.{wanted.value_field.name}", num_parent_nulls=0)
+def _list(array: pa.Array, wanted: pa.DataType, path: str, case_rule: CaseRule) -> pa.Array:
+    values = _field(array.flatten(), wanted.value_field, f"{path}.{wanted.value_field.name}", 0, case_rule)
     plain = pa.list_(wanted.value_field)
     rebuilt = pa.ListArray.from_arrays(_offsets(array), values, type=plain, mask=array.is_null())
     return rebuilt if plain == wanted else _attempt(lambda: rebuilt.cast(wanted), array.type, wanted, path)
 
 
-def _map(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+def _map(array: pa.Array, wanted: pa.DataType, path: str, case_rule: CaseRule) -> pa.Array:
     given = array.type
     entry = pa.struct([given.key_field, given.item_field])
     lists = array.cast(pa.list_(pa.field("entries", entry, nullable=False)))
     keys, items = lists.flatten().flatten()
     return pa.MapArray.from_arrays(
         _offsets(lists),
-        _field(keys, wanted.key_field, f"{path}.key", num_parent_nulls=0),
-        _field(items, wanted.item_field, f"{path}.value", num_parent_nulls=0),
+        _field(keys, wanted.key_field, f"{path}.key", 0, case_rule),
+        _field(items, wanted.item_field, f"{path}.value", 0, case_rule),
         type=wanted,
         mask=array.is_null(),
     )

@@ -17,7 +17,7 @@ from pyspark.sql import datasource as spark
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate import Column, CompareOp, Literal, Predicate
 from lance_ops.core.predicate.binding import build
-from lance_ops.spark.types import schema_for_spark
+from lance_ops.spark.translation.types import schema_for_spark
 
 __all__ = ["pushed_predicate"]
 

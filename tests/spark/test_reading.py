@@ -1,0 +1,142 @@
+"""Reads in planner and tasks without a Spark session: which version, which columns, which rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType, _parse_datatype_json_string
+
+from lance_ops.api import dataset, write_dataset
+from lance_ops.core.errors import InvalidInput, LanceOpsError, SchemaMismatch, VersionNotFound
+from lance_ops.spark.data_source import LanceSource
+from lance_ops.spark.table_reader import LanceReader
+
+
+@pytest.fixture
+def numbers(dataset_uri: str) -> str:
+    """Twelve rows in three fragments; `s` has the children `a` and `b`."""
+    rows = [{"x": i, "Name": f"n{i}", "s": {"a": i, "b": -i}} for i in range(12)]
+    write_dataset(pa.Table.from_pylist(rows), dataset_uri, max_rows_per_file=4)
+    return dataset_uri
+
+
+def read(uri: str, schema: dict[str, str] | None = None, **options: str) -> pa.Table:
+    """Read as Spark does: plan on the driver, then read each partition; without any, Spark makes one of its own."""
+    source = LanceSource({"path": uri, **options})
+    shape = source.schema() if schema is None else spark_schema(schema)
+    assert isinstance(shape, StructType)
+    reader = source.reader(shape)
+    assert isinstance(reader, LanceReader)
+    return rows_of(reader)
+
+
+def rows_of(reader: LanceReader) -> pa.Table:
+    batches = [batch for part in reader.partitions() or [InputPartition(None)] for batch in reader.read(part)]
+    return pa.Table.from_batches(batches, reader.shape)
+
+
+def spark_schema(columns: dict[str, str]) -> StructType:
+    """Return a schema by its columns' type names, or their JSON for structs."""
+    fields = ", ".join(
+        f'{{"name": "{name}", "type": {kind if kind.startswith("{") else chr(34) + kind + chr(34)}, '
+        '"nullable": true, "metadata": {}}'
+        for name, kind in columns.items()
+    )
+    parsed = _parse_datatype_json_string(f'{{"type": "struct", "fields": [{fields}]}}')
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+def xs(table: pa.Table) -> list[int]:
+    return table.column("x").to_pylist()  # type: ignore[no-any-return]
+
+
+def test_a_filter_that_an_index_finds_nothing_for_plans_no_task_and_gives_no_rows(numbers: str) -> None:
+    dataset(numbers).create_scalar_index("x", "BTREE")
+    assert read(numbers, filter="x = 99").num_rows == 0
+
+
+def test_a_table_without_rows_gives_none(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": pa.array([], pa.int64())}), dataset_uri)
+    assert read(dataset_uri).num_rows == 0
+
+
+def test_a_moment_reads_the_version_that_was_newest_then(numbers: str) -> None:
+    opened = dataset(numbers)
+    first = opened.versions()[0]["timestamp"]
+    assert first is not None
+    opened.delete("x > 3")
+    assert xs(read(numbers)) == [0, 1, 2, 3]
+    assert read(numbers, timestamp=first.isoformat()).num_rows == 12
+    assert read(numbers, timestampAsOf=first.isoformat()).num_rows == 12
+    assert read(numbers, versionAsOf="1").num_rows == 12
+    with pytest.raises(VersionNotFound, match="no retained version is as old"):
+        read(numbers, timestampAsOf="2001-01-01")
+
+
+def test_a_branch_is_read_at_its_newest_version_or_at_a_given_one(numbers: str) -> None:
+    branch = dataset(numbers).create_branch("trial")
+    first = branch.version
+    branch.delete("x > 0")
+    assert xs(read(numbers, branch="trial")) == [0]
+    assert read(numbers, branch="trial", version=str(first)).num_rows == 12
+    assert read(numbers).num_rows == 12
+    dataset(numbers).tags.create("short", ("trial", branch.version))
+    assert xs(read(numbers, tag="short")) == [0]
+
+
+def test_a_source_stays_at_the_version_of_a_branch_that_it_found(numbers: str) -> None:
+    branch = dataset(numbers).create_branch("trial")
+    source = LanceSource({"path": numbers, "branch": "trial"})
+    schema = source.schema()
+    assert isinstance(schema, StructType)
+    branch.delete("x > 0")
+    reader = source.reader(schema)
+    assert isinstance(reader, LanceReader)
+    assert rows_of(reader).num_rows == 12
+
+
+def test_names_are_matched_without_case_unless_the_session_says_otherwise(numbers: str) -> None:
+    assert read(numbers, columns="NAME,X").column_names == ["Name", "x"]
+    asked = read(numbers, {"X": "integer", "NAME": "string"})
+    assert asked.column_names == ["X", "NAME"]
+    assert asked.column("NAME").to_pylist() == [f"n{i}" for i in range(12)]
+    with pytest.raises(InvalidInput, match="no column 'NAME'"):
+        read(numbers, {"NAME": "string"}, case_sensitive="true")
+    with pytest.raises(InvalidInput, match="no column 'NAME'"):
+        read(numbers, columns="NAME", case_sensitive="true")
+
+
+def test_a_name_that_two_columns_differ_from_in_case_is_refused(dataset_uri: str) -> None:
+    write_dataset(pa.table({"key": [1], "KEY": [2]}), dataset_uri)
+    assert read(dataset_uri, {"KEY": "long"}).to_pylist() == [{"KEY": 2}]
+    with pytest.raises(SchemaMismatch, match="'Key' may be any of key, KEY"):
+        read(dataset_uri, {"Key": "long"})
+
+
+def test_a_part_of_a_struct_is_read_by_option_and_by_schema(numbers: str) -> None:
+    assert read(numbers, columns="S.B").to_pylist() == [{"s": {"b": -i}} for i in range(12)]
+    part = '{"type": "struct", "fields": [{"name": "B", "type": "long", "nullable": true, "metadata": {}}]}'
+    source = LanceSource({"path": numbers})
+    reader = source.reader(spark_schema({"s": part}))
+    assert isinstance(reader, LanceReader)
+    assert [field.name for field in reader.request.schema.walk()] == ["s", "b"]
+    assert read(numbers, {"s": part}).to_pylist() == [{"s": {"B": -i}} for i in range(12)]
+
+
+def test_row_columns_come_on_demand(numbers: str) -> None:
+    assert not {"_rowid", "_rowaddr", "_fragid"} & {*read(numbers).column_names}
+    table = read(numbers, columns="x", with_fragment_id="true", with_version_columns="true")
+    assert table.column_names == ["x", "_fragid", "_row_created_at_version", "_row_last_updated_at_version"]
+    assert table.column("_fragid").to_pylist() == [i // 4 for i in range(12)]
+    assert table.column("_row_created_at_version").to_pylist() == [1] * 12
+    assert read(numbers, columns="_rowaddr, x").column_names == ["x", "_rowaddr"]
+    assert read(numbers, {"_fragid": "integer"}).column("_fragid").to_pylist() == [i // 4 for i in range(12)]
+
+
+def test_a_row_column_that_the_table_has_itself_is_the_tables(dataset_uri: str) -> None:
+    write_dataset(pa.table({"_fragid": [77]}), dataset_uri)
+    assert read(dataset_uri).to_pylist() == [{"_fragid": 77}]
+    with pytest.raises(LanceOpsError, match="'_fragid' of its own"):
+        read(dataset_uri, with_fragment_id="true")
