@@ -55,9 +55,11 @@ def check_arguments(function: F) -> F:
 
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        rules = _rules(function)
-        others = ((rest, value) for value in args[ends:]) if rest is not None else ()
-        for name, value in (*zip(names[:ends], args, strict=False), *others, *kwargs.items()):
+        rules, refuse_none = _rules(function), _refuse_none(function)
+        others = [(rest, value) for value in args[ends:]] if rest is not None else ()
+        for name, value in (*zip(names, args[:ends], strict=False), *others, *kwargs.items()):
+            if value is None and name not in refuse_none:
+                continue  # most options of a scan are left out
             fits = rules.get(name)
             if fits is not None and not fits(value):
                 raise _error(function, name, value)
@@ -119,7 +121,7 @@ def _shown(value: Any) -> str:
 
 @cache
 def _rules(function: Callable[..., Any]) -> dict[str, _Fits]:
-    """Return the rule of each argument that can be checked; an optional argument may always be None."""
+    """Return the rule of each argument that can be checked."""
     names = vars(sys.modules[function.__module__])
     rules: dict[str, _Fits] = {}
     for parameter in inspect.signature(function).parameters.values():
@@ -131,16 +133,19 @@ def _rules(function: Callable[..., Any]) -> dict[str, _Fits]:
             continue
         fits = _rule(hint, _largest(parameter.name))
         if fits is not None:
-            rules[parameter.name] = fits if parameter.default else _or_none(fits)
+            rules[parameter.name] = fits
     return rules
+
+
+@cache
+def _refuse_none(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the checked arguments that must not be None; an optional argument may be, whatever its annotation."""
+    parameters = inspect.signature(function).parameters
+    return frozenset(name for name, fits in _rules(function).items() if parameters[name].default and not fits(None))
 
 
 def _largest(name: str) -> int:
     return (1 << 64) - 1 if name in _VERSIONS else _MAX
-
-
-def _or_none(fits: _Fits) -> _Fits:
-    return lambda value: value is None or fits(value)
 
 
 def _rule(hint: Any, largest: int = _MAX) -> _Fits | None:

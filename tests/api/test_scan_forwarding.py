@@ -16,6 +16,7 @@ from lance_ops.api import argument_checks
 from lance_ops.api.fragments import fragment as fragment_module
 from lance_ops.api.lance_dataset import scan_methods as dataset_module
 from lance_ops.api.scanning import ScanOptions
+from lance_ops.errors import WrongType
 
 METHODS = ("scanner", "to_table", "to_batches", "to_pandas")
 NO_OPTIONS = {"self", "kwargs", "schema", "blob_mode"}
@@ -76,3 +77,19 @@ def test_an_option_that_a_batched_scan_does_not_name_arrives_through_its_kwargs(
 def test_an_unknown_option_is_refused(method: str, dataset: lance_ops.LanceDataset) -> None:
     with pytest.raises(TypeError, match="no_such_option"):
         getattr(dataset, method)(no_such_option=1)
+
+
+def test_a_scan_checks_its_options_once(dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset.to_table()  # the first call of each function reads its annotations
+    checked: list[str] = []
+    rules = argument_checks._rules
+
+    def recorded(function: Callable[..., Any]) -> Any:
+        checked.append(function.__qualname__)
+        return rules(function)
+
+    monkeypatch.setattr(argument_checks, "_rules", recorded)
+    assert dataset.to_table(columns=["a"], filter="a = 1", limit=5).num_rows == 1
+    assert checked == ["Scanning.to_table", "LanceScanner.__init__", "LanceScanner.to_table"]
+    with pytest.raises(WrongType, match=r"to_table: limit"):
+        dataset.to_table(limit="five")  # type: ignore[arg-type]  # what is tested

@@ -60,13 +60,7 @@ class Scanning(Handle):
         None take their value from the handle's `default_scan_options`. `make_scanner` says what the options do and
         raise.
         """
-        arguments = arguments_of(locals())
-        chosen = arguments.pop("fragments")
-        arguments["fragment_ids"] = None if chosen is None else tuple(each.fragment_id for each in chosen)
-        options = ScanOptions(**arguments)
-        if self._default_scan_options:
-            options = options.over(ScannerBuilder(self).apply_defaults(self._default_scan_options).options)
-        return make_scanner(self._snapshot, options)
+        return self._scanner(arguments_of(locals()))
 
     def to_table(
         self,
@@ -96,7 +90,7 @@ class Scanning(Handle):
         disable_scoring_autoprojection: bool | None = None,
     ) -> pa.Table:
         """Return the live rows for which `filter` is true; see `scanner`."""
-        return self.scanner(**arguments_of(locals())).to_table()
+        return self._scanner(arguments_of(locals())).to_table()
 
     def to_batches(
         self,
@@ -182,6 +176,15 @@ class Scanning(Handle):
         `dataset.sql("SELECT id FROM dataset WHERE id > 30").build().to_batch_records()` runs it.
         """
         return SqlQueryBuilder(self._snapshot, sql)
+
+    def _scanner(self, arguments: dict[str, Any]) -> LanceScanner:
+        """Return the scan for arguments of `scanner`, which are checked."""
+        chosen = arguments.pop("fragments", None)
+        fragment_ids = None if chosen is None else tuple(each.fragment_id for each in chosen)
+        options = ScanOptions(**arguments, fragment_ids=fragment_ids)
+        if self._default_scan_options:
+            options = options.over(ScannerBuilder(self).apply_defaults(self._default_scan_options).options)
+        return make_scanner(self._snapshot, options)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scanner().__arrow_c_stream__(requested_schema)

@@ -54,10 +54,9 @@ class _Output:
     value: Assignment | None = None
 
     @property
-    def row_columns(self) -> frozenset[str]:
-        """The row columns that this column is computed from."""
-        names = (self.path[0],) if self.value is None else self.value.value.columns()
-        return frozenset(names).intersection(SELECTABLE_ROW_COLUMNS)
+    def roots(self) -> Sequence[str]:
+        """The columns that this column is taken from or computed from."""
+        return self.path[:1] if self.value is None else self.value.value.columns()
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,11 @@ class Projection:
     snapshot: Snapshot
     blobs_as_bytes: bool = False
 
-    def needs(self, row_column: str) -> bool:
-        """Return whether the scan must add this row column."""
-        needed = row_column == ROW_ADDRESS and self.needs_addresses
-        return needed or any(row_column in output.row_columns for output in self.outputs)
+    @property
+    def row_columns(self) -> frozenset[str]:
+        """The row columns that the scan must add."""
+        named = {name for output in self.outputs for name in output.roots}.intersection(SELECTABLE_ROW_COLUMNS)
+        return frozenset((*named, ROW_ADDRESS) if self.needs_addresses else named)
 
     @property
     def schema(self) -> pa.Schema:

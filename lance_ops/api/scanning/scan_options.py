@@ -82,9 +82,11 @@ def arguments_of(call: Mapping[str, Any], *, apart_from: Collection[str] = ()) -
     of them once. The method must call it before it binds a local variable. The result leaves out `self` and the names
     in `apart_from`, and contains the entries of `**kwargs`.
     """
-    collected = {} if "kwargs" in apart_from else call.get("kwargs", {})
-    own = {name: value for name, value in call.items() if name not in ("self", "kwargs") and name not in apart_from}
-    return own | collected
+    own = dict(call)
+    collected = own.pop("kwargs", {})
+    for name in ("self", *apart_from):
+        own.pop(name, None)
+    return own if "kwargs" in apart_from else own | collected
 
 
 def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
@@ -129,9 +131,6 @@ def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
         rows=allowed_rows(snapshot, options.row_addr_allowlist, options.row_addr_blocklist),
         use_scalar_index=options.use_scalar_index,
         fragment_readahead=options.fragment_readahead or options.batch_readahead,
-    )
-    request = replace(
-        request,
         use_stats=options.use_stats is not False,
         indexed_only=bool(options.fast_search),
         late_columns=_late_columns(snapshot, options.late_materialization),
@@ -155,6 +154,10 @@ def scan_request(
     rows: RowAddressSet | None = None,
     use_scalar_index: bool | None = None,
     fragment_readahead: int | None = None,
+    use_stats: bool = True,
+    indexed_only: bool = False,
+    late_columns: frozenset[str] | None = None,
+    buffer_bytes: int | None = None,
 ) -> ScanRequest:
     """Check the arguments against the snapshot, and return the request for `lance_ops.reading`.
 
@@ -163,22 +166,27 @@ def scan_request(
     for name, value in (("limit", limit), ("offset", offset)):
         if value is not None and value < 0:
             raise InvalidInput(f"{name} must not be negative, not {value}")
-    if include_deleted_rows and not projection.needs(ROW_ID):
+    row_columns = projection.row_columns
+    if include_deleted_rows and ROW_ID not in row_columns:
         raise InvalidInput("include_deleted_rows needs with_row_id=True: a deleted row is known by its null row id")
     return ScanRequest(
         schema=projection.read,
         predicate=None if filter is None else bind_filter(snapshot, filter, of_scan=True),
         limit=limit,
         offset=offset or 0,
-        with_row_id=projection.needs(ROW_ID),
-        with_row_address=projection.needs(ROW_ADDRESS),
-        version_columns=tuple(name for name in VERSION_COLUMNS if projection.needs(name)),
-        with_row_offset=projection.needs(ROW_OFFSET),
+        with_row_id=ROW_ID in row_columns,
+        with_row_address=ROW_ADDRESS in row_columns,
+        version_columns=tuple(name for name in VERSION_COLUMNS if name in row_columns),
+        with_row_offset=ROW_OFFSET in row_columns,
         include_deleted_rows=bool(include_deleted_rows),
         fragment_ids=fragment_ids,
         rows=rows,
         use_scalar_index=use_scalar_index is not False,
+        use_stats=use_stats,
+        indexed_only=indexed_only,
+        late_columns=late_columns,
         readahead=fragment_readahead,
+        buffer_bytes=buffer_bytes,
     )
 
 
