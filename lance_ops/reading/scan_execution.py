@@ -151,9 +151,16 @@ def empty_answer(request: ScanRequest) -> pa.Table:
 
 
 def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows], T]) -> Iterator[T]:
-    """Read a plan's blocks ahead, in threads, and yield the result of `finish` for each."""
+    """Read a plan's blocks ahead, in threads, and yield the result of `finish` for each.
+
+    A single block is read here and now: it needs no other thread, no reading ahead and no group.
+    """
     request = plan.request
     cores = available_cores()
+    if len(plan.blocks) == 1:
+        (only,) = plan.blocks
+        yield from _read_alone(snapshot, snapshot.reader(only.fragment, threads=cores), only, request, finish)
+        return
     readers = cores if snapshot.store.reads_in_place else max(cores, _REMOTE_READERS)
     ahead = min(request.readahead or 2 * readers, len(plan.blocks))
     held_bytes = ahead * HELD_BYTES
@@ -178,7 +185,8 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
             if joined is not None:
                 return budget, joined
             budget.release()
-            return budget, chain.from_iterable(read_alone(block) for block in task[0])
+            alone = (_read_alone(snapshot, reader_of(block.fragment), block, request, finish) for block in task[0])
+            return budget, chain.from_iterable(alone)
         reader = reader_of(block.fragment)
         try:
             return budget, read_block(snapshot, reader, block, request, finish, budget)
@@ -186,13 +194,6 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
             budget.release()
             share = min(max(share, 2 * cut_into), _MOST_CUTS)
             return budget, read_halves(snapshot, reader, block, request, finish)
-
-    def read_alone(block: Block) -> Iterable[T]:
-        reader = reader_of(block.fragment)
-        try:
-            return read_block(snapshot, reader, block, request, finish, Budget(0, MAX_BLOCK_BYTES))
-        except ReadTooLarge:
-            return read_halves(snapshot, reader, block, request, finish)
 
     joiner = BlockJoiner(snapshot, request)
     groups = joiner.group(plan.blocks)
@@ -203,6 +204,16 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
         yield from found
         del found
         budget.release()
+
+
+def _read_alone(
+    snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest, finish: Callable[[ScannedRows], T]
+) -> Iterable[T]:
+    """Read a block while no other block is held; in halves if it is too large."""
+    try:
+        return read_block(snapshot, reader, block, request, finish, Budget(0, MAX_BLOCK_BYTES))
+    except ReadTooLarge:
+        return read_halves(snapshot, reader, block, request, finish)
 
 
 def _cut(group: tuple[Block, ...], share: int) -> Iterator[tuple[Block, ...]]:

@@ -50,6 +50,27 @@ def test_blocks_are_decoded_in_several_threads_and_stay_in_order(
 
 
 @pytest.mark.parametrize("condition", [None, "n >= 0"])
+def test_a_single_block_is_read_by_the_calling_thread_without_a_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str | None
+) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"n": range(40)}), tmp_path / "table", max_rows_per_file=20)
+    groups: list[str] = []
+
+    class RecordedJoiner(joined_blocks.BlockJoiner):
+        def __init__(self, *arguments: Any) -> None:
+            groups.append("made")
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(scan, "BlockJoiner", RecordedJoiner)
+    first, _ = dataset.get_fragments()
+    started = threading.active_count()
+    assert first.to_table(filter=condition)["n"].to_pylist() == [*range(20)]
+    assert (groups, threading.active_count()) == ([], started)
+    assert dataset.to_table(filter=condition)["n"].to_pylist() == [*range(40)]
+    assert groups == ["made"]
+
+
+@pytest.mark.parametrize("condition", [None, "n >= 0"])
 def test_files_are_preloaded_before_reads_and_a_corrupt_one_fails_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str | None
 ) -> None:
