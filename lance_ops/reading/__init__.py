@@ -26,7 +26,7 @@ from lance_ops.reading.scan_execution import (
     scan_rows,
     scan_whole,
 )
-from lance_ops.reading.scan_plan import check_is_stored
+from lance_ops.reading.scan_plan import Block, check_is_stored
 from lance_ops.reading.scan_trace import ScanTrace, Step, traced
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows, offset_array
 from lance_ops.reading.sorted_scan import ColumnOrdering, check_orderings, describe_order, scan_sorted, without_limit
@@ -40,6 +40,7 @@ __all__ = [
     "SELECTABLE_ROW_COLUMNS",
     "TASK_READAHEAD",
     "VERSION_COLUMNS",
+    "Block",
     "Changes",
     "ColumnOrdering",
     "RowOffsets",

@@ -49,7 +49,9 @@ _VARIABLE_BYTES = 16  # the least that a value without fixed width is counted as
 class ScanRequest:
     """What a scan returns. `limit` and `offset` count rows of the answer.
 
-    `fragment_ids` selects fragments and their order, `rows` selects rows in them; None means all. `version_columns` are
+    `fragment_ids` selects fragments and their order, `rows` selects rows in them; None means all. `row_ranges` names
+    fragments by id, with the first physical row to look at and the one after the last; then a limit needs a predicate.
+    `version_columns` are
     the names in `VERSION_COLUMNS` to add, and `with_row_offset` adds the rows' positions. An answer without any column
     gets the row addresses, since a table without columns has no rows.
 
@@ -70,6 +72,7 @@ class ScanRequest:
     include_deleted_rows: bool = False
     fragment_ids: tuple[int, ...] | None = None
     rows: RowAddressSet | None = None
+    row_ranges: tuple[tuple[int, int, int], ...] = ()
     use_scalar_index: bool = True
     use_stats: bool = True
     indexed_only: bool = False
@@ -204,6 +207,9 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     there is a predicate, because a scan for the first match may go through all rows.
     """
     plan = _plan(snapshot, request)
+    if request.row_ranges:
+        assert request.predicate is not None or (request.limit is None and not request.offset)
+        plan = replace(plan, blocks=Blocks(_within(request.row_ranges, plan.blocks.parts)))
     if request.predicate is not None:
         check_is_stored(snapshot, plan)
     return plan
@@ -235,6 +241,21 @@ def _plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     scanned = frozenset() if request.indexed_only else snapshot.fragments_by_id.keys() - lookup.covered
     found = _chosen_parts(snapshot, request, lookup.rows, scanned, lookup.remainder)
     return ScanPlan(request, Blocks(found), request.offset, lookup)
+
+
+def _within(
+    row_ranges: Iterable[tuple[int, int, int]], parts: Iterable[tuple[Block, int]]
+) -> Iterator[tuple[Block, int]]:
+    """Yield the rows of each part that lie in the range of their fragment."""
+    ranges = {fragment_id: (first, end) for fragment_id, first, end in row_ranges}
+    for rows, block_rows in parts:
+        first, end = ranges.get(rows.fragment.id, (rows.start, rows.stop))
+        if rows.offsets is None:
+            first, end = max(first, rows.start), min(end, rows.stop)
+            yield rows.part(first - rows.start, max(end - first, 0)), block_rows
+        else:
+            within = rows.offsets[slice(*rows.offsets.searchsorted((first, end)))]
+            yield replace(rows, offsets=within), block_rows
 
 
 def _look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:

@@ -7,7 +7,7 @@ from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.snapshot_reference import SnapshotReference
-from lance_ops.snapshot.stored_sizes import field_sizes
+from lance_ops.snapshot.stored_sizes import field_sizes, projected_sizes
 from lance_ops.snapshot.validation import validate, validate_fragment
 from lance_ops.snapshot.version_history import history, past_manifests, snapshot_as_of
 
@@ -27,6 +27,7 @@ __all__ = [
     "history",
     "limit_held_bytes",
     "past_manifests",
+    "projected_sizes",
     "snapshot_as_of",
     "tracked_files",
     "validate",

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.schema import Schema
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
 
-__all__ = ["field_sizes"]
+__all__ = ["field_sizes", "projected_sizes"]
+
+_SAMPLED_FRAGMENTS = 16
+_NOT_WORTH_OPENING = 16 * 1024**2
+"""Bytes of all files together, below which nobody needs to know how they are shared among columns."""
 
 
 def field_sizes(snapshot: Snapshot) -> Mapping[int, int]:
@@ -22,3 +28,22 @@ def field_sizes(snapshot: Snapshot) -> Mapping[int, int]:
     for sizes in map_ordered(lambda each: snapshot.reader(each).field_sizes(), fragments, at_once, at_once):
         found.update(sizes)
     return {node.id: found[node.id] for node in snapshot.schema.walk()}
+
+
+def projected_sizes(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> dict[int, int]:
+    """Return about how many bytes the columns of `schema` take in each fragment, by the fragment's id.
+
+    The column metadata of a few fragments says which share of their files the columns are. The other fragments' files
+    are not opened, and count with the same share. So do all files if the schema has every column, or if they are small.
+    """
+    whole = {fragment.id: sum(file.file_size_bytes for file in fragment.files) for fragment in fragments}
+    if schema.num_leaves == snapshot.schema.num_leaves or sum(whole.values()) <= _NOT_WORTH_OPENING:
+        return whole
+    step = -(-len(fragments) // _SAMPLED_FRAGMENTS)
+    sample = fragments[::step]
+    at_once = min(snapshot.calls_at_once, len(sample))
+    sizes = [*map_ordered(lambda each: snapshot.reader(each).encoded_bytes(schema), sample, at_once, at_once)]
+    if len(sample) == len(fragments):
+        return {fragment.id: size for fragment, size in zip(sample, sizes, strict=True)}
+    of_files = max(sum(whole[fragment.id] for fragment in sample), 1)
+    return {fragment_id: size * sum(sizes) // of_files for fragment_id, size in whole.items()}

@@ -16,7 +16,9 @@ rows.
     with_version_columns              `true` adds `_row_created_at_version`, `_row_last_updated_at_version` (as bigint)
     case_sensitive                    `true` matches names as Spark does with `spark.sql.caseSensitive`; `false` is the
                                       default here and there
-    num_partitions                    at most so many Spark tasks for a scan
+    num_partitions                    at most so many Spark tasks for a scan; fragments are cut to reach the number
+    rows_needed                       the query needs no more rows, whichever they are; a task may still give so many.
+                                      `table(…).limit` sets it, and has Spark count the rows, too
     batch                             a write under this name happens once: replays of it are no-ops
     query                             the same for a stream: its name, with each micro-batch's number
     data_storage_version, enable_stable_row_ids,
@@ -69,6 +71,7 @@ class SourceOptions:
     case_sensitive: bool = False
     push_filters: bool = False
     num_partitions: int | None = None
+    rows_needed: int | None = None
     batch: str | None = None
     query: str | None = None
     data_storage_version: FileVersion | None = None
@@ -211,6 +214,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "columns": _names,
     "push_filters": _flag,
     "num_partitions": _number,
+    "rows_needed": _number,
     "data_storage_version": _file_version,
     "enable_stable_row_ids": _flag,
     "max_rows_per_file": _number,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import lru_cache
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -17,14 +18,17 @@ from lance_ops.core.predicate.binding import build
 from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_ID,
+    SELECTABLE_ROW_COLUMNS,
     VERSION_COLUMNS,
     ScanRequest,
     bind_filter,
     check_is_stored,
+    in_task,
     plan_scan,
     scan_fragments,
 )
 from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.partitioning import FragmentGroup, share_blocks
 from lance_ops.spark.translation import (
     FRAGMENT_ID,
     ROW_COLUMN_TYPES,
@@ -35,17 +39,10 @@ from lance_ops.spark.translation import (
     stored_paths,
 )
 
-__all__ = ["FragmentGroup", "LanceReader", "PushingReader", "group_evenly", "visible_schema"]
+__all__ = ["LanceReader", "PushingReader", "visible_schema"]
 
-_BYTES_PER_PARTITION = 128 * 1024**2  # the target of Spark's own file sources
-_TASKS_PER_CORE = 3
-
-
-@dataclass(frozen=True)
-class FragmentGroup(InputPartition):
-    """Neighbouring fragments that one Spark task reads."""
-
-    fragment_ids: tuple[int, ...]
+_LOG = logging.getLogger("lance_ops")
+_WORTH_SAYING_BYTES = 128 * 1024**2
 
 
 class LanceReader(DataSourceReader):
@@ -63,8 +60,9 @@ class LanceReader(DataSourceReader):
             and (name := options.case_rule.find(field.name, tuple(ROW_COLUMN_TYPES))) is not None
         }
         asked = [field for field in self.shape if options.case_rule.find(field.name, tuple(of_rows)) is None]
+        self._paths = tuple(stored_paths(asked, stored.fields, options.case_rule))
         self.request = ScanRequest(
-            stored.project(stored_paths(asked, stored.fields, options.case_rule)),
+            stored.project(self._paths),
             None if options.filter is None else bind_filter(self._snapshot, options.filter),
             with_row_id=ROW_ID in of_rows,
             with_row_address=bool(of_rows & {ROW_ADDRESS, FRAGMENT_ID}),
@@ -73,23 +71,28 @@ class LanceReader(DataSourceReader):
         self._with_fragment_id = FRAGMENT_ID in of_rows
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Group the fragments that may hold a matching row, in their order, by the number of rows to read.
+        """Share the rows that may match among tasks, in their order, by the bytes of the columns that are read.
 
         Raises `InvalidInput` where `check_is_stored` raises `ReadTooLarge`, which is a `NotImplementedError`: Spark
         takes that for a reader without partitions and drops its text.
         """
-        rows: dict[int, int] = {}
+        request = self.request
+        if request.predicate is None:
+            request = replace(request, limit=self._options.rows_needed)
         try:
-            plan = plan_scan(self._snapshot, self.request)
+            plan = plan_scan(self._snapshot, request)
             check_is_stored(self._snapshot, plan)
         except UnsupportedFeature as error:
             raise InvalidInput(f"{type(error).__name__}: {error}") from error
-        for part, _ in plan.blocks.parts:
-            rows[part.fragment.id] = rows.get(part.fragment.id, 0) + len(part)
-        groups = group_evenly(
-            {fragment: count for fragment, count in rows.items() if count}, self._num_partitions(rows)
-        )
-        return [FragmentGroup(group) for group in groups]
+        stored, rows = self._snapshot.schema, [rows for rows, _ in plan.blocks.parts]
+        tested = () if request.predicate is None else request.predicate.columns()
+        paths = [*self._paths, *(name for name in tested if name not in SELECTABLE_ROW_COLUMNS)]
+        read = stored.project(paths)
+        groups, size_bytes = share_blocks(self._snapshot, rows, read, self._options.num_partitions)
+        reads_everything = request.predicate is None and read.num_leaves == stored.num_leaves
+        if reads_everything and self._options.rows_needed is None and size_bytes >= _WORTH_SAYING_BYTES:
+            _say_once(self._snapshot.uri)
+        return groups
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group's fragments in exactly the types that Spark expects.
@@ -98,19 +101,17 @@ class LanceReader(DataSourceReader):
         """
         if not isinstance(partition, FragmentGroup):
             return
-        request = replace(self.request, fragment_ids=partition.fragment_ids)
-        for fragment_id, table in scan_fragments(self._snapshot, request):
+        request = replace(
+            self.request,
+            fragment_ids=partition.fragment_ids,
+            row_ranges=partition.row_ranges,
+            limit=None if self.request.predicate is None else self._options.rows_needed,
+        )
+        for fragment_id, table in scan_fragments(self._snapshot, in_task(self._snapshot, request)):
             if self._with_fragment_id:
                 table = table.append_column(FRAGMENT_ID, pa.repeat(pa.scalar(fragment_id, pa.int32()), len(table)))
             for batch in table_to_text(table, self._snapshot.uri).to_batches():
                 yield fit(batch, self.shape, self._options.case_rule)
-
-    def _num_partitions(self, fragment_ids: Iterable[int]) -> int:
-        if self._options.num_partitions is not None:
-            return self._options.num_partitions
-        fragments = (self._snapshot.fragments_by_id[fragment_id] for fragment_id in fragment_ids)
-        stored = sum(file.file_size_bytes for fragment in fragments for file in fragment.files)
-        return max(_TASKS_PER_CORE * (os.cpu_count() or 1), -(-stored // _BYTES_PER_PARTITION))
 
 
 class PushingReader(LanceReader):
@@ -150,15 +151,10 @@ def visible_schema(options: SourceOptions) -> pa.Schema:
     return visible
 
 
-def group_evenly(rows: dict[int, int], num_groups: int) -> list[tuple[int, ...]]:
-    """Cut the list of fragments into at most `num_groups` runs with about equal numbers of rows.
-
-    A fragment belongs to the run that holds its middle row, so no fragment is split and no run is empty.
-    """
-    total = sum(rows.values())
-    groups: dict[int, list[int]] = {}
-    before = 0
-    for fragment_id, count in rows.items():
-        groups.setdefault((2 * before + count) * num_groups // (2 * total), []).append(fragment_id)
-        before += count
-    return [tuple(group) for group in groups.values()]
+@lru_cache(maxsize=64)
+def _say_once(uri: str) -> None:
+    _LOG.warning(
+        "%s: this query reads all columns of all rows, because Spark prunes none of a Python source: "
+        "lance_ops.spark.table(spark, uri).where(…).select(…).load() reads only what a query needs",
+        uri,
+    )

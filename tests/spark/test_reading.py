@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import InputPartition
@@ -9,6 +12,8 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, LanceOpsError, SchemaMismatch, VersionNotFound
+from lance_ops.snapshot import FragmentReader
+from lance_ops.spark import partitioning, table_reader
 from lance_ops.spark.data_source import LanceSource
 from lance_ops.spark.table_reader import LanceReader
 
@@ -140,3 +145,104 @@ def test_a_row_column_that_the_table_has_itself_is_the_tables(dataset_uri: str) 
     assert read(dataset_uri).to_pylist() == [{"_fragid": 77}]
     with pytest.raises(LanceOpsError, match="'_fragid' of its own"):
         read(dataset_uri, with_fragment_id="true")
+
+
+# -- how the rows are shared among tasks ------------------------------------------------------------------------------
+
+
+def planned(uri: str, **options: str) -> LanceReader:
+    source = LanceSource({"path": uri, **options})
+    schema = source.schema()
+    assert isinstance(schema, StructType)
+    reader = source.reader(schema)
+    assert isinstance(reader, LanceReader)
+    return reader
+
+
+@pytest.fixture
+def one_fragment(dataset_uri: str) -> str:
+    """A thousand rows in one fragment, of which every seventh is deleted."""
+    write_dataset(pa.table({"x": range(1000), "even": [i % 2 == 0 for i in range(1000)]}), dataset_uri)
+    dataset(dataset_uri).delete("x % 7 = 0")
+    return dataset_uri
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("condition", [None, "x >= 100 AND x < 900", "x >= 100 AND x < 900 AND even"])
+def test_one_large_fragment_is_cut_into_row_ranges(one_fragment: str, condition: str | None, indexed: bool) -> None:
+    if indexed:
+        dataset(one_fragment).create_scalar_index("x", "BTREE")
+    options = {"num_partitions": "4", **({} if condition is None else {"filter": condition})}
+    reader = planned(one_fragment, **options)
+    parts = [pa.Table.from_batches(reader.read(part), reader.shape) for part in reader.partitions()]
+    assert len(parts) == 4
+    assert [x for part in parts for x in xs(part)] == dataset(one_fragment).to_table(filter=condition)["x"].to_pylist()
+    looked_at = 1000 if condition is None else 800
+    assert all(0 < part.num_rows <= looked_at / 3 for part in parts)
+
+
+def test_a_number_of_partitions_is_not_exceeded(numbers: str) -> None:
+    for count in range(1, 13):
+        groups = planned(numbers, num_partitions=str(count)).partitions()
+        assert len(groups) <= count
+        assert xs(read(numbers, num_partitions=str(count))) == [*range(12)]
+    assert len(planned(numbers).partitions()) == 3
+
+
+@pytest.fixture
+def wide(dataset_uri: str) -> str:
+    """Forty fragments whose bytes do not compress; `wide` has 15 times the bytes of `x`."""
+    values = np.random.default_rng(1).integers(0, 1 << 62, (4000, 16))
+    vectors = pa.FixedSizeListArray.from_arrays(values[:, 1:].ravel(), 15)
+    write_dataset(pa.table({"x": values[:, 0], "wide": vectors}), dataset_uri, max_rows_per_file=100)
+    return dataset_uri
+
+
+def test_partitions_are_sized_by_the_columns_that_are_read(wide: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitioning, "_BYTES_PER_PARTITION", 4000 * 8)
+    monkeypatch.setattr(partitioning, "_TASKS_PER_CORE", 0)
+    monkeypatch.setattr("lance_ops.snapshot.stored_sizes._NOT_WORTH_OPENING", 0)
+    opened: list[int] = []
+    encoded_bytes = FragmentReader.encoded_bytes
+
+    def counting(self: FragmentReader, *args: object) -> int:
+        opened.append(self.fragment.id)
+        return encoded_bytes(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FragmentReader, "encoded_bytes", counting)
+    assert 16 <= len(planned(wide).partitions()) <= 20
+    assert opened == []
+    assert 1 <= len(planned(wide, columns="x").partitions()) <= 2
+    assert 14 <= len(planned(wide, columns="wide").partitions()) <= 18
+    # The filter's column is read, too.
+    assert 15 <= len(planned(wide, columns="wide", filter="x >= 0").partitions()) <= 20
+    assert len(opened) <= 3 * 16
+
+
+def test_a_read_for_some_rows_plans_no_others(numbers: str) -> None:
+    reader = planned(numbers, rows_needed="6")
+    assert [part.row_ranges for part in reader.partitions() if isinstance(part, partitioning.FragmentGroup)] == [
+        ((0, 0, 4),),
+        ((1, 0, 2),),
+    ]
+    dataset(numbers).delete("x IN (0, 1, 5)")
+    assert xs(read(numbers, rows_needed="4")) == [2, 3, 4, 6]
+    found = planned(numbers, rows_needed="1", filter="x % 2 = 0")
+    batches = [batch for part in found.partitions() for batch in found.read(part)]
+    assert [batch.column("x").to_pylist() for batch in batches] == [[2], [4], [8]]
+
+
+def test_a_read_of_everything_names_its_remedy_once(
+    numbers: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.WARNING, "lance_ops")
+    planned(numbers).partitions()
+    assert caplog.messages == []  # not for a small table
+    monkeypatch.setattr(table_reader, "_WORTH_SAYING_BYTES", 1)
+    for options in ({"columns": "x"}, {"filter": "x = 1"}, {"rows_needed": "5"}):
+        planned(numbers, **options).partitions()
+    assert caplog.messages == []
+    for _ in range(2):
+        planned(numbers).partitions()
+    assert len(caplog.messages) == 1
+    assert "lance_ops.spark.table(spark, uri)" in caplog.text
