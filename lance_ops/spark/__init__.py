@@ -13,10 +13,13 @@ from lance_ops.spark.data_source import LanceSource
 from lance_ops.spark.private_options import private_format
 from lance_ops.spark.runner import OnSpark
 from lance_ops.spark.session import get_or_create
+from lance_ops.spark.table_query import TableQuery, table
 
 __all__ = [
     "LanceSource",
     "OnSpark",
+    "TableQuery",
     "get_or_create",
     "private_format",
+    "table",
 ]

@@ -1,0 +1,123 @@
+"""Say what to read of a table before Spark plans: Spark prunes no columns of a Python source, and pushes no limit.
+
+    flights = table(spark, "/data/flights.lance")
+    frame = flights.where("delay > 60 OR delay IS NULL").select("id", "delay").load()     # a DataFrame
+    flights.limit(10).load().show()
+
+Only the columns of `select` are read. The filter of `where` is answered by this library, with indices and statistics,
+in the tasks that read. What comes after `load` is Spark's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from os import PathLike, fspath
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from lance_ops.api import dataset
+from lance_ops.core.errors import InvalidInput, WrongType
+from lance_ops.core.predicate import Predicate
+from lance_ops.core.predicate.binding import build
+from lance_ops.core.redaction import public_uri
+from lance_ops.reading import UserFilter, bind_filter
+from lance_ops.snapshot import Snapshot
+from lance_ops.spark.private_options import private_format
+from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule, stored_path
+
+__all__ = ["TableQuery", "table"]
+
+
+@dataclass(frozen=True)
+class TableQuery:
+    """One version of a table and what to read of it. Each method returns a new query; `load` returns a DataFrame."""
+
+    session: SparkSession
+    snapshot: Snapshot
+    predicate: Predicate | None = None
+    columns: tuple[str, ...] | None = None
+    num_rows: int | None = None
+
+    def where(self, condition: UserFilter) -> TableQuery:
+        """Keep the rows that match this condition and those before; it is SQL text or a pyarrow expression.
+
+        Raises `InvalidFilter` for a condition that does not fit the table, and `InvalidInput` after `limit`: Spark
+        would filter the rows within the limit, and this would limit the rows that match.
+        """
+        if isinstance(condition, Column):
+            raise WrongType("where takes SQL text or a pyarrow expression, not a Column of Spark: use .load().where(…)")
+        if self.num_rows is not None:
+            raise InvalidInput("where comes before limit; to filter the rows within the limit, use .load().where(…)")
+        asked = bind_filter(self.snapshot, condition)
+        return replace(self, predicate=asked if self.predicate is None else build.all_of(self.predicate, asked))
+
+    def select(self, *columns: str) -> TableQuery:
+        """Read only these columns, nested fields as `a.b`, or row columns as `_rowid`; the DataFrame has this order.
+
+        Raises `InvalidInput` naming a column that the table does not have, and for a second `select`.
+        """
+        if not columns:
+            raise InvalidInput("select needs the name of a column")
+        if not all(isinstance(name, str) for name in columns):
+            raise WrongType("select takes names of columns: use .load().select(…) for expressions")
+        if self.columns is not None:
+            raise InvalidInput(f"the columns are chosen already: {', '.join(self.columns)}")
+        return replace(self, columns=tuple(map(self._stored, columns)))
+
+    def limit(self, num_rows: int) -> TableQuery:
+        """Return at most so many rows; of several limits the least counts. Tasks stop reading when they have enough."""
+        if isinstance(num_rows, bool) or not isinstance(num_rows, int) or num_rows < 0:
+            raise InvalidInput(f"limit is a number of rows, not {num_rows!r}")
+        return replace(self, num_rows=num_rows if self.num_rows is None else min(num_rows, self.num_rows))
+
+    def load(self) -> DataFrame:
+        """Return the DataFrame. Nothing is read until Spark runs a query over it."""
+        source = private_format(self.session, self.snapshot.storage_options)
+        frame = self.session.read.format(source).options(**self._options()).load(self.snapshot.uri)
+        if self.columns is not None:
+            frame = frame.select(*self.columns)
+        return frame if self.num_rows is None else frame.limit(self.num_rows)
+
+    def _options(self) -> dict[str, str]:
+        options = {
+            "version": str(self.snapshot.version),
+            "filter": None if self.predicate is None else self.predicate.to_sql(),
+            "columns": None if self.columns is None else json.dumps(self.columns),
+            "rows_needed": str(self.num_rows) if self.num_rows else None,
+            "case_sensitive": str(self._case_rule.value).lower(),
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
+    def _stored(self, path: str) -> str:
+        schema = self.snapshot.schema
+        if path in ROW_COLUMN_TYPES and path not in schema.names:
+            return path
+        found = stored_path(path, schema, self._case_rule)
+        return f"`{found}`" if found in schema.names and "." in found else found
+
+    @property
+    def _case_rule(self) -> CaseRule:
+        return CaseRule(self.session.conf.get("spark.sql.caseSensitive", "false") == "true")
+
+
+def table(
+    session: SparkSession,
+    uri: str | PathLike[str],
+    version: int | str | tuple[str | None, int | None] | None = None,
+    asof: datetime | str | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> TableQuery:
+    """Open a table to read it in Spark; `version` and `asof` are as in `lance_ops.dataset`.
+
+    The version is settled here, and the errors are those of `lance_ops.dataset`. No plan of Spark shows the storage
+    options. Raises `InvalidInput` for a URI that holds a secret, without showing it.
+    """
+    path = fspath(uri)
+    if public_uri(path) != path:
+        raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")
+    opened = dataset(path, version, asof, storage_options=storage_options)
+    return TableQuery(session, opened.snapshot)

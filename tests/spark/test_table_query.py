@@ -1,0 +1,123 @@
+"""`table(…)`: what a query names is read, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions
+
+from lance_ops.api import LanceDataset, write_dataset
+from lance_ops.core.errors import InvalidFilter, InvalidInput, VersionNotFound, WrongType
+from lance_ops.spark import table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def numbers(dataset_uri: str) -> LanceDataset:
+    """Twelve rows in three fragments; `s` is in data files of its own."""
+    rows = [{"x": i, "Name": f"n{i}"} for i in range(12)]
+    opened = write_dataset(pa.Table.from_pylist(rows), dataset_uri, max_rows_per_file=4)
+    structs = pa.array([{"a": i, "b": -i} for i in range(12)])
+    opened.add_columns(pa.table({"s": structs}).to_reader())
+    return opened
+
+
+def remove_files(opened: LanceDataset, field_names: Iterable[str] | None = None, keep: tuple[int, ...] = ()) -> None:
+    """Remove the data files of the columns, or all, but for those of some fragments: a read of them now fails."""
+    ids = {node.id for name in field_names or opened.schema.names for node in opened.snapshot.schema.field(name).walk()}
+    files = [
+        file
+        for fragment in opened.snapshot.fragments
+        if fragment.id not in keep
+        for file in fragment.files
+        if ids & {*file.fields}
+    ]
+    assert files
+    for file in files:
+        Path(opened.uri, "data", file.path).unlink()
+
+
+def test_only_selected_columns_are_read(spark: SparkSession, numbers: LanceDataset) -> None:
+    remove_files(numbers, ["s"])
+    frame = table(spark, numbers.uri).select("NAME", "x").load()
+    assert frame.columns == ["Name", "x"]
+    assert [tuple(row) for row in frame.collect()] == [(f"n{i}", i) for i in range(12)]
+
+
+def test_only_fragments_that_the_filter_finds_are_read(spark: SparkSession, numbers: LanceDataset) -> None:
+    numbers.create_scalar_index("x", "BTREE")
+    remove_files(numbers, keep=(1,))
+    query = table(spark, numbers.uri).where("x > 5").where("x < 8")
+    assert [tuple(row) for row in query.select("s.b", "_fragid").load().collect()] == [(-6, 1), (-7, 1)]
+
+
+def test_a_limit_reads_no_more_fragments_than_it_needs(spark: SparkSession, numbers: LanceDataset) -> None:
+    remove_files(numbers, keep=(0, 1))
+    frame = table(spark, numbers.uri).select("x").limit(9).limit(6).load()
+    assert [row.x for row in frame.collect()] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_limit_counts_the_matches_of_all_tasks_together(spark: SparkSession, numbers: LanceDataset) -> None:
+    query = table(spark, numbers.uri).where("x % 2 = 1").limit(4)
+    assert query.load().count() == 4
+    assert query.limit(0).load().collect() == []
+
+
+def test_a_query_stays_at_its_version_and_reads_branches(spark: SparkSession, numbers: LanceDataset) -> None:
+    branch = numbers.create_branch("trial")
+    branch.delete("x > 0")
+    query = table(spark, numbers.uri)
+    numbers.delete("x > 1")
+    assert query.load().count() == 12
+    assert table(spark, numbers.uri, ("trial", None)).load().count() == 1
+    with pytest.raises(VersionNotFound):
+        table(spark, numbers.uri, 77)
+
+
+def test_what_cannot_be_read_is_refused_before_spark_plans(spark: SparkSession, numbers: LanceDataset) -> None:
+    query = table(spark, numbers.uri)
+    with pytest.raises(InvalidInput, match="no column 'nope'"):
+        query.select("nope")
+    with pytest.raises(InvalidFilter):
+        query.where("nope = 1")
+    with pytest.raises(WrongType, match=r"use .load\(\).where"):
+        query.where(functions.col("x") > 1)
+    with pytest.raises(InvalidInput, match="where comes before limit"):
+        query.limit(3).where("x = 1")
+    with pytest.raises(InvalidInput, match="chosen already: x"):
+        query.select("x").select("s")
+    with pytest.raises(InvalidInput, match="limit is a number of rows"):
+        query.limit(-1)
+    with pytest.raises(InvalidInput, match="storage_options") as caught:
+        table(spark, "s3://key:hunter2@bucket/x")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_names_follow_the_sessions_case_rule(spark: SparkSession, numbers: LanceDataset) -> None:
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(InvalidInput, match="no column 'NAME'"):
+            table(spark, numbers.uri).select("NAME")
+        assert table(spark, numbers.uri).select("Name").load().columns == ["Name"]
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_a_storage_option_reaches_the_tasks_and_no_plan(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"manifest_store": f"sqlite:///{tmp_path}/hunter2.db"}
+    uri = str(tmp_path / "moved.lance")
+    write_dataset(pa.table({"x": [1, 2]}), uri, storage_options=options)
+    frame = table(spark, uri, storage_options=options).where("x = 2").load()
+    assert [row.x for row in frame.collect()] == [2]
+    frame.explain(mode="extended")
+    assert "hunter2" not in capsys.readouterr().out
