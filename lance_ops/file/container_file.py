@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Schema
-from lance_ops.file.container import MAX_ROWS, Column, Footer, check_no_overlap, decode_column, decode_extents
+from lance_ops.file.container import (
+    MAX_ROWS,
+    Column,
+    Footer,
+    PlainColumns,
+    check_no_overlap,
+    decode_column,
+    decode_extents,
+    decode_plain_columns,
+)
 from lance_ops.file.open_file import OpenFile, Sections
-from lance_ops.file.page_reading import Extent, FileSource, Ranges
+from lance_ops.file.page_reading import Extent, FileSource, Ranges, SourceBytes
 from lance_ops.pb import file_pb2
 from lance_ops.wire import parse_message, schema_from_pb
 
@@ -56,13 +67,31 @@ class ContainerFile(OpenFile):
         """Return columns; the metadata of columns that were not used before is read at once and parsed."""
         missing = [index for index in indices if index not in self._columns]
         if missing:
-            extents = [self._column_extents[index] for index in missing]
-            for index, data in zip(missing, self._read(extents), strict=True):
-                place = f"column {index}"
-                self._columns[index] = decode_column(data, self.source.size_bytes, self.path, place)
-                self._sizes[index] = self._columns[index].size_bytes
-            check_no_overlap(self._sizes.values(), self.source.size_bytes, self.path, "columns")
+            self._parse_columns(missing, self._read([self._column_extents[index] for index in missing]))
         return [self._columns[index] for index in indices]
+
+    def _load_plain_columns(self, indices: Sequence[int]) -> PlainColumns:
+        """Read the metadata of many columns at once, and parse together what can be; it is not kept."""
+        extents = np.array([self._column_extents[index] for index in indices], np.int64)
+        starts, sizes = extents[:, 0], extents[:, 1]
+        found = self._fetch_metadata(Ranges(starts, starts + sizes))
+        at = found.locate(starts)
+        columns = decode_plain_columns(found.data, at, at + sizes, self.source.size_bytes, self.path)
+        self._sizes.update(zip(indices, columns.size_bytes.tolist(), strict=True))
+        check_no_overlap(self._sizes.values(), self.source.size_bytes, self.path, "columns")
+        return columns
+
+    def _parse_columns(self, indices: Sequence[int], messages: Sequence[bytes]) -> None:
+        for index, data in zip(indices, messages, strict=True):
+            self._columns[index] = decode_column(data, self.source.size_bytes, self.path, f"column {index}")
+            self._sizes[index] = self._columns[index].size_bytes
+        check_no_overlap(self._sizes.values(), self.source.size_bytes, self.path, "columns")
+
+    def _fetch_metadata(self, ranges: Ranges) -> SourceBytes:
+        """Return the bytes of ranges, taken from the tail if all of them lie in it."""
+        if int(ranges.starts.min()) < self._tail_start:
+            return self.source.fetch(ranges)
+        return SourceBytes(np.frombuffer(self._tail, np.uint8), np.array([self._tail_start]), np.zeros(1, np.int64))
 
     def _read(self, extents: Sequence[Extent]) -> list[bytes]:
         """Return the bytes of each extent, taken from the tail if they lie in it."""

@@ -15,7 +15,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import Column
 from lance_ops.file.page_reading import Budget, Extent, FileSource, RowSelection, Steps
 
-__all__ = ["ColumnPart", "LeafPage", "OpenFile", "Sections"]
+__all__ = ["ColumnPart", "EqualPart", "LeafPage", "OpenFile", "Sections"]
 
 
 class ColumnPart(NamedTuple):
@@ -23,6 +23,16 @@ class ColumnPart(NamedTuple):
 
     steps: Sequence[Steps[Any]]
     to_array: Callable[[Sequence[Any]], pa.Array]
+
+
+class EqualPart(NamedTuple):
+    """The wanted rows of several fields that are decoded together; the steps return an array for each field.
+
+    `places` says where the fields are among those that the caller asked for.
+    """
+
+    places: Sequence[int]
+    steps: Steps[Sequence[pa.Array]]
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,14 @@ class OpenFile(ABC):
         The arrays are counted against the budget. Raises `InvalidInput` for a field that the file does not have; the
         caller has checked that the rows are in the file.
         """
+
+    def equal_parts(self, fields: Sequence[Field], rows: RowSelection, budget: Budget) -> list[EqualPart]:
+        """Return the reads of those fields that are decoded together, because their columns are stored alike.
+
+        The steps raise `CorruptFile` and `UnsupportedFeature` without the column that causes them: the caller then
+        reads each field on its own, by `column_parts`.
+        """
+        return []
 
     @abstractmethod
     def encoded_bytes(self, schema: Schema) -> int:

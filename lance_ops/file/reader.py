@@ -5,19 +5,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from copy import copy
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge
+from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.arrow_values import reorder
 from lance_ops.file.checksums import BlockChecks, find_table
 from lance_ops.file.container import Column
-from lance_ops.file.open_file import LeafPage, OpenFile, Sections
+from lance_ops.file.open_file import EqualPart, LeafPage, OpenFile, Sections
 from lance_ops.file.page_reading import (
     Budget,
     Extent,
@@ -26,6 +28,7 @@ from lance_ops.file.page_reading import (
     RowSelection,
     RowSet,
     RowSlice,
+    Steps,
     naming_place,
     row_bytes,
     run_all,
@@ -308,19 +311,39 @@ class FileReader:
         budget = Budget(self.size_bytes) if budget is None else budget
         with naming_place(self.path, "schema"):
             budget.expect(rows.count, _row_bytes(projection))
-        self._file.prefetch_metadata(projection.fields)
-        parts = [
-            (at, *part)
-            for at, field in enumerate(projection.fields)
-            for part in self._file.column_parts(field, rows, budget)
-        ]
-        results = run_all(self._source, [task for _, steps, _ in parts for task in steps], threads)
-        arrays: list[list[pa.Array]] = [[] for _ in projection.fields]
-        done = 0
+        together = self._file.equal_parts(projection.fields, rows, budget)
+        try:
+            arrays = self._read_fields(projection.fields, together, rows, threads, budget)
+        except (CorruptFile, UnsupportedFeature):
+            if not together:
+                raise
+            arrays = self._read_fields(projection.fields, (), rows, threads, budget)  # names the column in the error
+        return table_of(projection, arrays, rows.count, self.path)
+
+    def _read_fields(
+        self,
+        fields: Sequence[Field],
+        together: Sequence[EqualPart],
+        rows: RowSelection,
+        threads: int,
+        budget: Budget,
+    ) -> list[list[pa.Array]]:
+        """Return the arrays of each field; the fields in `together` are read by those parts."""
+        placed = frozenset(chain.from_iterable(part.places for part in together))
+        alone = [(at, field) for at, field in enumerate(fields) if at not in placed]
+        self._file.prefetch_metadata([field for _, field in alone])
+        parts = [(at, *part) for at, field in alone for part in self._file.column_parts(field, rows, budget)]
+        tasks: list[Steps[Any]] = [part.steps for part in together]
+        results = run_all(self._source, tasks + [task for _, steps, _ in parts for task in steps], threads)
+        arrays: list[list[pa.Array]] = [[] for _ in fields]
+        for equal, found in zip(together, results, strict=False):
+            for at, array in zip(equal.places, found, strict=True):
+                arrays[at].append(array)
+        done = len(together)
         for at, steps, to_array in parts:
             arrays[at].append(to_array(results[done : done + len(steps)]))
             done += len(steps)
-        return table_of(projection, arrays, rows.count, self.path)
+        return arrays
 
     def _window_rows(self, projection: Schema, batch_rows: int) -> int:
         """Return how many rows to decode at a time: whole batches of about `_WINDOW_BYTES`."""
@@ -336,7 +359,8 @@ def table_of(projection: Schema, arrays: Sequence[Sequence[pa.Array]], num_rows:
     with naming_place(path, "schema"):
         storage, wanted = projection.to_arrow_storage(), projection.to_arrow_restored()
     columns = [
-        pa.chunked_array(parts, field.arrow_type) for parts, field in zip(arrays, projection.fields, strict=True)
+        parts[0] if len(parts) == 1 else pa.chunked_array(parts, field.arrow_type)
+        for parts, field in zip(arrays, projection.fields, strict=True)
     ]
     if not columns:
         return pa.Table.from_batches([_without_columns(num_rows).replace_schema_metadata(storage.metadata)])

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         renumber_levels,
     )
     from lance_ops.kernels.lz4 import lz4_decode
+    from lance_ops.kernels.metadata import read_columns
     from lance_ops.kernels.ranges import copy_ranges
     from lance_ops.kernels.runs import expand_runs, pick_runs
     from lance_ops.kernels.single_values import locate_values, pick_packed, pick_strings
@@ -77,6 +78,7 @@ __all__ = [
     "pick_runs",
     "pick_strings",
     "place_items",
+    "read_columns",
     "read_headers",
     "read_only",
     "read_widths",
@@ -122,6 +124,7 @@ _MODULES = {
     "pick_runs": "runs",
     "pick_strings": "single_values",
     "place_items": "dictionary_strings",
+    "read_columns": "metadata",
     "read_headers": "chunks",
     "read_widths": "fastlanes",
     "remap_rows": "address_mapping",

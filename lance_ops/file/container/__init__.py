@@ -4,6 +4,7 @@ from lance_ops.file.container.column_metadata import MAX_ROWS, Column, Page, dec
 from lance_ops.file.container.column_writer import PLAIN_COLUMN, ColumnWriter, FieldWriter, WriteBytes
 from lance_ops.file.container.encoded_page import EncodedPage
 from lance_ops.file.container.footer import ALIGNMENT, Footer, check_no_overlap, decode_extents, encode_extents
+from lance_ops.file.container.plain_columns import PlainColumns, decode_plain_columns
 
 __all__ = [
     "ALIGNMENT",
@@ -15,9 +16,11 @@ __all__ = [
     "FieldWriter",
     "Footer",
     "Page",
+    "PlainColumns",
     "WriteBytes",
     "check_no_overlap",
     "decode_column",
     "decode_extents",
+    "decode_plain_columns",
     "encode_extents",
 ]

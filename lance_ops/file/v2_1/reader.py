@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_ops.core.cached_property import cached_property
-from lance_ops.core.errors import CorruptFile, InvalidInput
+from lance_ops.core.errors import CorruptFile, InvalidInput, LanceOpsError
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Field, Schema
-from lance_ops.file.container import Column
+from lance_ops.file.container import MAX_ROWS, Column, PlainColumns
 from lance_ops.file.container_file import ContainerFile
 from lance_ops.file.leaves import Leaf, leaves_of, leaves_of_field, number_leaves
-from lance_ops.file.open_file import ColumnPart, LeafPage
+from lance_ops.file.open_file import ColumnPart, EqualPart, LeafPage
 from lance_ops.file.page_reading import (
     Budget,
     FileSource,
@@ -23,11 +28,12 @@ from lance_ops.file.page_reading import (
     Steps,
     cut_rows,
     naming_place,
+    row_bytes,
     shared_boundaries,
     split_rows,
 )
 from lance_ops.file.v2_1.assembly import assemble, concat_rows
-from lance_ops.file.v2_1.layouts import LeafRows, PageLayout
+from lance_ops.file.v2_1.layouts import EqualColumns, LeafRows, PageLayout
 from lance_ops.file.v2_1.page_reader import open_page, read_pages
 
 __all__ = ["V21File"]
@@ -55,6 +61,29 @@ class _FieldColumns:
         return shared_boundaries([column.page_starts for column in self.columns])
 
 
+_LEAST_TOGETHER, _MOST_TOGETHER = 8, 128
+"""Fewer columns are read one by one. More are decoded in several calls, which takes less memory, and in threads."""
+
+_MAX_TOGETHER_BYTES = 32 * 1024
+"""A column of which more is read is read on its own: the cost of a call no longer matters, and threads do."""
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Equal columns, and the places of their fields among those that are read."""
+
+    places: Sequence[int]
+    columns: EqualColumns
+
+
+class _Groups(NamedTuple):
+    """Which of some fields are read together, by reads of at most `max_rows` rows; the others are read alone."""
+
+    fields: Sequence[Field]
+    max_rows: int
+    groups: Sequence[_Together]
+
+
 class V21File(ContainerFile):
     """An open file of version 2.1 or 2.2."""
 
@@ -64,6 +93,8 @@ class V21File(ContainerFile):
         self._check_num_columns()
         self._pages: dict[tuple[int, int, bool], PageLayout] = {}
         self._field_columns: dict[Field, _FieldColumns] = {}
+        self._together: _Groups | None = None
+        """The groups of the last read of many fields."""
 
     def encoded_bytes(self, schema: Schema) -> int:
         return sum(column.size_bytes for column in self._load_columns([self._find(leaf) for leaf in leaves_of(schema)]))
@@ -94,6 +125,14 @@ class V21File(ContainerFile):
             parts.append(ColumnPart(steps, self._assembler(field, counts)))
         return parts
 
+    def equal_parts(self, fields: Sequence[Field], rows: RowSelection, budget: Budget) -> list[EqualPart]:
+        if len(fields) < _LEAST_TOGETHER or not rows.count:
+            return []
+        last = self._together
+        if last is None or rows.count > last.max_rows or last.fields != fields:
+            last = self._together = self._group_fields(fields, rows.count)
+        return [EqualPart(group.places, self._read_together(group, rows, budget)) for group in last.groups]
+
     def pages(self, fields: Sequence[Field], rows: RowSelection) -> list[list[list[tuple[LeafPage, RowSelection]]]]:
         self.prefetch_metadata(fields)
         return [
@@ -107,6 +146,62 @@ class V21File(ContainerFile):
     def describe(self, index: int) -> list[tuple[str, ...]]:
         (column,) = self._load_columns([index])
         return [tuple(self._page(index, column, page).encodings()) for page in range(len(column.pages))]
+
+    def _group_fields(self, fields: Sequence[Field], num_rows: int) -> _Groups:
+        """Group the fields whose columns are equal and short, and load the columns of the other fields."""
+        places: dict[str, list[int]] = {}
+        for place, field in enumerate(fields):
+            index = self._index_of.get(field.id)
+            if index is not None and index not in self._columns and _is_same(self._leaves[index], field):
+                places.setdefault(field.logical_type, []).append(place)
+        max_rows, found, alone = MAX_ROWS, [], set(range(len(fields)))
+        for of_type in places.values():
+            rows = _most_rows(fields[of_type[0]].arrow_type)
+            if len(of_type) >= _LEAST_TOGETHER and num_rows <= rows:
+                max_rows = min(max_rows, rows)
+                found.append(of_type)
+                alone.difference_update(of_type)
+        if not found:
+            return _Groups(fields, max_rows, ())
+        indices = [self._index_of[fields[place].id] for of_type in found for place in of_type]
+        types = np.arange(len(found)).repeat([len(of_type) for of_type in found])
+        num_alike = len(indices)
+        for place in sorted(alone):
+            indices += [self._find(leaf) for leaf in leaves_of_field(fields[place])]
+        plain = self._load_plain_columns(indices)
+        plain.kind_of[plain.lengths != self.num_rows] = -1
+        groups, grouped = [], np.zeros(len(indices), np.bool_)
+        every = np.array([place for of_type in found for place in of_type])
+        keys = np.where(plain.kind_of[:num_alike] < 0, -1, plain.kind_of[:num_alike] + types * len(plain.pages))
+        for key in np.unique(keys[keys >= 0]).tolist():
+            chosen = np.flatnonzero(keys == key)
+            for columns, equal in self._equal_columns(plain, chosen, indices):
+                groups.append(_Together(every[columns].tolist(), equal))
+                grouped[columns] = True
+        rest = [at for at in np.flatnonzero(~grouped).tolist() if indices[at] not in self._columns]
+        self._parse_columns([indices[at] for at in rest], [plain.message(at) for at in rest])
+        return _Groups(fields, max_rows, groups)
+
+    def _equal_columns(
+        self, plain: PlainColumns, chosen: Int64Array, indices: Sequence[int]
+    ) -> Iterator[tuple[Int64Array, EqualColumns]]:
+        """Yield columns of one type and kind in groups that one call decodes; none if they are few or unlike."""
+        if len(chosen) < _LEAST_TOGETHER:
+            return
+        first = int(chosen[0])
+        described, leaf = plain.pages[int(plain.kind_of[first])], self._leaves[indices[first]]
+        with suppress(LanceOpsError):  # raised again when the columns are read on their own
+            page = open_page(described, leaf, self.source.size_bytes, self.path, "")
+            for columns in np.array_split(chosen, -(-len(chosen) // _MOST_TOGETHER)):
+                equal = EqualColumns.of(page, plain.buffers[columns])
+                if equal is not None:
+                    yield columns, equal
+
+    def _read_together(self, group: _Together, rows: RowSelection, budget: Budget) -> Steps[Sequence[pa.Array]]:
+        with naming_place(self.path, "columns that are read together"):
+            found = yield from group.columns.read(rows)
+            budget.spend(sum([array.nbytes for array in found]))
+            return found
 
     def _columns_of(self, field: Field) -> _FieldColumns:
         found = self._field_columns.get(field)
@@ -193,3 +288,18 @@ class V21File(ContainerFile):
                 return assemble(field, [concat_rows(leaf) for leaf in leaves])
 
         return to_array
+
+
+def _is_same(leaf: Leaf, wanted: Field) -> bool:
+    """Return whether a leaf is a column of its own, with values of the wanted type."""
+    return len(leaf.steps) == 1 and leaf.field.logical_type == wanted.logical_type
+
+
+def _most_rows(arrow_type: pa.DataType) -> int:
+    """Return how many rows a column of this type is short for; 0 if its columns are never read together.
+
+    Such a type has children, a dictionary, or bytes, which may be blobs.
+    """
+    if pt.is_primitive(arrow_type) or pt.is_boolean(arrow_type) or pt.is_string(arrow_type):
+        return _MAX_TOGETHER_BYTES // row_bytes(arrow_type)
+    return 0

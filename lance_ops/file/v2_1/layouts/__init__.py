@@ -3,12 +3,15 @@
 from lance_ops.file.v2_1.layouts.blob import encode_blob
 from lance_ops.file.v2_1.layouts.constant import encode_constant
 from lance_ops.file.v2_1.layouts.contract import LeafRows, PageChoice, PageContext, PageLayout
+from lance_ops.file.v2_1.layouts.equal_columns import EqualColumns
 from lance_ops.file.v2_1.layouts.full_zip import encode_full_zip
-from lance_ops.file.v2_1.layouts.mini_block import encode_mini_block
+from lance_ops.file.v2_1.layouts.mini_block import MiniBlockPage, encode_mini_block
 from lance_ops.file.v2_1.layouts.registry import layout_from_pb
 
 __all__ = [
+    "EqualColumns",
     "LeafRows",
+    "MiniBlockPage",
     "PageChoice",
     "PageContext",
     "PageLayout",

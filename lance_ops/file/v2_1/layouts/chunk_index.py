@@ -100,6 +100,29 @@ class ChunkIndex:
         return found
 
     @classmethod
+    def decode_equal_pages(
+        cls, words: UnsignedArray, num_words: Int64Array, num_values: int, chunks: Int64Array
+    ) -> ChunkIndex:
+        """Parse the chunk words of pages of `num_values` values each, and return their chunks as those of one page.
+
+        `words` has the words of all pages, `num_words[i]` of them those of page `i`. `chunks[i]` has the position and
+        the size of that page's chunks. There is at least one page, and each has a value.
+        """
+        check(num_values <= _MAX_VALUE_COUNT // len(num_words), f"{num_values} values in each page")
+        check(num_words.min() > 0, f"{num_values} values and no chunk")
+        numbers = words.astype(np.int64)
+        sizes, counts = ((numbers >> _COUNT_BITS) + 1) * _ALIGNMENT, 1 << (numbers & ((1 << _COUNT_BITS) - 1))
+        last = num_words.cumsum() - 1
+        first = last - num_words + 1
+        ends, before = _running(sizes), _running(counts)
+        check((ends[last + 1] - ends[first] <= chunks[:, 1]).all(), "chunks that exceed their buffer")
+        held = before[last] - before[first]
+        check(held.max() <= num_values, f"chunks hold more values than the page's {num_values}")
+        counts[last] = num_values - held
+        stops = ends[1:] + (chunks[:, 0] - ends[first]).repeat(num_words)
+        return cls(stops - sizes, stops, _running(counts), None)
+
+    @classmethod
     def concat(cls, parts: Sequence[ChunkIndex], file_starts: Sequence[int] = ()) -> ChunkIndex:
         """Return the chunks of consecutive pages as those of one page.
 

@@ -93,6 +93,16 @@ class MiniBlockPage(PageLayout):
     def from_pb(cls, message: pb.MiniBlockLayout, context: PageContext, nested: ReadLayout) -> Self:
         return cls(describe_mini_block(message, context.leaf), context)
 
+    @property
+    def context(self) -> PageContext:
+        """What the description does not say."""
+        return self._context
+
+    @property
+    def described(self) -> MiniBlockDescription:
+        """The description."""
+        return self._described
+
     def encodings(self) -> Sequence[str]:
         named = names_of(self._format.values)
         if self._described.dictionary is not None:
