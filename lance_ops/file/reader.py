@@ -76,15 +76,17 @@ class FileReader:
         schema: Schema | None = None,
         verifies: bool = False,
         view: View | None = None,
+        whole: bool = False,
     ) -> None:
         """Read a file's metadata, and verify it if the file has checksums.
 
         Raises `CorruptFile` if `size_bytes` is neither the file's size nor 0, which means that no size is recorded.
         `schema` describes a 0.1 file that does not hold its own schema; all other files hold theirs. With `verifies`,
         every later read verifies its pages too. `view` has the file's bytes if the caller has read them in place.
+        `whole` says that most of the file will be read: a small remote file is then read by one request.
         """
         tail_bytes = _MAPPED_TAIL_BYTES if store.reads_in_place else _TAIL_BYTES
-        self._source, tail = FileSource.with_tail(store, path, size_bytes, tail_bytes, view)
+        self._source, tail = FileSource.with_tail(store, path, size_bytes, tail_bytes, view, whole=whole)
         self._checked_source, tail = _with_checks(self._source, tail)
         if verifies:
             self._source = self._checked_source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import TypeVar
 
@@ -58,7 +58,8 @@ A block that exceeds this together with the others is read in halves, one after 
 _MOST_CUTS = 8
 """The most parts that a planned block is cut into for all of a scan, because some block was larger than planned."""
 
-_REMOTE_READERS = 8  # reads from a remote store wait far longer than they decode
+_REMOTE_READERS = 16  # reads from a remote store wait far longer than they decode
+_REMOTE_TASK_READERS = 8
 
 
 def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
@@ -103,7 +104,7 @@ def in_task(snapshot: Snapshot, request: ScanRequest) -> ScanRequest:
 
     On a remote store it reads more of them if they are small: then it waits for many at once, in the same memory.
     """
-    readahead = TASK_READAHEAD if snapshot.store.reads_in_place else _REMOTE_READERS
+    readahead = TASK_READAHEAD if snapshot.store.reads_in_place else _REMOTE_TASK_READERS
     return replace(request, readahead=readahead, buffer_bytes=TASK_READAHEAD * BLOCK_BYTES)
 
 
@@ -157,12 +158,14 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
     """
     request = plan.request
     cores = available_cores()
+    scanned = _scanned_fields(snapshot, request)
     if len(plan.blocks) == 1:
         (only,) = plan.blocks
-        yield from _read_alone(snapshot, snapshot.reader(only.fragment, threads=cores), only, request, finish)
+        reader = snapshot.reader(only.fragment, threads=cores, scanned=scanned)
+        yield from _read_alone(snapshot, reader, only, request, finish)
         return
     readers = cores if snapshot.store.reads_in_place else max(cores, _REMOTE_READERS)
-    ahead = min(request.readahead or 2 * readers, len(plan.blocks))
+    ahead = min(request.readahead or max(2 * cores, readers), len(plan.blocks))
     held_bytes = ahead * HELD_BYTES
     if request.buffer_bytes is not None:
         ahead = min(ahead, max(request.buffer_bytes // plan.largest_block_bytes, 1))
@@ -170,7 +173,7 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
     workers = max(1, min(readers, ahead))
     threads = max(1, cores // workers)  # of each block, if there are fewer blocks than cores
     # bounds the open readers by the blocks that are in progress
-    reader_of = lru_cache(ahead + _PRELOADED_FILES)(lambda fragment: snapshot.reader(fragment, threads=threads))
+    reader_of = lru_cache(ahead + _PRELOADED_FILES)(partial(snapshot.reader, threads=threads, scanned=scanned))
 
     held = SharedBytes(max(held_bytes, MAX_BLOCK_BYTES))
     share = 1  # of a planned block that is read at once: blocks that are larger than planned make it smaller
@@ -214,6 +217,18 @@ def _read_alone(
         return read_block(snapshot, reader, block, request, finish, Budget(0, MAX_BLOCK_BYTES))
     except ReadTooLarge:
         return read_halves(snapshot, reader, block, request, finish)
+
+
+def _scanned_fields(snapshot: Snapshot, request: ScanRequest) -> frozenset[int]:
+    """Return the ids of the fields, nested ones included, that the request returns or tests; none of a local store.
+
+    A local store does not use them.
+    """
+    if snapshot.store.reads_in_place:
+        return frozenset()
+    tested = () if request.predicate is None else request.predicate.columns()
+    schemas = (request.schema, snapshot.schema.project(name for name in tested if name not in SELECTABLE_ROW_COLUMNS))
+    return frozenset(field.id for schema in schemas for field in schema.walk())
 
 
 def _cut(group: tuple[Block, ...], share: int) -> Iterator[tuple[Block, ...]]:

@@ -50,7 +50,8 @@ class FragmentReader:
     """Reads ranges or scattered offsets of one fragment's physical rows.
 
     `files` opens each file when it is first needed and shares it with other readers. Large reads are decoded in
-    `threads` threads. A reader that `verifies` compares every block that it reads with its checksum, once.
+    `threads` threads. A reader that `verifies` compares every block that it reads with its checksum, once. `scanned`
+    are the ids of fields of which the caller will read most rows, perhaps in several reads.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class FragmentReader:
         threads: int = 1,
         *,
         verifies: bool = False,
+        scanned: frozenset[int] = frozenset(),
     ) -> None:
         self._locations = locations
         self._fragment = fragment
@@ -68,6 +70,7 @@ class FragmentReader:
         self._threads = threads
         self._stored_ids: dict[str, Mapping[int, int]] = {}
         self._verifies = verifies
+        self._scanned = scanned
         self._verifying: dict[str, FileReader] = {}
 
     @property
@@ -87,7 +90,8 @@ class FragmentReader:
         def read(reader: FileReader, part: Schema) -> pa.Table:
             return reader.read(part, start, end, threads=self._threads, budget=budget)
 
-        return self._read(schema, max(end - start, 0), read, budget)
+        of_most_rows = 2 * (end - start) >= self._fragment.physical_rows
+        return self._read(schema, max(end - start, 0), read, budget, of_most_rows=of_most_rows)
 
     def take(self, schema: Schema, offsets: Uint64Array, *, budget: Budget | None = None) -> pa.Table:
         """Return the rows at physical `offsets`, in the order of `offsets`; `budget` is as in `read`."""
@@ -172,23 +176,28 @@ class FragmentReader:
         """Return the number of physical rows in the first data file, whatever the manifest says; 0 without a file."""
         return self._open(self._fragment.files[0]).num_rows if self._fragment.files else 0
 
-    def _read(self, schema: Schema, num_rows: int, read: ReadFile, budget: Budget | None) -> pa.Table:
+    def _read(
+        self, schema: Schema, num_rows: int, read: ReadFile, budget: Budget | None, *, of_most_rows: bool = False
+    ) -> pa.Table:
         parts = []
         for source in self._sources(schema):
-            reader = self._open_checked(source.file)
+            reader = self._open_checked(source.file, of_most_rows=of_most_rows)
             table = read(reader, self._as_stored(source, reader))
             parts.append((source.schema, table))
         of_nulls = Budget(0) if budget is None else budget
         columns = _assemble(schema.fields, parts, num_rows, of_nulls)
         return pa.Table.from_arrays(columns, schema=schema.to_arrow_storage())
 
-    def _open_checked(self, file: DataFile, view: View | None = None) -> FileReader:
-        """Open a data file; raise `CorruptFile` if its number of rows is not the fragment's."""
-        reader = self._open(file, view)
+    def _open_checked(self, file: DataFile, view: View | None = None, *, of_most_rows: bool = False) -> FileReader:
+        """Open a data file, for most of its rows or for some; raise `CorruptFile` if it has not the fragment's rows."""
+        reader = self._open(file, view, whole=of_most_rows and self._scans_most_of(file))
         if reader.num_rows != self._fragment.physical_rows:
             reason = f"{reader.num_rows} rows where fragment {self._fragment.id} has {self._fragment.physical_rows}"
             raise CorruptFile(reader.path, "row count", reason)
         return reader
+
+    def _scans_most_of(self, file: DataFile) -> bool:
+        return 2 * len(self._scanned.intersection(file.fields)) >= len(file.fields)
 
     def _is_in_place(self, file: DataFile) -> bool:
         return self._locations.data_directory(file.base_id).store.reads_in_place
@@ -217,10 +226,11 @@ class FragmentReader:
             self._stored_ids[file.path] = stored_ids_by_table_id(file, reader)
         return self._stored_ids[file.path]
 
-    def _open(self, file: DataFile, view: View | None = None) -> FileReader:
+    def _open(self, file: DataFile, view: View | None = None, *, whole: bool = False) -> FileReader:
         if file.path in self._verifying:
             return self._verifying[file.path]
-        reader = self._files.open(self._locations.data_file(file.base_id, file.path), file.file_size_bytes, view)
+        location = self._locations.data_file(file.base_id, file.path)
+        reader = self._files.open(location, file.file_size_bytes, view, whole=whole)
         if self._verifies:
             reader = self._verifying[file.path] = reader.verifying()
         return reader

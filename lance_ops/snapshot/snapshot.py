@@ -277,10 +277,15 @@ class Snapshot:
         """Return the root that holds a segment's files, or the stated one, where a read then fails."""
         return self.find_index_root(index) or self.file_locations.dataset_root(index.base_id, "an index")
 
-    def reader(self, fragment: Fragment, threads: int = 1) -> FragmentReader:
-        """Return a reader of the fragment's physical rows that decodes large reads in `threads` threads."""
+    def reader(self, fragment: Fragment, threads: int = 1, scanned: frozenset[int] = frozenset()) -> FragmentReader:
+        """Return a reader of the fragment's physical rows that decodes large reads in `threads` threads.
+
+        `scanned` is as in `FragmentReader`.
+        """
         files = self.session.open_files
-        return FragmentReader(self.file_locations, fragment, files, threads, verifies=self.verifies_reads)
+        return FragmentReader(
+            self.file_locations, fragment, files, threads, verifies=self.verifies_reads, scanned=scanned
+        )
 
     def open_data_file(self, file: DataFile) -> FileReader:
         """Return a reader of one data file; its reads verify pages if those of this snapshot do."""

@@ -123,7 +123,7 @@ class Store(ABC):
     """Whether `get` copies nothing, so that reading ranges of an object saves nothing."""
 
     gap_bytes: int = 0
-    """`get_ranges` reads what lies between two ranges too if it is no longer than this: a request costs more."""
+    """`get_ranges` always reads what lies between two ranges too if it is no longer than this: a request costs more."""
 
     @property
     def lists_in_order(self) -> bool:

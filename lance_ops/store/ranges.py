@@ -35,24 +35,38 @@ def check_ranges(path: str, ranges: Sequence[ByteRange]) -> None:
             raise InvalidInput(f"{path}: bytes {start} to {end} are not a range")
 
 
-def merge_ranges(ranges: Sequence[ByteRange], max_gap_bytes: int, max_read_bytes: int) -> list[MergedRange]:
+def merge_ranges(
+    ranges: Sequence[ByteRange], max_gap_bytes: int, max_read_bytes: int, free_gap_bytes: int | None = None
+) -> list[MergedRange]:
     """Merge ranges that overlap or lie at most `max_gap_bytes` apart, into reads of at most `max_read_bytes`.
 
-    Every range is a member of exactly one read, which contains it whole. A range longer than the limit is a read of its
-    own. Empty ranges need no read and are members of none.
+    A gap of more than `free_gap_bytes` (the default is all) is merged only while such gaps take no more of a read than
+    its ranges do, so that few small ranges do not become a large read. Every range is a member of exactly one read,
+    which contains it whole. A range longer than the limit is a read of its own. Empty ranges need no read and are
+    members of none.
     """
+    free = max_gap_bytes if free_gap_bytes is None else free_gap_bytes
     merged: list[MergedRange] = []
     read_start, read_end, members = 0, 0, list[int]()
+    asked_bytes, gap_bytes = 0, 0
     for index in sorted((i for i, (start, end) in enumerate(ranges) if start < end), key=lambda i: ranges[i]):
         start, end = ranges[index]
-        fits = end <= read_end or (start <= read_end + max_gap_bytes and end - read_start <= max_read_bytes)
+        gap = start - read_end
+        added = end - max(start, read_end)
+        costs = gap if gap > free else 0
+        fits = added <= 0 or (
+            gap <= max_gap_bytes and end - read_start <= max_read_bytes and gap_bytes + costs <= asked_bytes + added
+        )
         if members and fits:
             read_end = max(read_end, end)
             members.append(index)
+            asked_bytes += max(added, 0)
+            gap_bytes += costs
             continue
         if members:
             merged.append(MergedRange(read_start, read_end, tuple(members)))
         read_start, read_end, members = start, end, [index]
+        asked_bytes, gap_bytes = end - start, 0
     if members:
         merged.append(MergedRange(read_start, read_end, tuple(members)))
     return merged

@@ -34,8 +34,10 @@ __all__ = ["FsspecStore"]
 
 T = TypeVar("T")
 
-# s3fs does about 370 small requests or 140 MB a second, so a request costs as much as about 380 KB.
+# s3fs does about 370 small requests or 140 MB a second, so a request costs as much as about 380 KB. But a gap that is
+# longer than what is asked on both sides would multiply the bytes that a look-up costs.
 _MAX_GAP_BYTES = 256 << 10
+_FREE_GAP_BYTES = 64 << 10
 _MAX_READ_BYTES = 8 << 20
 _ONE_REQUEST_BYTES = 4 << 20  # a writer's object up to this size is sent in one request; a multipart upload takes more
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL | re.IGNORECASE)
@@ -102,7 +104,7 @@ class FsspecStore(Store):
 
     @property
     def gap_bytes(self) -> int:  # type: ignore[override] # slots have no class variables
-        return _MAX_GAP_BYTES
+        return _FREE_GAP_BYTES
 
     def child(self, prefix: str) -> FsspecStore:
         return FsspecStore(f"{self.root}/{check_path(prefix)}", self._options, self.counters)
@@ -117,7 +119,7 @@ class FsspecStore(Store):
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         check_ranges(path, ranges)
         key = self._key(path)
-        reads = merge_ranges(ranges, _MAX_GAP_BYTES, _MAX_READ_BYTES)
+        reads = merge_ranges(ranges, _MAX_GAP_BYTES, _MAX_READ_BYTES, _FREE_GAP_BYTES)
 
         def read(merged: MergedRange) -> pa.Buffer:
             return self._read_range(path, key, merged.start, merged.end)

@@ -131,7 +131,7 @@ def test_a_take_of_scattered_rows_reads_only_their_chunks() -> None:
     reader.take(None, [0])
     store.reads.clear()
     assert reader.take(None, [17, 250_000, 499_999]).equals(table.take([17, 250_000, 499_999]))
-    assert len(store.reads) == 3
+    assert len(store.reads) == 2  # the last row is in the tail, which was read when the file was opened
     assert sum(end - start for start, end in store.reads) < 64 * 1024
 
 

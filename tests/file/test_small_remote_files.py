@@ -69,3 +69,49 @@ def test_a_wrong_byte_in_a_kept_file_is_found_each_time() -> None:
     for _ in range(2):
         with pytest.raises(CorruptFile, match="checksum"):
             reader.read()
+
+
+def test_what_lies_in_the_tail_or_in_blocks_just_verified_is_not_requested_again() -> None:
+    inner, table = written(10 * ROWS, 4)
+    store = StreamedStore(inner)
+    reader = FileReader(store, PATH, store.size(PATH), verifies=True)
+    (tail,) = store.reads
+    assert tail == (store.size(PATH) - (64 << 10), store.size(PATH))
+    store.reads.clear()
+    picked = [5, 50_000]
+    first = Schema(reader.schema.fields[:1])
+    assert reader.take(first, picked).equals(table.select(["c0"]).take(picked))
+    assert all(end <= tail[0] for _, end in store.reads)
+    assert len(set(store.reads)) == len(store.reads)
+    store.reads.clear()
+    assert reader.take(first, [7]).equals(table.select(["c0"]).take([7]))
+    assert len(store.reads) == 1
+
+
+def test_a_wrong_byte_in_the_kept_tail_is_found_each_time() -> None:
+    inner, _ = written(10 * ROWS, 4)
+    store = StreamedStore(inner)
+    pages_end = FileReader(store, PATH, store.size(PATH)).sections().data_bytes
+    data = bytearray(inner.get(PATH).to_pybytes())
+    assert pages_end > len(data) - (64 << 10)
+    data[pages_end - 100] ^= 1
+    inner.put(PATH, bytes(data))
+    reader = FileReader(store, PATH, store.size(PATH), verifies=True)
+    for _ in range(2):
+        with pytest.raises(CorruptFile, match="checksum"):
+            reader.take(None, [10 * ROWS - 1])
+
+
+def test_a_file_that_will_be_read_whole_costs_one_request() -> None:
+    inner, table = written(ROWS, 4)
+    store = StreamedStore(inner)
+    reader = FileReader(store, PATH, store.size(PATH), verifies=True, whole=True)
+    assert reader.read().equals(table)
+    assert store.reads == [(0, store.size(PATH))]
+
+
+def test_of_a_large_file_that_will_be_read_whole_only_the_tail_is_read_at_once() -> None:
+    inner, _ = written(10 * ROWS, 4)
+    store = StreamedStore(inner)
+    FileReader(store, PATH, store.size(PATH), whole=True)
+    assert store.reads == [(store.size(PATH) - (64 << 10), store.size(PATH))]

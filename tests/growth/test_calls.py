@@ -182,3 +182,25 @@ def test_calls_grow_with_the_versions_as_stated(verb: str, uris: Iterator[str], 
     act, calls = BY_VERSIONS[verb]
     measured, _ = _measure(act, make, (8, 16, 32), counts)
     assert _order(measured) == calls, measured
+
+
+REMOTE_READS: dict[str, tuple[Verb, int]] = {
+    "scan": (lambda uri, _: lance_ops.dataset(uri).to_table(), 1),
+    "filter": (lambda uri, _: lance_ops.dataset(uri).to_table(filter="id % 1000 = 7"), 1),
+    "scan of one column": (lambda uri, _: lance_ops.dataset(uri).to_table(columns=["id"]), 2),
+}
+"""For each verb: how many requests it makes for a file of 0.6 MB in a store that reads by requests."""
+
+
+@pytest.mark.parametrize("verb", REMOTE_READS)
+def test_a_small_remote_file_is_read_by_one_request_if_most_of_it_is_needed(
+    verb: str, uris: Iterator[str], counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = np.random.default_rng(1).integers(0, 1 << 62, (4, 3 * 20_000))
+    table = pa.table({"id": np.arange(rows.shape[1]), **{f"v{number}": values for number, values in enumerate(rows)}})
+    uri = lance_ops.write_dataset(table, next(uris), max_rows_per_file=20_000).uri
+    monkeypatch.setattr(MemoryStore, "reads_in_place", False)
+    act, requests = REMOTE_READS[verb]
+    counts.clear()
+    act(uri, 0)
+    assert counts["get_ranges"] == 3 * requests

@@ -31,9 +31,28 @@ def test_ranges_merge_over_gaps_of_10_up_to_100_bytes(
     assert [(read.start, read.end) for read in merge_ranges(ranges, 10, 100)] == merged
 
 
-@given(ranges=RANGES, max_gap=st.integers(0, 50), max_read=st.integers(1, 200))
-def test_every_range_is_read_once_within_limits(ranges: list[tuple[int, int]], max_gap: int, max_read: int) -> None:
-    reads = merge_ranges(ranges, max_gap, max_read)
+@pytest.mark.parametrize(
+    ("ranges", "merged"),
+    [
+        ([(0, 20), (40, 60)], [(0, 60)]),
+        ([(0, 8), (40, 48)], [(0, 8), (40, 48)]),
+        ([(0, 8), (13, 21)], [(0, 21)]),
+        ([(0, 20), (40, 60), (80, 100)], [(0, 100)]),
+        ([(0, 20), (40, 50), (75, 80)], [(0, 50), (75, 80)]),
+        ([(0, 4), (4, 20), (40, 44)], [(0, 44)]),
+    ],
+)
+def test_gaps_of_more_than_5_bytes_take_no_more_of_a_read_than_its_ranges(
+    ranges: list[tuple[int, int]], merged: list[tuple[int, int]]
+) -> None:
+    assert [(read.start, read.end) for read in merge_ranges(ranges, 50, 1000, 5)] == merged
+
+
+@given(ranges=RANGES, max_gap=st.integers(0, 50), max_read=st.integers(1, 200), free_gap=st.integers(0, 50))
+def test_every_range_is_read_once_within_limits(
+    ranges: list[tuple[int, int]], max_gap: int, max_read: int, free_gap: int
+) -> None:
+    reads = merge_ranges(ranges, max_gap, max_read, free_gap)
 
     members = sorted(index for read in reads for index in read.members)
     assert members == [index for index, (start, end) in enumerate(ranges) if start < end]

@@ -35,7 +35,7 @@ def run_all(source: FileSource, tasks: Sequence[Steps[T]], threads: int = 1) -> 
     view = source.view() if tasks and is_small else None
     if view is not None:
         return _run_in_place(source, view, tasks)
-    return run_steps(combine_steps(tasks, threads), source.fetch)
+    return run_steps(combine_steps(tasks, threads), source.fetch_in_rounds())
 
 
 def _run_in_place(source: FileSource, view: View, tasks: Sequence[Steps[T]]) -> list[T]:

@@ -6,7 +6,7 @@ place is verified once by a source; a block that is fetched is verified each tim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
 from lance_ops.file.checksums import BlockChecks
 from lance_ops.store import Store, View, merge_touching
 
@@ -96,6 +96,13 @@ class SourceBytes:
         """Return the same bytes under positions that are lower by `distance`."""
         return SourceBytes(self.data, self.origins - distance, self.bases)
 
+    def holds(self, starts: Int64Array, stops: Int64Array) -> BoolArray:
+        """Return for each range whether all its bytes are in one piece."""
+        ends = self.origins + np.diff(self.bases, append=len(self.data))
+        piece = self.origins.searchsorted(starts, side="right") - 1
+        held: BoolArray = (piece >= 0) & (stops <= ends[piece])
+        return held
+
     def view(self, start: int, stop: int) -> Uint8Array:
         """Return the bytes of one range, without a copy."""
         if start == stop:
@@ -108,13 +115,17 @@ class SourceBytes:
         return self.data[start + shift : stop + shift]
 
 
-class _WholeFile:
-    """All bytes of a small remote file, once they have been read; copies of a source share them."""
+class _KeptBytes:
+    """The last bytes of a remote file, and all bytes of a small one once they were read; copies of a source share them.
 
-    __slots__ = ("view",)
+    Ranges in `tail` are not requested again. They are verified as if they had been.
+    """
+
+    __slots__ = ("tail", "view")
 
     def __init__(self) -> None:
         self.view: View | None = None
+        self.tail: pa.Buffer = pa.py_buffer(b"")
 
 
 class FileSource:
@@ -132,16 +143,24 @@ class FileSource:
             actual = store.view(path).buffer.size if store.reads_in_place else size_bytes or store.size(path)
         self.size_bytes = size_bytes or actual
         self._check_size(actual)
-        self._whole = _WholeFile()
+        self._kept = _KeptBytes()
         self._checks: BlockChecks | None = None
 
     @classmethod
     def with_tail(
-        cls, store: Store, path: str, size_bytes: int | None, tail_bytes: int, view: View | None = None
+        cls,
+        store: Store,
+        path: str,
+        size_bytes: int | None,
+        tail_bytes: int,
+        view: View | None = None,
+        *,
+        whole: bool = False,
     ) -> tuple[Self, bytes]:
         """Find a file and read its last `tail_bytes` bytes; `view` has its bytes if the caller has read them in place.
 
-        If a remote file is no longer than that, its bytes are kept, so that no later read asks the store again.
+        The last bytes of a remote file are kept, so that no later read asks the store for them again. If `whole`, all
+        bytes of a small remote file are read and kept.
         """
         if store.reads_in_place:
             view = store.view(path) if view is None else view
@@ -150,10 +169,13 @@ class FileSource:
             view.will_need(np.array([start]), np.array([source.size_bytes]))
             return source, view.buffer.slice(start).to_pybytes()
         source = cls(store, path, size_bytes)
-        tail = source.read(max(0, source.size_bytes - tail_bytes), source.size_bytes)
-        if len(tail) == source.size_bytes:
-            source._whole.view = View(pa.py_buffer(tail))
-        return source, tail
+        num_bytes = source.size_bytes if whole and source.size_bytes <= _WHOLE_BYTES else tail_bytes
+        last = source.read(max(0, source.size_bytes - num_bytes), source.size_bytes)
+        if len(last) == source.size_bytes:
+            source._kept.view = View(pa.py_buffer(last))
+        else:
+            source._kept.tail = pa.py_buffer(last)
+        return source, last[-tail_bytes:]
 
     def with_checks(self, checks: BlockChecks) -> Self:
         """Return the same file as a source that verifies what it reads."""
@@ -186,30 +208,48 @@ class FileSource:
             view = self._store.view(self._path) if read is None else read
             self._check_size(view.buffer.size)
             return view
-        return self._whole.view
+        return self._kept.view
 
     @property
     def kept_bytes(self) -> int:
         """How many bytes of the file may be kept in memory once it has been read."""
-        return self.size_bytes if not self._store.reads_in_place and self.size_bytes <= _WHOLE_BYTES else 0
+        is_kept_whole = not self._store.reads_in_place and self.size_bytes <= _WHOLE_BYTES
+        return self.size_bytes if is_kept_whole else self._kept.tail.size
 
     def read(self, start: int, stop: int) -> bytes:
         """Return the bytes of one range that lies in the file."""
         return self.fetch(Ranges.of((start, stop))).view(start, stop).tobytes()
 
-    def fetch(self, ranges: Ranges) -> SourceBytes:
-        """Return the bytes of ranges that lie in the file; ranges that touch are read together."""
+    def fetch(self, ranges: Ranges, known: SourceBytes | None = None) -> SourceBytes:
+        """Return the bytes of ranges that lie in the file; ranges that touch are read together.
+
+        The store is not asked for bytes that are `known`.
+        """
         view = self.view()
         if view is None and self._is_read_whole(ranges):
-            view = self._whole.view = View(self._store.get_range(self._path, 0, self.size_bytes))
+            view = self._kept.view = View(self._store.get_range(self._path, 0, self.size_bytes))
         if view is not None:
             return self.read_in_place(view, ranges)
         if self._checks is None:
-            return self._fetch(ranges)
+            return self._fetch(ranges, known)
         blocks = self._checks.blocks_of(ranges.starts, ranges.stops)
-        found = self._fetch(Ranges.concat([ranges, Ranges(blocks.starts, blocks.stops)]))
+        found = self._fetch(Ranges.concat([ranges, Ranges(blocks.starts, blocks.stops)]), known)
         self._checks.verify(blocks, found.data, found.locate(blocks.starts), self.read)
         return found
+
+    def fetch_in_rounds(self) -> Callable[[Ranges], SourceBytes]:
+        """Return `fetch` for the rounds of one read, which does not request the bytes of the round before again.
+
+        A round often asks for a part of the blocks that the round before verified.
+        """
+        before: SourceBytes | None = None
+
+        def fetch(ranges: Ranges) -> SourceBytes:
+            nonlocal before
+            before = self.fetch(ranges, before)
+            return before
+
+        return fetch
 
     def read_in_place(self, view: View, ranges: Ranges) -> SourceBytes:
         """Return all bytes of this file, after verifying ranges and telling the system that they will be read."""
@@ -225,21 +265,35 @@ class FileSource:
 
     def _is_read_whole(self, ranges: Ranges) -> bool:
         """Return whether a large part of a small file is read: then the next read will need the rest."""
-        if not self.kept_bytes:
+        if self.size_bytes > _WHOLE_BYTES:
             return False
         starts, stops = merge_touching(ranges.starts, ranges.stops + self._store.gap_bytes)
         num_bytes = int((stops - starts).sum()) - len(starts) * self._store.gap_bytes
         return _LARGE_PART * num_bytes >= self.size_bytes
 
-    def _fetch(self, ranges: Ranges) -> SourceBytes:
+    def _fetch(self, ranges: Ranges, known: SourceBytes | None) -> SourceBytes:
         starts, stops = merge_ranges(ranges)
-        buffers = self._store.get_ranges(self._path, list(zip(starts.tolist(), stops.tolist(), strict=True)))
-        sizes = stops - starts
-        for buffer, size in zip(buffers, sizes.tolist(), strict=True):
-            if buffer.size != size:
-                raise CorruptFile(self.name, "read", f"the store gave {buffer.size} bytes of a range of {size}")
-        parts = [np.frombuffer(buffer, dtype=np.uint8) for buffer in buffers]
+        tail = self._kept.tail
+        held = (starts >= self.size_bytes - tail.size) & (tail.size > 0)
+        is_known = np.zeros_like(held) if known is None else known.holds(starts, stops) & ~held
+        asked = np.flatnonzero(~(held | is_known))
+        wanted = list(zip(starts[asked].tolist(), stops[asked].tolist(), strict=True))
+        requested = iter(self._store.get_ranges(self._path, wanted) if wanted else ())
+        parts = []
+        for start, stop, from_tail, from_known in zip(
+            starts.tolist(), stops.tolist(), held.tolist(), is_known.tolist(), strict=True
+        ):
+            if from_known and known is not None:
+                part = known.view(start, stop)
+            elif from_tail:
+                part = np.frombuffer(tail, np.uint8)[start - self.size_bytes :][: stop - start]
+            else:
+                part = np.frombuffer(next(requested), np.uint8)
+            if len(part) != stop - start:
+                raise CorruptFile(self.name, "read", f"the store gave {len(part)} bytes of a range of {stop - start}")
+            parts.append(part)
         data = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
+        sizes = stops - starts
         return SourceBytes(data, starts, np.cumsum(sizes) - sizes)
 
     def _check_size(self, actual: int) -> None:

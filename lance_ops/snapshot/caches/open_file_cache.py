@@ -23,13 +23,17 @@ class OpenFiles:
             capacity_bytes, lambda reader: reader.memory_bytes, least=1
         )
 
-    def open(self, location: ObjectLocation, size_bytes: int, view: View | None = None) -> FileReader:
+    def open(
+        self, location: ObjectLocation, size_bytes: int, view: View | None = None, *, whole: bool = False
+    ) -> FileReader:
         """Return a reader; a `size_bytes` of 0 means an unknown size. Raises as `FileReader` does.
 
-        `view` has the file's bytes if the caller has read them already. They are not kept.
+        `view` has the file's bytes if the caller has read them already. They are not kept. `whole` is as in
+        `FileReader`.
         """
+        store, path = location
         return self._readers.get(
-            location.uri, lambda: FileReader(location.store, location.path, size_bytes or None, view=view)
+            location.uri, lambda: FileReader(store, path, size_bytes or None, view=view, whole=whole)
         )
 
     @property
