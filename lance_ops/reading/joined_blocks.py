@@ -28,20 +28,20 @@ from lance_ops.reading.scan_plan import Block, ScanRequest
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["BlockJoiner"]
+__all__ = ["JOINED_BYTES", "BlockJoiner"]
 
 T = TypeVar("T")
 
 _MAX_JOINED = 16
 """The largest number of blocks that are read together. It is small, so that the first rows come soon."""
 
-_JOINED_BYTES = 4 << 20
+JOINED_BYTES = 8 << 20
 """The most bytes that are read together: of the decoded values, or of the files if those are larger.
 
 Files do not count if all values have a fixed width: then it is known how many bytes of a file are read.
 """
 
-_SMALL_BYTES = _JOINED_BYTES // 4
+_SMALL_BYTES = 1 << 20
 """Larger fragments are read one by one, since a joint read copies their bytes and gains little."""
 
 _CHUNK_BYTES = 8 << 10
@@ -62,13 +62,18 @@ class BlockJoiner:
         self._chunk_bytes = _CHUNK_BYTES * sum(not part.children for field in fields for part in field.walk())
         self._has_fixed_width = all(_has_fixed_width(field.arrow_type) for field in fields)
 
+    @property
+    def joins(self) -> bool:
+        """Whether any blocks may be read together."""
+        return self._schema is not None
+
     def group(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, ...]]:
         """Yield the blocks in groups of neighbours to read together; most groups are a single block."""
         group: list[Block] = []
         group_bytes = 0
         for block in blocks:
             num_bytes = self._bytes_if_small(block)
-            is_full = num_bytes is None or len(group) == _MAX_JOINED or group_bytes + num_bytes > _JOINED_BYTES
+            is_full = num_bytes is None or len(group) == _MAX_JOINED or group_bytes + num_bytes > JOINED_BYTES
             if group and (is_full or (block.offsets is None) != (group[0].offsets is None)):
                 yield tuple(group)
                 group, group_bytes = [], 0
@@ -139,14 +144,14 @@ def _schema_to_join(snapshot: Snapshot, request: ScanRequest) -> Schema | None:
     """Return the requested and the tested fields; None if the scan must read every fragment by itself.
 
     It must if the predicate tests row columns, if a field is stored in another form than it is returned, and if the
-    store does not read in place. A scan with a limit may end after a few rows, and `buffer_bytes` bounds what is read
-    ahead by the sizes of single blocks.
+    store does not read in place. A scan with a limit may end after a few rows, and `buffer_bytes` may be too few for
+    blocks that are read together.
     """
     tested = [] if request.predicate is None else request.predicate.columns()
     has_other_columns = request.predicate is not None and (
         not tested or not {*tested}.isdisjoint(SELECTABLE_ROW_COLUMNS)
     )
-    is_bounded = request.limit is not None or request.buffer_bytes is not None
+    is_bounded = request.limit is not None or (request.buffer_bytes is not None and request.buffer_bytes < JOINED_BYTES)
     if is_bounded or has_other_columns or not snapshot.store.reads_in_place:
         return None
     fields = dict.fromkeys((*request.schema.fields, *snapshot.schema.project(tested).fields))

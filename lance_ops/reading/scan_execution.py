@@ -15,7 +15,7 @@ from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import LanceOpsError, ReadTooLarge
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.file import Budget, SharedBytes
-from lance_ops.reading.joined_blocks import BlockJoiner
+from lance_ops.reading.joined_blocks import JOINED_BYTES, BlockJoiner
 from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS, row_field
 from lance_ops.reading.scan_block import MAX_BLOCK_BYTES, read_block, read_halves
 from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanPlan, ScanRequest, check_is_stored, plan_scan
@@ -164,11 +164,13 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
         reader = snapshot.reader(only.fragment, threads=cores, scanned=scanned)
         yield from _read_alone(snapshot, reader, only, request, finish)
         return
+    joiner = BlockJoiner(snapshot, request)
     readers = cores if snapshot.store.reads_in_place else max(cores, _REMOTE_READERS)
     ahead = min(request.readahead or max(2 * cores, readers), len(plan.blocks))
     held_bytes = ahead * HELD_BYTES
     if request.buffer_bytes is not None:
-        ahead = min(ahead, max(request.buffer_bytes // plan.largest_block_bytes, 1))
+        largest_bytes = max(plan.largest_block_bytes, JOINED_BYTES if joiner.joins else 0)
+        ahead = min(ahead, max(request.buffer_bytes // largest_bytes, 1))
         held_bytes = min(ahead * HELD_BYTES, request.buffer_bytes * HELD_BYTES // BLOCK_BYTES)
     workers = max(1, min(readers, ahead))
     threads = max(1, cores // workers)  # of each block, if there are fewer blocks than cores
@@ -198,7 +200,6 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
             share = min(max(share, 2 * cut_into), _MOST_CUTS)
             return budget, read_halves(snapshot, reader, block, request, finish)
 
-    joiner = BlockJoiner(snapshot, request)
     groups = joiner.group(plan.blocks)
     if request.limit is None:
         groups = _preloaded(snapshot, request, groups, reader_of)

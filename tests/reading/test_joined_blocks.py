@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile, InvalidInput
 from lance_ops.file import Budget
@@ -195,7 +196,7 @@ def test_groups_end_at_their_limits_and_before_fragments_that_are_read_alone(
     assert dataset.to_table().num_rows == 39
     assert groups == [3, 4, 2]
     groups.clear()
-    monkeypatch.setattr(joined_blocks, "_JOINED_BYTES", 3 * sizes[0])
+    monkeypatch.setattr(joined_blocks, "JOINED_BYTES", 3 * sizes[0])
     assert dataset.to_table().num_rows == 39
     assert groups == [3, 3, 3]
 
@@ -240,6 +241,41 @@ def test_other_scans_read_each_fragment_by_itself(dataset_uri: str, tmp_path: Pa
     assert dataset.to_table().num_rows == ROWS
     assert groups == []
     assert dataset.to_table(columns=["id", "text"])["id"] == rows["id"]
+
+
+def test_a_scan_of_bounded_memory_reads_small_fragments_together_if_they_fit(
+    tmp_path: Path, groups: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = made(tmp_path / "t")
+    assert dataset.to_table(io_buffer_size=joined_blocks.JOINED_BYTES - 1).equals(table())
+    assert groups == []
+    monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 4)
+    ahead: list[int] = []
+
+    def watched(function: Any, items: Any, workers: int, readahead: int) -> Any:
+        ahead.append(readahead)
+        return map_ordered(function, items, workers, readahead)
+
+    monkeypatch.setattr(scan_execution, "map_ordered", watched)
+    for blocks in (1, 2, 3):
+        found = dataset.to_table(io_buffer_size=blocks * joined_blocks.JOINED_BYTES, batch_readahead=3)
+        assert found.equals(table())
+    assert groups == [4, 4, 4] * 3
+    assert ahead == [1, 2, 3]
+
+
+def test_tasks_of_changes_read_small_fragments_together(tmp_path: Path, groups: list[int]) -> None:
+    dataset = made(tmp_path / "t")
+    dataset.delete("number % 2 = 0 OR number IS NULL")
+    assert groups == [FRAGMENTS]
+    groups.clear()
+    dataset.update({"text": "'odd'"}, where="number % 2 = 1")
+    assert groups == [FRAGMENTS]
+    groups.clear()
+    odd = [number is not None and number % 2 == 1 for number in table()["number"].to_pylist()]
+    expected = table().filter(pa.array(odd))
+    texts = pa.array(["odd"] * len(expected))
+    assert dataset.to_table().sort_by("id").equals(expected.set_column(2, "text", texts))
 
 
 def test_a_store_that_is_not_read_in_place_reads_each_fragment_by_itself(
