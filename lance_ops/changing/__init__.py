@@ -2,7 +2,7 @@
 
 from lance_ops.changing.deletion import commit_deletion, delete, find_rows, plan_deletion, truncate
 from lance_ops.changing.restoration import restore
-from lance_ops.changing.row_replacement import replace_rows
+from lance_ops.changing.row_replacement import replace_matching, replace_rows
 from lance_ops.changing.row_updates import bind_updates, update
 from lance_ops.changing.table_metadata import MetadataValues, bind_field_metadata, bind_metadata, update_config
 
@@ -15,6 +15,7 @@ __all__ = [
     "delete",
     "find_rows",
     "plan_deletion",
+    "replace_matching",
     "replace_rows",
     "restore",
     "truncate",

@@ -1,24 +1,30 @@
-"""Replace all rows that have given values in a column by other rows, in one commit.
+"""Replace all rows that have given values in a column, or match a condition, by other rows, in one commit.
 
 The transaction names each value that it replaces: `lance_ops.replaces.<column>=<value>`. So two concurrent replacements
 of one value conflict, even if no row has the value and none is deleted. Replacements of other values do not conflict.
+A condition is named as `lance_ops.replaces.where=<SQL>`, in the same way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap
 
 from lance_ops.changing.deletion import find_rows, offsets_by_fragment, plan_deletion
+from lance_ops.core.errors import SchemaMismatch
+from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.reading import bind_filter
+from lance_ops.reading import UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import REPLACES_PREFIX, Abandonable, PendingFiles, Update
 from lance_ops.writing import (
     Runner,
+    WrittenDeletions,
     choose_file_version,
     commit_operation,
     retry_conflicts,
@@ -26,7 +32,7 @@ from lance_ops.writing import (
     write_fragments,
 )
 
-__all__ = ["replace_rows"]
+__all__ = ["replace_matching", "replace_rows"]
 
 
 def replace_rows(
@@ -44,23 +50,61 @@ def replace_rows(
 
     def attempt(current: Snapshot) -> Snapshot:
         with new.abandoned_on_failure():
-            plan = plan_deletion(current, bind_filter(current, condition))
-            offsets = offsets_by_fragment(runner.map(find_rows, plan.tasks))
+            offsets = _find(current, bind_filter(current, condition), runner)
             pending = new.written_for(current)
             if not (offsets or pending.fragments):
                 return current
             deletions = write_deletion_files(current, offsets)
-        operation = Update(
-            removed_fragment_ids=deletions.removed_fragment_ids,
-            updated_fragments=deletions.updated_fragments,
-            new_fragments=pending.fragments,
-            fields_for_preserving_frag_bitmap=tuple(node.id for node in current.schema.walk()),
-        )
-        files = pending.kept_on_failure() + deletions.pending
-        return commit_operation(current, operation, properties=properties, pending=files)
+        return _commit(current, deletions, pending, properties)
 
     with new.abandoned_unless_committed():
         return retry_conflicts(snapshot, attempt, conflict_retries)
+
+
+def replace_matching(
+    snapshot: Snapshot,
+    condition: UserFilter,
+    pending: PendingFiles,
+    runner: Runner,
+    properties: Mapping[str, str] | None = None,
+    conflict_retries: int = 10,
+) -> Snapshot:
+    """Delete the rows that match a condition, and add fragments that were written for the snapshot's schema.
+
+    After a conflict the rows to delete are searched again on the newest version, as in `replace_rows`. Raises
+    `SchemaMismatch` if the schema was changed meanwhile. The files are deleted unless the commit may have landed.
+    """
+
+    def attempt(current: Snapshot) -> Snapshot:
+        if current.schema != snapshot.schema:
+            raise SchemaMismatch(f"{snapshot.uri}: the schema changed after the rows were written: write them again")
+        predicate = bind_filter(current, condition)
+        offsets = _find(current, predicate, runner)
+        if not (offsets or pending.fragments):
+            return current
+        named = {f"{REPLACES_PREFIX}where={predicate.to_sql()}": "", **(properties or {})}
+        return _commit(current, write_deletion_files(current, offsets), pending, named)
+
+    with pending.abandoned_unless_committed():
+        return retry_conflicts(snapshot, attempt, conflict_retries)
+
+
+def _find(current: Snapshot, predicate: Predicate, runner: Runner) -> dict[int, BitMap]:
+    return offsets_by_fragment(runner.map(find_rows, plan_deletion(current, predicate).tasks))
+
+
+def _commit(
+    current: Snapshot, deletions: WrittenDeletions, pending: PendingFiles, properties: Mapping[str, str]
+) -> Snapshot:
+    """Commit on this very version; a failure leaves the pending files, which the caller owns."""
+    operation = Update(
+        removed_fragment_ids=deletions.removed_fragment_ids,
+        updated_fragments=deletions.updated_fragments,
+        new_fragments=pending.fragments,
+        fields_for_preserving_frag_bitmap=tuple(node.id for node in current.schema.walk()),
+    )
+    files = pending.kept_on_failure() + deletions.pending
+    return commit_operation(current, operation, properties=properties, pending=files)
 
 
 @dataclass

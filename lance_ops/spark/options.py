@@ -19,6 +19,8 @@ rows.
     num_partitions                    at most so many Spark tasks for a scan; fragments are cut to reach the number
     rows_needed                       the query needs no more rows, whichever they are; a task may still give so many.
                                       `table(…).limit` sets it, and has Spark count the rows, too
+    replace_where, replaceWhere       with mode `overwrite`: only the rows that match this SQL are replaced; the rows to
+                                      write must match it, too
     batch                             a write under this name happens once: replays of it are no-ops
     query                             the same for a stream: its name, with each micro-batch's number
     data_storage_version, enable_stable_row_ids,
@@ -46,10 +48,22 @@ from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLim
 __all__ = ["SourceOptions"]
 
 _STORAGE = "storage_options."
+_CATALOGS_OWN = frozenset(["owner", "provider"])
+_NO_CATALOG = (
+    "Spark's catalog cannot hold tables of a Python source; .save(path) writes one, and "
+    "lance_ops.spark.sql.create_view(spark, name, path) gives it a name"
+)
 _SPARKS_OWN = frozenset(["checkpointlocation"])
-_SPARKS_NAMES = {"versionAsOf": "version", "timestampAsOf": "timestamp"}
+_SPARKS_NAMES = {"versionAsOf": "version", "timestampAsOf": "timestamp", "replaceWhere": "replace_where"}
 _SPARKS_SPELLING = {name.lower(): name for name in _SPARKS_NAMES}
-_CONTRADICTIONS = (("version", "timestamp"), ("version", "tag"), ("timestamp", "tag"), ("branch", "tag"))
+_ONE_VERSION = "both name a version"
+_CONTRADICTIONS = (
+    ("version", "timestamp", _ONE_VERSION),
+    ("version", "tag", _ONE_VERSION),
+    ("timestamp", "tag", _ONE_VERSION),
+    ("branch", "tag", _ONE_VERSION),
+    ("batch", "replace_where", "contradict each other, since a replacement may be repeated as it is"),
+)
 _FOR_READING = ("version", "timestamp", "tag", "branch", "filter", "columns")
 
 
@@ -72,6 +86,7 @@ class SourceOptions:
     push_filters: bool = False
     num_partitions: int | None = None
     rows_needed: int | None = None
+    replace_where: str | None = None
     batch: str | None = None
     query: str | None = None
     data_storage_version: FileVersion | None = None
@@ -84,6 +99,8 @@ class SourceOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
         """Read Spark's options; raise `InvalidInput` naming one that is unknown, missing or malformed."""
+        if {key.lower() for key in options} >= _CATALOGS_OWN:
+            raise InvalidInput(f"CREATE TABLE … USING lance: {_NO_CATALOG}")
         known = {known.name for known in fields(cls)} - {"storage_options", "type_hints"}
         values: dict[str, Any] = {}
         storage_options: dict[str, str] = {}
@@ -106,10 +123,13 @@ class SourceOptions:
             else:
                 raise InvalidInput(f"format('lance') has no option {key!r}: there are {', '.join(sorted(known))}")
         if not values.get("path"):
-            raise InvalidInput("format('lance') needs the dataset's path: .load(path), .save(path) or option 'path'")
-        for one, other in _CONTRADICTIONS:
+            raise InvalidInput(
+                "format('lance') needs the dataset's path: .load(path), .save(path) or option 'path'. A table of "
+                f"Spark's catalog (saveAsTable, writeTo, CREATE TABLE … USING lance) passes none: {_NO_CATALOG}"
+            )
+        for one, other, reason in _CONTRADICTIONS:
             if one in given and other in given:
-                raise InvalidInput(f"options {given[one]!r} and {given[other]!r} both name a version: give one")
+                raise InvalidInput(f"options {given[one]!r} and {given[other]!r} {reason}: give one")
         return cls(**values, storage_options=storage_options, type_hints=hints)
 
     @property

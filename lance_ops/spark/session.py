@@ -49,7 +49,7 @@ def get_or_create(
     ui: bool = False,
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Return the process's session; start one if there is none.
+    """Return the process's session; start one if there is none. It is then the active one of the calling thread.
 
     `master` defaults to that of `spark-submit`, or else to all cores of this machine. `config` overrides `SETTINGS`.
     Sets JAVA_HOME and, for a local master, PYSPARK_PYTHON, which the new JVM reads. Raises `ConfigError` if no Java is
@@ -67,4 +67,8 @@ def get_or_create(
             # Otherwise the JVM starts the `python3` on PATH, which may lack this package.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return SparkSession.builder.config(map={**settings, **(config or {})}).getOrCreate()
+    session = SparkSession.builder.config(map={**settings, **(config or {})}).getOrCreate()
+    # Spark finds a data source by the session that is active in the calling thread. No public call makes a session
+    # active, but this one does so.
+    session.createDataFrame([], "x int")
+    return session

@@ -14,11 +14,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_ops.blobs import schema_to_write, with_blobs_as
-from lance_ops.committers import open_root
-from lance_ops.core.errors import InvalidInput, RetryableConflict, UnsupportedFeature
+from lance_ops.changing import replace_matching
+from lance_ops.committers import DatasetRoot, open_root
+from lance_ops.core.errors import (
+    DatasetAlreadyExists,
+    InvalidInput,
+    RetryableConflict,
+    SchemaMismatch,
+    UnsupportedFeature,
+)
 from lance_ops.core.json import text_schema
+from lance_ops.core.predicate import parse_filter
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.legacy import join_dictionaries_of_fragments
@@ -33,6 +42,7 @@ from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import Append, Overwrite, PendingFiles
 from lance_ops.writing import (
     FragmentWriter,
+    InThreads,
     check_stable_row_ids,
     commit_operation,
     conform_to_schema,
@@ -47,8 +57,8 @@ __all__ = ["WritePlan", "plan_write"]
 class WritePlan:
     """The plan of a write, small enough to be pickled into each task.
 
-    `read_version` is None if the write creates the table. `done` means that this write is a replay and has nothing to
-    do.
+    `read_version` is None if the write creates the table. `overwrite` replaces all rows, or with option `replace_where`
+    those that match it. `done` means that this write is a replay and has nothing to do.
     """
 
     options: SourceOptions
@@ -71,7 +81,10 @@ class WritePlan:
             for batch in batches:
                 named = batch.rename_columns(spelled_as(batch.schema, table, rule).names)
                 given = pa.schema([field for field in table if field.name in named.schema.names])
-                writer.write(fit(named, given, rule))
+                rows = fit(named, given, rule)
+                if self.options.replace_where is not None:
+                    _check_match(rows, self.options.replace_where)
+                writer.write(rows)
             return writer.finish()
 
     def commit(self, fragments: Sequence[Fragment]) -> int | None:
@@ -80,42 +93,79 @@ class WritePlan:
 
         After a certain failure the fragments' files are deleted; after an unknown outcome they are kept.
         """
-        properties = batch_properties({self.batch: self.batch}) if self.batch else {}
-        says_nothing = self.read_version is not None and not (fragments or properties or self.overwrite)
+        says_nothing = self.read_version is not None and not (fragments or self._properties or self.overwrite)
         if self.done or says_nothing:
             return None
         root = open_root(self.options.path, self.options.storage_options)
-        snapshot = None
         with _pending(root.store, fragments).abandoned_on_failure():
-            if self.read_version is not None:
-                snapshot = Snapshot.open(self.options.path, self.read_version, self.options.storage_options)
+            snapshot = None if self.read_version is None else self._open(self.read_version)
             schema, fragments = join_dictionaries_of_fragments(root.store, self.schema, fragments)
         pending = _pending(root.store, fragments)
-        if snapshot is None:
+        try:
+            made = self._create(root, schema, pending) if snapshot is None else self._change(snapshot, schema, pending)
+        except RetryableConflict:
+            # Another run may have committed the same batch meanwhile; then this run is the replay.
+            if self.batch and _is_ingested(self._open(), self.batch):
+                return None
+            raise
+        return made.version
+
+    def _create(self, root: DatasetRoot, schema: Schema, pending: PendingFiles) -> Snapshot:
+        """Commit version 1, or change the table that another writer created meanwhile.
+
+        Raises `SchemaMismatch` if the rows were written for another table than that one.
+        """
+        try:
             return create_dataset(
                 root,
                 schema,
                 pending,
                 self.file_version,
                 stable_row_ids=self.options.enable_stable_row_ids,
-                properties=properties,
-            ).version
-        operation = Overwrite(pending.fragments, schema) if self.overwrite else Append(pending.fragments)
-        try:
+                properties=self._properties,
+                keep_if_there=True,
+            )
+        except DatasetAlreadyExists:
+            pass
+        with pending.abandoned_on_failure():
+            there = self._open()
+            if self.batch and _is_ingested(there, self.batch):
+                raise RetryableConflict(f"{there.uri}: another writer committed batch {self.batch!r}")
+            if not self.replaces_all and (schema, self.file_version) != (there.schema, there.file_version):
+                raise SchemaMismatch(
+                    f"{there.uri}: another writer created the table meanwhile, with other columns or types or in "
+                    "another file version: write again, and the rows are cast to its types"
+                )
+            if self.options.enable_stable_row_ids:
+                check_stable_row_ids(there)
+        return self._change(there, schema, pending)
+
+    def _change(self, snapshot: Snapshot, schema: Schema, pending: PendingFiles) -> Snapshot:
+        if self.options.replace_where is not None:
+            condition = self.options.replace_where
+            made = replace_matching(snapshot, condition, pending, InThreads(), self._properties)
+        else:
             made = commit_operation(
                 snapshot,
-                operation,
-                properties=properties,
+                Overwrite(pending.fragments, schema) if self.overwrite else Append(pending.fragments),
+                properties=self._properties,
                 pending=pending,
                 file_version=self.file_version,
             )
-        except RetryableConflict:
-            # Another run may have committed the same batch meanwhile; then this run is the replay.
-            if self.batch and _is_ingested(snapshot.latest(), self.batch):
-                return None
-            raise
         clean_up_if_due(snapshot.version, made)
-        return made.version
+        return made
+
+    @property
+    def replaces_all(self) -> bool:
+        """Whether the write replaces all rows, and with them the schema."""
+        return self.overwrite and self.options.replace_where is None
+
+    @property
+    def _properties(self) -> dict[str, str]:
+        return batch_properties({self.batch: self.batch}) if self.batch else {}
+
+    def _open(self, version: int | None = None) -> Snapshot:
+        return Snapshot.open(self.options.path, version, self.options.storage_options)
 
     def discard(self, fragments: Iterable[Fragment]) -> None:
         """Delete the files of fragments for which no commit was attempted."""
@@ -128,22 +178,27 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
 
     Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
     stable row ids) only to a new table, and `UnsupportedFeature` for an append in another file version than the
-    table's.
+    table's, `InvalidFilter` for a `replace_where` that does not fit the rows.
     """
     snapshot = options.open_to_write()
+    if options.replace_where is not None and not overwrite:
+        raise InvalidInput("option 'replace_where' replaces rows: give it with mode 'overwrite'")
     if snapshot is None:
         version = options.data_storage_version or FileVersion.V2_2
         table = table_schema(schema_from_spark(schema, options.type_hints), version)
+        _check_names_rows(options.replace_where, schema)
         return WritePlan(options, None, table, version, overwrite, batch)
     schema = spelled_as(schema, text_schema(snapshot.schema.to_arrow_storage()), options.case_rule)
     if options.enable_stable_row_ids:
         check_stable_row_ids(snapshot)
     version = options.data_storage_version or snapshot.file_version
-    if version is not snapshot.file_version and not overwrite:
+    replaces_all = overwrite and options.replace_where is None
+    if version is not snapshot.file_version and not replaces_all:
         raise UnsupportedFeature(
             f"appending files of version {version.value} to a table of {snapshot.file_version.value}", snapshot.uri
         )
-    table = _overwritten(snapshot, schema, options) if overwrite else snapshot.schema
+    table = _overwritten(snapshot, schema, options) if replaces_all else snapshot.schema
+    _check_names_rows(options.replace_where, schema)
     # Casting zero rows shows an impossible cast before a task starts.
     conform_to_schema(schema.empty_table(), schema_to_write(table))
     done = batch is not None and _is_ingested(snapshot, batch)
@@ -159,6 +214,20 @@ def _overwritten(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) 
     """Return the schema after an overwrite. A column that looks the same in Spark keeps its type and metadata."""
     new = schema_from_spark(schema, options.type_hints)
     return Schema.from_arrow(keep_types(new, text_schema(snapshot.schema.to_arrow_storage())))
+
+
+def _check_names_rows(condition: str | None, schema: pa.Schema) -> None:
+    """Raise `InvalidFilter` for a condition that names what the rows to write do not have."""
+    if condition is not None:
+        parse_filter(condition, schema)
+
+
+def _check_match(rows: pa.RecordBatch, condition: str) -> None:
+    predicate = parse_filter(condition, rows.schema)
+    others = pc.indices_nonzero(pc.invert(pc.fill_null(predicate.mask(rows), False)))
+    if len(others):
+        shown = rows.select(sorted(predicate.columns())).slice(others[0].as_py(), 1).to_pylist()[0]
+        raise InvalidInput(f"option 'replace_where': {len(others)} rows to write do not match {condition!r}: {shown}")
 
 
 def _is_ingested(snapshot: Snapshot, batch: str) -> bool:

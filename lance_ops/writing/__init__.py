@@ -9,7 +9,7 @@ from lance_ops.writing.commit import (
 from lance_ops.writing.conflict_retries import retry_conflicts
 from lance_ops.writing.create_append_overwrite import NewTable, append, check_stable_row_ids, create, overwrite
 from lance_ops.writing.data_file_description import describe_data_file, describe_fragment
-from lance_ops.writing.deletion_files import write_deletion_files
+from lance_ops.writing.deletion_files import WrittenDeletions, write_deletion_files
 from lance_ops.writing.file_version_choice import choose_file_version
 from lance_ops.writing.fragment_writer import (
     MAX_BYTES_PER_FILE,
@@ -47,6 +47,7 @@ __all__ = [
     "TaskShare",
     "UpdatedRowWriter",
     "WriteTargets",
+    "WrittenDeletions",
     "append",
     "check_stable_row_ids",
     "choose_bases",

@@ -41,7 +41,8 @@ def test_secrets_of_the_store_are_not_in_the_text_of_options() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "needs the dataset's path"),
+        ({}, r"needs the dataset's path.*create_view"),
+        ({"owner": "me", "provider": "lance", "path": "x"}, r"CREATE TABLE … USING lance: .*create_view"),
         ({"path": "x", "verison": "3"}, "no option 'verison'"),
         ({"path": "x", "version": "3", "tag": "t"}, "'version' and 'tag' both name a version"),
         ({"path": "x", "versionAsOf": "3", "timestampAsOf": "2026-01-01"}, "'versionAsOf' and 'timestampAsOf' both"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from pyspark.sql import functions
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import InvalidInput
-from lance_ops.spark import private_format
+from lance_ops.spark import get_or_create, private_format
 from lance_ops.spark.sql import create_view, register_functions
 
 if TYPE_CHECKING:
@@ -355,6 +356,53 @@ def test_every_spark_type_round_trips(spark: SparkSession, dataset_uri: str) -> 
     back = load(spark, dataset_uri)
     assert back.schema.simpleString() == frame.schema.simpleString()
     assert {tuple(row) for row in map(str, back.collect())} == {tuple(row) for row in map(str, frame.collect())}
+
+
+# -- what Spark refuses, and the way to do it -------------------------------------------------------------------------
+
+
+def test_modes_and_layouts_that_spark_refuses_write_nothing(spark: SparkSession, dataset_uri: str) -> None:
+    writer = frame_of(spark, 2).write.format("lance")
+    for mode in ("errorifexists", "ignore"):
+        with pytest.raises(PySparkException, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
+            writer.mode(mode).save(dataset_uri)
+    with pytest.raises(PySparkException, match="partitioning"):
+        writer.mode("append").partitionBy("x").save(dataset_uri)
+    assert not Path(dataset_uri).exists()
+
+
+def test_a_table_of_sparks_catalog_says_what_to_do_instead(spark: SparkSession, numbers: str) -> None:
+    with pytest.raises(PySparkException, match="create_view"):
+        spark.sql(f"CREATE TABLE nobody USING lance OPTIONS (path '{numbers}')")
+    with pytest.raises(PySparkException, match="create_view"):
+        spark.sql("CREATE TABLE nobody USING lance AS SELECT 1L AS x")
+    spark.sql("DROP TABLE IF EXISTS nobody")
+    create_view(spark, "numbers", numbers)
+    assert spark.table("numbers").count() == 12
+
+
+def test_a_thread_writes_after_it_asked_for_the_session(spark: SparkSession, dataset_uri: str) -> None:
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            save(frame_of(get_or_create(), 3), dataset_uri)
+        except BaseException as error:  # noqa: BLE001 - shown below
+            failures.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    assert failures == []
+    assert dataset(dataset_uri).count_rows() == 3
+
+
+def test_rows_that_match_are_replaced_by_option(spark: SparkSession, numbers: str) -> None:
+    save(frame_of(spark, 2, start=9), numbers, "overwrite", replaceWhere="x >= 8")
+    assert sorted(values(load(spark, numbers))) == [*range(8), 9, 10]
+    with pytest.raises(PySparkException, match="1 rows to write do not match 'x > 9'"):
+        save(frame_of(spark, 2, start=9), numbers, "overwrite", replaceWhere="x > 9")
+    assert dataset(numbers).version == 2
 
 
 # -- SQL --------------------------------------------------------------------------------------------------------------

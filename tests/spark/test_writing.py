@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops.api import dataset, write_dataset
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch, VersionNotFound
+from lance_ops.core.errors import InvalidFilter, InvalidInput, SchemaMismatch, VersionNotFound
 from lance_ops.spark.data_source import FragmentsWritten, LanceWriter
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.partitioning import group_evenly
@@ -144,13 +144,103 @@ def test_a_batch_name_that_raw_files_had_is_refused(dataset_uri: str) -> None:
         plan(dataset_uri, batch="day")
 
 
-def test_a_creation_that_loses_the_race_leaves_no_file(dataset_uri: str) -> None:
+def test_two_first_appends_at_once_both_land(dataset_uri: str) -> None:
+    ours, theirs = plan(dataset_uri), plan(dataset_uri)
+    fragments = ours.write(rows(1))
+    assert theirs.commit(theirs.write(rows(0))) == 1
+    assert ours.commit(fragments) == 2
+    assert written(dataset_uri) == [0, 1]
+
+
+def test_of_two_first_overwrites_at_once_the_later_one_stands(dataset_uri: str) -> None:
+    ours, theirs = plan(dataset_uri, overwrite=True), plan(dataset_uri, overwrite=True)
+    fragments = ours.write(rows(1))
+    theirs.commit(theirs.write(rows(0)))
+    assert ours.commit(fragments) == 2
+    assert written(dataset_uri) == [1]
+
+
+def test_a_first_append_to_a_table_of_other_columns_leaves_no_file(dataset_uri: str) -> None:
     ours = plan(dataset_uri)
     fragments = ours.write(rows(1))
-    made = write_dataset(pa.table({"x": [0]}), dataset_uri)
-    with pytest.raises(DatasetAlreadyExists):
+    made = write_dataset(pa.table({"x": ["text"]}), dataset_uri)
+    with pytest.raises(SchemaMismatch, match="another writer created the table meanwhile"):
         ours.commit(fragments)
     assert files(dataset_uri) == {file.path for fragment in made.snapshot.fragments for file in fragment.files}
+
+
+def test_of_two_first_writes_of_one_batch_one_lands(dataset_uri: str) -> None:
+    ours, theirs = plan(dataset_uri, batch="day"), plan(dataset_uri, batch="day")
+    fragments = ours.write(rows(1))
+    theirs.commit(theirs.write(rows(1)))
+    assert ours.commit(fragments) is None
+    assert written(dataset_uri) == [1]
+    assert len(files(dataset_uri)) == 1
+
+
+# -- replacing the rows that match a condition ------------------------------------------------------------------------
+
+
+def replacement(uri: str, condition: str) -> WritePlan:
+    return plan_write(SourceOptions.parse({"path": uri, "replaceWhere": condition}), SCHEMA, overwrite=True)
+
+
+def test_only_rows_that_match_are_replaced_in_one_version(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": range(10)}), dataset_uri, max_rows_per_file=4)
+    new = replacement(dataset_uri, "X >= 5")
+    assert new.commit(new.write(rows(7, 70))) == 2
+    assert written(dataset_uri) == [0, 1, 2, 3, 4, 7, 70]
+    assert dataset(dataset_uri).schema == dataset(dataset_uri, 1).schema
+    none = replacement(dataset_uri, "x > 6")
+    assert none.commit(none.write([])) == 3
+    assert written(dataset_uri) == [0, 1, 2, 3, 4]
+    assert replacement(dataset_uri, "x > 6").commit([]) == 3  # nothing to delete and nothing to add
+
+
+def test_a_replacement_finds_its_rows_in_the_newest_version(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": range(4)}), dataset_uri)
+    new = replacement(dataset_uri, "x >= 2")
+    fragments = new.write(rows(9))
+    dataset(dataset_uri).delete("x = 3")
+    assert new.commit(fragments) == 3
+    assert written(dataset_uri) == [0, 1, 9]
+
+
+def test_a_replacement_in_no_table_creates_it(dataset_uri: str) -> None:
+    ours, theirs = replacement(dataset_uri, "x > 0"), replacement(dataset_uri, "x > 0")
+    fragments = ours.write(rows(1))
+    theirs.commit(theirs.write(rows(2)))
+    ours.commit(fragments)
+    assert written(dataset_uri) == [1]
+
+
+def test_a_row_that_the_condition_does_not_name_is_refused(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [1, 2]}), dataset_uri)
+    before = files(dataset_uri)
+    with pytest.raises(InvalidInput, match=r"1 rows to write do not match 'x > 1': \{'x': 1\}"):
+        replacement(dataset_uri, "x > 1").write(rows(2, 1))
+    assert files(dataset_uri) == before
+    with pytest.raises(InvalidFilter):
+        replacement(dataset_uri, "nope = 1")
+
+
+def test_a_schema_that_changes_during_a_replacement_ends_it_without_a_file(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [1, 2]}), dataset_uri)
+    new = replacement(dataset_uri, "x = 1")
+    fragments = new.write(rows(1))
+    before = files(dataset_uri) - {file.path for fragment in fragments for file in fragment.files}
+    dataset(dataset_uri).add_columns({"y": "x + 1"})
+    with pytest.raises(SchemaMismatch):
+        new.commit(fragments)
+    assert {file.path for fragment in fragments for file in fragment.files}.isdisjoint(files(dataset_uri))
+    assert before <= files(dataset_uri)
+
+
+def test_a_replacement_is_an_overwrite_and_needs_no_batch(dataset_uri: str) -> None:
+    with pytest.raises(InvalidInput, match="give it with mode 'overwrite'"):
+        plan_write(SourceOptions.parse({"path": dataset_uri, "replace_where": "x = 1"}), SCHEMA, overwrite=False)
+    with pytest.raises(InvalidInput, match="'batch' and 'replaceWhere' contradict each other"):
+        SourceOptions.parse({"path": dataset_uri, "replaceWhere": "x = 1", "batch": "day"})
 
 
 def test_an_append_to_a_version_that_was_cleaned_up_leaves_no_file(dataset_uri: str) -> None:
