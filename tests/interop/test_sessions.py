@@ -15,6 +15,7 @@ from lance_ops import Session
 from lance_ops.errors import IndexNotFound, InvalidInput, UnsupportedFeature, WrongType
 from lance_ops.file import FileReader
 from lance_ops.fragment import write_fragments
+from lance_ops.indices.btree.lookup_file import LookupFileCache
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -33,7 +34,8 @@ def uri(tmp_path: Any) -> str:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the list to which each opened file adds its name."""
+    """Return the list to which each opened file adds its name; each index that is opened reads its page_lookup."""
+    monkeypatch.setattr("lance_ops.indices.btree.index.LOOKUP_FILES", LookupFileCache(capacity=0))
     paths: list[str] = []
     open_file = FileReader.__init__
 

@@ -17,9 +17,8 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of
 from lance_ops.core.cached_property import cached_property
-from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
-from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, read_verified
 from lance_ops.indices.btree.layout import (
     IDS,
@@ -33,11 +32,11 @@ from lance_ops.indices.btree.layout import (
     copy_pages,
     data_rows,
     data_schema,
-    value_type_of,
     write_pages,
 )
+from lance_ops.indices.btree.lookup_file import LOOKUP_FILES
 from lance_ops.indices.btree.page_checks import checked_pages
-from lance_ops.indices.btree.page_lookup import Cut, PageLookup
+from lance_ops.indices.btree.page_lookup import Cut
 from lance_ops.indices.btree.query_spans import BTreeQuery, spans_of
 from lance_ops.indices.btree.row_ranges import RowRange, join_ranges, split_ranges
 from lance_ops.indices.contract import INDEX_ROW, INDEX_VALUE, LoadedIndex, TrainingBatches, check_training_batch
@@ -74,12 +73,10 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         super().__init__(metadata)
         self._store = store
         self._sort_bytes = sort_bytes
-        lookup = self._open(PAGE_LOOKUP)
-        if lookup.version is FileVersion.V0_1:  # such files have no nulls, so a null value looks like a 0
-            raise UnsupportedFeature("a B-tree in files of version 0.1 (build the index again)", lookup.path)
-        self.value_type = value_type_of(lookup.schema.to_arrow_storage(), lookup.path)
-        self._page_lookup = lookup.read()
-        self._pages = PageLookup.from_table(self._page_lookup, lookup.path)
+        lookup = LOOKUP_FILES.read(store, self._recorded_size(PAGE_LOOKUP))
+        self.value_type = lookup.value_type
+        self._page_lookup = lookup.table
+        self._pages = lookup.pages
 
     @property
     def memory_bytes(self) -> int:
@@ -150,7 +147,7 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
 
     @cached_property
     def _page_data(self) -> FileReader:
-        reader = self._open(PAGE_DATA)
+        reader = FileReader(self._store, PAGE_DATA, self._recorded_size(PAGE_DATA), verifies=True)
         num_pages = -(-reader.num_rows // self._pages.page_rows)
         if num_pages != self._pages.num_pages:
             reason = f"{num_pages} pages where page_lookup has {self._pages.num_pages}: build the index again"
@@ -158,9 +155,8 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         check_schema(reader.schema.to_arrow_storage(), data_schema(self.value_type), reader.path)
         return reader
 
-    def _open(self, path: str) -> FileReader:
-        sizes = {file.path: file.size_bytes for file in self.metadata.files}
-        return FileReader(self._store, path, sizes.get(path), verifies=True)
+    def _recorded_size(self, path: str) -> int | None:
+        return next((file.size_bytes for file in self.metadata.files if file.path == path), None)
 
     def _addresses_in(self, ranges: Sequence[RowRange]) -> Iterator[RowAddressSet]:
         """Yield the addresses in these ranges of rows, in sets of a bounded size."""
