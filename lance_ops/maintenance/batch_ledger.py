@@ -76,9 +76,12 @@ def ingested_batches(snapshot: Snapshot) -> dict[str, IngestedBatch]:
 
 
 def checkpoint_batches(snapshot: Snapshot) -> None:
-    """Write a durable checkpoint of this snapshot's batch events, so that its older versions may be removed."""
+    """Write a durable checkpoint of this snapshot's batch events, so that its older versions may be removed.
+
+    Nothing is written for a table that never ingested a batch: the other events only say which batches count.
+    """
     events = _events(snapshot)
-    if not events:
+    if not any(event.batches for event in events):
         return
     snapshot.store.put(_path(snapshot.version), json.dumps([asdict(event) for event in events]).encode())
     for version in _checkpoints(snapshot.store):
@@ -126,7 +129,7 @@ def _event_of(committed: CommittedVersion) -> _Event | None:
     if stored is None:
         return None
     batches, back_to = batches_of(stored.properties), None
-    if stored.operation_type is Overwrite:
+    if stored.operation_type is Overwrite and committed.version > 1:  # the first version has none before it
         back_to = 0
     elif stored.operation_type is Restore:
         assert isinstance(stored.decoded.operation, Restore)

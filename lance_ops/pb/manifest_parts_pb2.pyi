@@ -49,3 +49,35 @@ class FileSize(_message.Message):
     FILE_SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     file_size_bytes: int
     def __init__(self, file_size_bytes: _Optional[int] = ...) -> None: ...
+
+class ManifestFileNames(_message.Message):
+    __slots__ = ("fragments",)
+    FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
+    fragments: _containers.RepeatedCompositeFieldContainer[FragmentFileNames]
+    def __init__(self, fragments: _Optional[_Iterable[_Union[FragmentFileNames, _Mapping]]] = ...) -> None: ...
+
+class FragmentFileNames(_message.Message):
+    __slots__ = ("id", "files", "deletion_file", "physical_rows", "external_row_ids", "external_last_updated_at_versions", "external_created_at_versions")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    DELETION_FILE_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_ROWS_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_ROW_IDS_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_LAST_UPDATED_AT_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_CREATED_AT_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    files: _containers.RepeatedCompositeFieldContainer[FileName]
+    deletion_file: _table_pb2.DeletionFile
+    physical_rows: int
+    external_row_ids: _table_pb2.ExternalFile
+    external_last_updated_at_versions: _table_pb2.ExternalFile
+    external_created_at_versions: _table_pb2.ExternalFile
+    def __init__(self, id: _Optional[int] = ..., files: _Optional[_Iterable[_Union[FileName, _Mapping]]] = ..., deletion_file: _Optional[_Union[_table_pb2.DeletionFile, _Mapping]] = ..., physical_rows: _Optional[int] = ..., external_row_ids: _Optional[_Union[_table_pb2.ExternalFile, _Mapping]] = ..., external_last_updated_at_versions: _Optional[_Union[_table_pb2.ExternalFile, _Mapping]] = ..., external_created_at_versions: _Optional[_Union[_table_pb2.ExternalFile, _Mapping]] = ...) -> None: ...
+
+class FileName(_message.Message):
+    __slots__ = ("path", "base_id")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    BASE_ID_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    base_id: int
+    def __init__(self, path: _Optional[str] = ..., base_id: _Optional[int] = ...) -> None: ...

@@ -163,6 +163,7 @@ def test_a_path_that_could_leave_the_root_is_refused(store: Store, path: str) ->
         lambda: store.make_durable(path),
         lambda: store.open_writer(path),
         lambda: store.delete(path),
+        lambda: store.delete_several([path]),
         lambda: store.copy(path, "b"),
         lambda: store.copy("b", path),
         lambda: store.child(path),
@@ -273,6 +274,17 @@ def test_delete_removes_one_object_and_ignores_a_missing_one(store: Store) -> No
     assert paths_of(store) == {"a/b/d"}
     store.delete("a/b/d")
     assert paths_of(store) == set()
+    store.put("a/b/c", b"again")
+    assert store.get("a/b/c").to_pybytes() == b"again"
+
+
+def test_delete_several_removes_objects_and_ignores_missing_ones(store: Store) -> None:
+    for path in ("a/b/c", "a/b/d", "a/e", "f", "kept"):
+        store.put(path, b"1")
+
+    assert store.delete_several(["a/b/c", "a/b/d", "a/b/missing", "a/e", "none/none", "a/b", "f"]) == set()
+
+    assert paths_of(store) == {"kept"}
     store.put("a/b/c", b"again")
     assert store.get("a/b/c").to_pybytes() == b"again"
 

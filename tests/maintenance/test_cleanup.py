@@ -1,6 +1,6 @@
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -140,18 +140,23 @@ def test_orphaned_files_are_removed_when_old_by_the_store_clock(
 def test_delete_rate_limit_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     passed = [0.0]
     deleted: list[float] = []
-    delete = LocalStore.delete
+    delete, delete_several = LocalStore.delete, LocalStore.delete_several
 
     def note(store: LocalStore, path: str) -> None:
         if not path.startswith(REMOVALS_DIR):  # the announcement is not paced
             deleted.append(passed[0])
         delete(store, path)
 
+    def note_each(store: LocalStore, paths: Sequence[str]) -> set[str]:
+        deleted.extend([passed[0]] * len(paths))
+        return delete_several(store, paths)
+
     dataset = make(4)
     dataset.insert(rows(0, 1), mode="overwrite")
     monkeypatch.setattr(time, "monotonic", lambda: passed[0])
     monkeypatch.setattr(time, "sleep", lambda seconds: passed.__setitem__(0, passed[0] + seconds))
     monkeypatch.setattr(LocalStore, "delete", note)
+    monkeypatch.setattr(LocalStore, "delete_several", note_each)
     stats = dataset.cleanup_old_versions(NOW, delete_rate_limit=4)
     assert stats.old_versions == stats.data_files_removed == 4 and len(deleted) >= 12
     waited = [later - earlier for earlier, later in pairwise(deleted)]
@@ -161,25 +166,27 @@ def test_delete_rate_limit_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_delete_concurrency_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     running, most, lock, together = 0, 0, threading.Lock(), threading.Event()
-    delete = LocalStore.delete
+    delete_several = LocalStore.delete_several
 
-    def count(store: LocalStore, path: str) -> None:
+    def count(store: LocalStore, paths: Sequence[str]) -> set[str]:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
             if running == at_once:
                 together.set()
-        if path.startswith("data/"):  # of which there are enough
+        if paths[0].startswith("data/"):  # of which there are enough
             assert together.wait(60)
             time.sleep(0.002)  # a thread too many would come in now
-        delete(store, path)
+        failed = delete_several(store, paths)
         with lock:
             running -= 1
+        return failed
 
     dataset = make(5)
     dataset.insert(rows(0, 1), mode="overwrite")
-    monkeypatch.setattr(LocalStore, "delete", count)
+    monkeypatch.setattr(LocalStore, "deleted_at_once", 1)
+    monkeypatch.setattr(LocalStore, "delete_several", count)
     assert dataset.cleanup_old_versions(NOW, delete_concurrency=at_once).data_files_removed == 5
     assert most == at_once
 

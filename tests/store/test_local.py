@@ -44,6 +44,7 @@ def test_a_symbolic_link_out_of_the_root_is_refused(root: Path, store: LocalStor
         lambda: store.put_if_absent(path, b"x"),
         lambda: store.open_writer(path),
         lambda: store.delete(path),
+        lambda: store.delete_several([path]),
         lambda: store.copy(path, "copy"),
         lambda: store.child(path),
     ]
@@ -251,6 +252,30 @@ def test_a_write_that_fails_leaves_no_directory_that_it_made(
     with pytest.raises(StoreError):
         WRITES[name](store)
     assert not root.exists() and root.parent.exists()
+
+
+def test_deleting_several_files_looks_at_each_directory_once_and_names_those_that_stay(
+    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [f"data/{number}" for number in range(9)]
+    for path in paths:
+        store.put(path, b"x")
+    located, unlink, locate = list[str](), os.unlink, LocalStore._locate
+
+    def locating(self: LocalStore, path: str) -> str:
+        located.append(path)
+        return locate(self, path)
+
+    def refusing(path: str) -> None:
+        if path.endswith("/3"):
+            raise PermissionError(errno.EPERM, "not permitted", path)
+        unlink(path)
+
+    monkeypatch.setattr(LocalStore, "_locate", locating)
+    monkeypatch.setattr(os, "unlink", refusing)
+    assert store.delete_several(paths) == {"data/3"}
+    assert located == ["data"]
+    assert files_in(root) == ["data/3"]
 
 
 def test_a_directory_pruned_while_a_file_is_made_in_it_is_made_again(

@@ -44,7 +44,7 @@ from lance_ops.refs import (
 )
 from lance_ops.snapshot import Snapshot, past_manifests
 from lance_ops.store import ObjectInfo, Store, path_beneath
-from lance_ops.table import Fragment, FragmentList, Manifest
+from lance_ops.table import FragmentList, Manifest
 from lance_ops.transactions import read_manifest
 
 __all__ = [
@@ -133,21 +133,18 @@ class NamedFiles:
     def add(self, manifest: Manifest, owner: str | None = None) -> None:
         """Add all files beneath the root that a manifest names, under any base; `owner` is the manifest's own root.
 
-        Most versions share most of their fragments with the version that was added before: only the others are decoded.
+        Most versions share most of their fragments with the version that was added before: only the others are read.
         """
         roots = _folders_beneath(self.root, manifest, self.root if owner is None else owner)
         files = {base: f"{root}{DATA_DIR}/" for base, root in roots.items()}
         files |= {b.id: roots[b.id] for b in manifest.base_paths if b.id in roots and not b.is_dataset_root}
-        fragments: Iterable[Fragment] = manifest.fragments
+        before = FragmentList()
         if self._last_added is not None and self._last_added[:2] == (roots, files):
-            fragments = manifest.fragments.changes_since(self._last_added[2]).new
-        for fragment in fragments:
-            self.paths.update(files[file.base_id] + file.path for file in fragment.files if file.base_id in files)
-            deletions = fragment.deletion_file
-            if deletions is not None and deletions.base_id in roots:
-                self.paths.add(f"{roots[deletions.base_id]}{DELETIONS_DIR}/{deletions.name(fragment.id)}")
-            if None in roots:
-                self.paths.update(roots[None] + path for path in fragment.sequence_paths())
+            before = self._last_added[2]
+        named = manifest.fragments.files_since(before)
+        deletions = {base: f"{root}{DELETIONS_DIR}/" for base, root in roots.items()}
+        for folders, names in ((files, named.data), (deletions, named.deletions), (roots, named.sequences)):
+            self.paths.update(folders[base] + name for base, name in names if base in folders)
         self._last_added = roots, files, manifest.fragments
         # A segment may be in another root than in that of its base; see `lance_ops.snapshot.index_location`.
         self.index_folders.update(root + index.directory for index in manifest.indices for root in roots.values())
@@ -155,9 +152,13 @@ class NamedFiles:
             self.paths.add(f"{roots[None]}{TRANSACTIONS_DIR}/{manifest.transaction_file}")
 
     def __contains__(self, path: str) -> bool:
-        return (
-            path in self.paths or "/".join(path.split("/")[:2]) in self.index_folders or _data_stem(path) in self.paths
-        )
+        if path in self.paths:
+            return True
+        parts = path.split("/")
+        if "/".join(parts[:2]) in self.index_folders:
+            return True
+        # A blob sidecar, `data/{stem}/….blob`, belongs to the data file of that stem.
+        return len(parts) > 2 and parts[0] == DATA_DIR and f"{DATA_DIR}/{parts[1]}.lance" in self.paths
 
 
 def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
@@ -322,12 +323,6 @@ def _is_older(past: Manifest, moment: datetime) -> bool:
 
 def _is_abandoned(info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:
     return options.delete_unverified or now - info.modified > UNVERIFIED_AGE
-
-
-def _data_stem(path: str) -> str:
-    """Return the data file that a blob sidecar, `data/{stem}/….blob`, belongs to."""
-    parts = path.split("/")
-    return f"{DATA_DIR}/{parts[1]}.lance" if len(parts) > 2 and parts[0] == DATA_DIR else path
 
 
 def _own_temporary(store: Store) -> Iterator[ObjectInfo]:

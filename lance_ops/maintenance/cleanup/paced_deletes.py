@@ -39,10 +39,7 @@ def delete_files(
         return store.delete_several(paths)
 
     paths = [info.path for info in infos]
-    share = 1 if pace.is_set else store.deleted_at_once
-    workers = 1 if pace.is_set else at_once
-    if store.reads_in_place:  # no request is saved, so every worker gets some
-        share = max(min(share, len(paths) // workers), 1)
+    share, workers = (1, 1) if pace.is_set else (store.deleted_at_once, at_once)
     requests = [paths[at : at + share] for at in range(0, len(paths), share)]
     failed = set().union(*map_ordered(delete, requests, workers, workers))
     return [info for info in infos if info.path not in failed], [info for info in infos if info.path in failed]

@@ -220,6 +220,29 @@ class LocalStore(Store):
         """Many: to hand a file to another thread takes longer than to remove it."""
         return _DELETED_AT_ONCE
 
+    def delete_several(self, paths: Sequence[str]) -> set[str]:
+        """Remove files as `delete` does, but look at each directory once. `delete` removes what is no plain file."""
+        folders: dict[str, str] = {}
+        others: list[str] = []
+        for path in paths:
+            above, _, name = check_path(path).rpartition("/")
+            try:
+                folder = folders.get(above) or folders.setdefault(above, self._locate(above))
+                target = f"{folder}/{name}"
+                if stat.S_ISREG(os.lstat(target).st_mode):
+                    MAPPED_FILES.forget(target)
+                    os.unlink(target)
+                else:
+                    others.append(path)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                others.append(path)
+        failed = Store.delete_several(self, others)
+        for folder in folders.values():
+            self._prune(folder)
+        return failed
+
     def clear(self) -> None:
         """Remove everything in the directory, and the directory unless it was named by a symbolic link."""
         Store.clear(self)  # `super()` does not work in a dataclass with slots
@@ -363,10 +386,12 @@ class LocalStore(Store):
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(path)
                 elif wanted(entry.name):
-                    with suppress(FileNotFoundError):  # deleted since it was listed
+                    try:
                         status = os.stat(self._locate(path)) if entry.is_symlink() else entry.stat()
-                        if stat.S_ISREG(status.st_mode):
-                            yield ObjectInfo(path, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+                    except FileNotFoundError:  # deleted since it was listed
+                        continue
+                    if stat.S_ISREG(status.st_mode):
+                        yield ObjectInfo(path, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
     def _prune(self, directory: str) -> None:
         """Remove empty directories upwards; those directly in the root, and the root, only if this process made them.

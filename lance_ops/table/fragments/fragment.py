@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.pb import table_pb2
+from lance_ops.pb.manifest_parts_pb2 import FragmentFileNames
 from lance_ops.store import check_path
 from lance_ops.table.fragments.deletion_file import DeletionFile
 from lance_ops.table.fragments.fragment_json import fragment_from_json, fragment_to_json
@@ -186,8 +187,7 @@ class Fragment:
 
         Raises `CorruptFile` for more rows than row addresses can number.
         """
-        if message.physical_rows > _MAX_ROWS:
-            raise CorruptFile(path, f"fragment {message.id}", f"{message.physical_rows} rows, of {_MAX_ROWS} at most")
+        check_row_count(message, path)
         has_deletions = message.HasField("deletion_file")
         return cls(
             id=message.id,
@@ -215,6 +215,12 @@ class Fragment:
         _set_sequence(message, "created_at_versions", self.created_at_versions)
         restore_unknown(message, self.unknown)
         return message
+
+
+def check_row_count(message: table_pb2.DataFragment | FragmentFileNames, path: str) -> None:
+    """Raise `CorruptFile` if a fragment states more rows than row addresses can number."""
+    if message.physical_rows > _MAX_ROWS:
+        raise CorruptFile(path, f"fragment {message.id}", f"{message.physical_rows} rows, of {_MAX_ROWS} at most")
 
 
 def _stored(kind: type[M], message: table_pb2.DataFragment, oneof: str) -> M | None:

@@ -18,6 +18,7 @@ from lance_ops.core.ndarrays import Int64Array
 from lance_ops.pb import table_pb2
 from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestHeads, ManifestParts, ManifestSizes
 from lance_ops.table.fragments.fragment import Fragment
+from lance_ops.table.fragments.fragment_files import FragmentFiles, files_named_in
 from lance_ops.wire import parse_message
 
 __all__ = ["FragmentChanges", "FragmentList", "FragmentTotals", "FragmentsById"]
@@ -227,12 +228,26 @@ class FragmentList(Sequence[Fragment]):
 
     def changes_since(self, before: FragmentList) -> FragmentChanges:
         """Return the changes since `before`; a changed fragment counts as a new one."""
+        positions, grew = self._new_positions(before)
+        new = [self[at] for at in positions]
+        return FragmentChanges(new, some_are_gone=len(self) - len(new) < len(before), grew=grew)
+
+    def files_since(self, before: FragmentList) -> FragmentFiles:
+        """Return the files that fragments name which are new or changed since `before`; decode no fragment.
+
+        Raises as accessing these fragments does.
+        """
+        positions, _ = self._new_positions(before)
+        messages = self.to_messages()
+        return files_named_in([messages[at] for at in positions], self._path)
+
+    def _new_positions(self, before: FragmentList) -> tuple[Sequence[int], bool]:
+        """Return where fragments stand that are new or changed since `before`, and whether the list only grew."""
         first = len(before)
         if self._items[:first] == before._items:  # identical objects compare equal without a look inside
-            return FragmentChanges([self[at] for at in range(first, len(self))], some_are_gone=False, grew=True)
+            return range(first, len(self)), True
         earlier = set(before._items)
-        new = [self[at] for at, item in enumerate(self._items) if item not in earlier]
-        return FragmentChanges(new, some_are_gone=len(self) - len(new) < first, grew=False)
+        return [at for at, item in enumerate(self._items) if item not in earlier], False
 
     @classmethod
     def _made(cls, items: list[bytes | Fragment], path: str) -> FragmentList:

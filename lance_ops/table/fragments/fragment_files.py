@@ -1,0 +1,58 @@
+"""Read the names of the files that fragments name, without decoding the fragments.
+
+Clean-up needs these names of every version. What it does not need is left as the bytes that it is, in particular the
+fields and columns of each file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from lance_ops.pb.manifest_parts_pb2 import FragmentFileNames, ManifestFileNames, ManifestParts
+from lance_ops.store import check_path
+from lance_ops.table.fragments.deletion_file import DeletionFile
+from lance_ops.table.fragments.fragment import check_row_count
+from lance_ops.table.fragments.row_metadata import ExternalFile
+from lance_ops.wire import parse_message
+
+__all__ = ["FragmentFiles", "files_named_in"]
+
+
+class FragmentFiles(NamedTuple):
+    """The files of fragments, each as the id of its base (None: the table's root) and its name.
+
+    Data files are named as in `DataFile.path`, deletion files as in `_deletions`, sequences of rows by their path.
+    """
+
+    data: list[tuple[int | None, str]]
+    deletions: list[tuple[int | None, str]]
+    sequences: list[tuple[int | None, str]]
+
+
+def files_named_in(messages: Iterable[bytes], path: str) -> FragmentFiles:
+    """Return the files that encoded fragments name; `path` names their manifest in errors.
+
+    Raises as `Fragment.from_pb` does.
+    """
+    section = ManifestParts(fragments=messages).SerializeToString()
+    found = FragmentFiles([], [], [])
+    for fragment in parse_message(ManifestFileNames, section, path, "fragments").fragments:
+        check_row_count(fragment, path)
+        found.data.extend(
+            (file.base_id if file.HasField("base_id") else None, check_path(file.path)) for file in fragment.files
+        )
+        if fragment.HasField("deletion_file"):
+            deletions = DeletionFile.from_pb(fragment.deletion_file, path)
+            found.deletions.append((deletions.base_id, deletions.name(fragment.id)))
+        found.sequences.extend((None, sequence.path) for sequence in _sequences(fragment))
+    return found
+
+
+def _sequences(fragment: FragmentFileNames) -> Iterator[ExternalFile]:
+    if fragment.HasField("external_row_ids"):
+        yield ExternalFile.from_pb(fragment.external_row_ids)
+    if fragment.HasField("external_last_updated_at_versions"):
+        yield ExternalFile.from_pb(fragment.external_last_updated_at_versions)
+    if fragment.HasField("external_created_at_versions"):
+        yield ExternalFile.from_pb(fragment.external_created_at_versions)
