@@ -91,6 +91,13 @@ class Committer(ABC):
     def read(self, version: int) -> pa.Buffer:
         """Return the manifest's bytes. Raises `VersionNotFound`."""
 
+    def as_listed(self, version: int) -> pa.Buffer | None:
+        """Return the manifest's bytes at the time of the last call of `latest` or `versions`; None if not known.
+
+        It makes no request. Another writer may have removed the version since.
+        """
+        return None
+
     def get_ready(self) -> None:  # noqa: B027 # most need nothing
         """Do what the first commit of a process does before it writes, so that it can run beside the caller's reads.
 

@@ -56,6 +56,9 @@ class LockedCommitter(Committer):
     def read(self, version: int) -> pa.Buffer:
         return self.unlocked.read(version)
 
+    def as_listed(self, version: int) -> pa.Buffer | None:
+        return self.unlocked.as_listed(version)
+
     def get_ready(self) -> None:
         self.unlocked.get_ready()
 

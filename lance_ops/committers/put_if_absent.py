@@ -5,7 +5,7 @@ The bytes identify a commit: a writer that reads its own bytes back has made the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict
 from lance_ops.committers.create_retries import CREATE_RETRIES, CreateRetries
+from lance_ops.committers.known_manifests import KNOWN_MANIFESTS, is_digest
 from lance_ops.committers.legacy_manifest import LEGACY_MANIFEST_PATH, LegacyManifest, read_legacy_manifest
 from lance_ops.committers.version_hint import newest_by_hint, uses_version_hint, write_hint
 from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
@@ -51,6 +52,9 @@ class PutIfAbsentCommitter(Committer):
         self._naming: ManifestNaming | None = None  # of the manifests last listed
         self._is_new = False  # whether the last listing found neither a version nor a legacy manifest
         self._newest: tuple[int, object] | None = None  # at the last listing, with the directory's stamp before it
+        self._tags: Mapping[int, str] = {}  # of the manifests last listed, as far as the store states them
+        self._num_looks = self._last_look = 0  # listings that were begun; the number of the one that stated the tags
+        self._written: tuple[int, bytes] | None = None  # the last version committed, until the next listing
 
     def __repr__(self) -> str:
         return f"PutIfAbsentCommitter({self._store!r})"
@@ -84,14 +88,22 @@ class PutIfAbsentCommitter(Committer):
 
     def read(self, version: int) -> pa.Buffer:
         path = self.location(version)
+        tag = self._tags.get(version)
         try:
-            return self._store.get(path)
+            data = self._store.get(path)
+            if tag is not None:
+                KNOWN_MANIFESTS.keep(self._key(version, tag), data)
+            return data
         except ObjectNotFound as error:
             self._naming = None  # all manifests may have been renamed since they were last listed
             renamed = self.location(version)
             if renamed != path and self._store.exists(renamed):
                 return self._store.get(renamed)
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from error
+
+    def as_listed(self, version: int) -> pa.Buffer | None:
+        tag = self._tags.get(version)
+        return None if tag is None else KNOWN_MANIFESTS.get(self._key(version, tag))
 
     def get_ready(self) -> None:
         prove_conditional_create(self._store)
@@ -131,6 +143,7 @@ class PutIfAbsentCommitter(Committer):
             if is_detached(version):
                 return
             self._naming, self._is_new = naming, False
+            self._written = version, data
             if uses_version_hint(self._store):
                 with suppress(LanceOpsError):  # the version exists, and the hint is optional
                     newest = self._hint_at(version, is_first)
@@ -202,11 +215,26 @@ class PutIfAbsentCommitter(Committer):
 
     def _look(self, listing: Callable[[Store], VersionNames]) -> _Seen:
         """List versions and keep their naming scheme, which does not change while writers are active."""
+        self._num_looks += 1
+        number, written = self._num_looks, self._written
+        self._tags, self._written = {}, None
         names = listing(self._store)
+        if written is not None:
+            self._keep_written(*written, names.tags.get(written[0]))
         self._naming = names.naming
-        legacy = read_legacy_manifest(self._store) if names.naming is None else None
+        if number >= self._last_look:  # another thread may have begun a later listing, and have its answer already
+            self._last_look, self._tags = number, names.tags
+        may_be_legacy = names.naming is None and not self._is_new  # nobody makes a legacy manifest any more
+        legacy = read_legacy_manifest(self._store) if may_be_legacy else None
         self._is_new = names.naming is None and legacy is None
         return _Seen((legacy.version,) if legacy is not None else names.versions, legacy)
+
+    def _keep_written(self, version: int, data: bytes, tag: str | None) -> None:
+        if tag is not None and is_digest(tag, data):
+            KNOWN_MANIFESTS.keep(self._key(version, tag), pa.py_buffer(data))
+
+    def _key(self, version: int, tag: str) -> object:
+        return self._store.proof_scope, self._store.uri, version, tag
 
     def _adopt(self, legacy: LegacyManifest) -> None:
         """Copy a legacy dataset's only version into `_versions`; otherwise the next version would hide it."""

@@ -8,8 +8,8 @@ a mixture is refused. Detached manifests (`d…`), staged ones, the hint and tem
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.file_names import (
@@ -30,15 +30,19 @@ _V2_LENGTH = len(manifest_name(1, ManifestNaming.V2))
 
 @dataclass(frozen=True, slots=True)
 class VersionNames:
-    """The listed versions, ascending, and their naming scheme, None if there are no versions."""
+    """The listed versions, ascending, and their naming scheme, None if there are no versions.
+
+    `tags` are the tags of their manifests as far as the store states them; see `Store.list_tags`.
+    """
 
     versions: tuple[int, ...]
     naming: ManifestNaming | None
+    tags: Mapping[int, str] = field(default_factory=dict)
 
 
 def list_versions(store: Store) -> VersionNames:
     """Return every version. Raises `CorruptFile` on a mixture of naming schemes."""
-    return _parse(store, store.list_names(VERSIONS_DIR))
+    return _parse(store, store.list_tags(VERSIONS_DIR))
 
 
 def list_detached(store: Store) -> list[int]:
@@ -53,7 +57,7 @@ def list_newest(store: Store) -> VersionNames:
     in an unordered listing it is the least name, the only one to parse.
     """
     if store.lists_in_order:
-        first = store.list_names(VERSIONS_DIR, limit=_FIRST_NAMES)
+        first = store.list_tags(VERSIONS_DIR, limit=_FIRST_NAMES)
         seen = _parse(store, first)
         if seen.naming is ManifestNaming.V2 or len(first) < _FIRST_NAMES:
             return seen
@@ -61,7 +65,7 @@ def list_newest(store: Store) -> VersionNames:
     newest = min(names, default="")
     if not _is_v2(newest):
         newest = min((name for name in names if _is_v2(name)), default="")
-    return _parse(store, [newest, *(name for name in names if len(name) != _V2_LENGTH)])
+    return _parse(store, dict.fromkeys([newest, *(name for name in names if len(name) != _V2_LENGTH)]))
 
 
 def migrate_to_v2(store: Store) -> None:
@@ -86,8 +90,10 @@ def _is_v2(name: str) -> bool:
     return len(name) == _V2_LENGTH and parse_manifest_name(name) is not None
 
 
-def _parse(store: Store, names: Iterable[str]) -> VersionNames:
-    parsed = [found for found in map(parse_manifest_name, names) if found is not None]
+def _parse(store: Store, names: Mapping[str, str | None]) -> VersionNames:
+    found = ((parse_manifest_name(name), tag) for name, tag in names.items())
+    tagged = [(*version, tag) for version, tag in found if version is not None]
+    parsed = [(version, naming) for version, naming, _ in tagged]
     schemes = {naming for _, naming in parsed}
     if len(schemes) > 1:
         raise CorruptFile(
@@ -95,4 +101,5 @@ def _parse(store: Store, names: Iterable[str]) -> VersionNames:
             "manifest names",
             "both naming schemes are in use; `migrate_manifest_paths_v2` was interrupted or ran beside a writer",
         )
-    return VersionNames(tuple(sorted(version for version, _ in parsed)), next(iter(schemes), None))
+    tags = {version: tag for version, _, tag in tagged if tag is not None}
+    return VersionNames(tuple(sorted(version for version, _ in parsed)), next(iter(schemes), None), tags)

@@ -81,7 +81,8 @@ class Snapshot:
                 f"no Lance dataset at {root.store.uri}: check the URI, or create one with write_dataset"
             )
         cache = ReadCache() if session is None else ReadCache(session)
-        return _load(root.store, root.committer, found, root.storage_options, verify_checksums, cache)
+        is_listed = version is None
+        return _load(root.store, root.committer, found, root.storage_options, verify_checksums, cache, is_listed)
 
     @classmethod
     def open_if_exists(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot | None:
@@ -295,18 +296,14 @@ class Snapshot:
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the same dataset."""
-        if version == self.version:
-            return self
-        return _load(
-            self.store, self.committer, version, self.storage_options, self.verify_checksums, ReadCache(self.session)
-        )
+        return self._at(version)
 
     def latest(self) -> Snapshot:
         """Open the newest version."""
         newest = self.committer.latest()
         if newest is None:
             raise DatasetNotFound(f"{self.uri}: the dataset does not exist any more")
-        return self.at(newest)
+        return self._at(newest, is_listed=True)
 
     def with_manifest(self, manifest: Manifest) -> Snapshot:
         """Return the snapshot of another version's manifest; cached reads of files that it still names stay cached."""
@@ -320,6 +317,13 @@ class Snapshot:
     @cached_property
     def _lineage(self) -> Callable[[int], RowLineage]:
         return lru_cache(_CACHED_LINEAGES)(self._read_lineage)
+
+    def _at(self, version: int, *, is_listed: bool = False) -> Snapshot:
+        if version == self.version:
+            return self
+        cache = ReadCache(self.session)
+        options, verify_checksums = self.storage_options, self.verify_checksums
+        return _load(self.store, self.committer, version, options, verify_checksums, cache, is_listed)
 
     def _read_deletion_vector(self, fragment: Fragment) -> BitMap:
         assert fragment.deletion_file is not None
@@ -350,9 +354,10 @@ def _load(
     storage_options: Mapping[str, str],
     verify_checksums: ChecksumUse | None,
     read_cache: ReadCache,
+    is_listed: bool,
 ) -> Snapshot:
     try:
-        manifest = read_manifest(store, committer, version)
+        manifest = read_manifest(store, committer, version, as_listed=is_listed)
     except VersionNotFound as error:
         retained = committer.versions()
         if not retained:

@@ -8,7 +8,7 @@ dataset gets a fresh name, and `put` replaces an object whole.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -263,6 +263,13 @@ class Store(ABC):
         On a file system, names of directories and temporary files may be among them. With `lists_in_order`, names
         ascend and only the first `limit` are returned; otherwise `limit` is ignored.
         """
+
+    def list_tags(self, directory: str, limit: int | None = None) -> Mapping[str, str | None]:
+        """Return the names that `list_names` returns, each with a tag of its object, None where the store has none.
+
+        An object that is replaced by other bytes gets another tag.
+        """
+        return dict.fromkeys(self.list_names(directory, limit))
 
     def directory_stamp(self, directory: str) -> str | None:
         """Return a value that changes when names in the directory come or go; None where that would not be cheap.

@@ -178,15 +178,18 @@ class FsspecStore(Store):
         return self._walk(prefix, is_temporary)
 
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
+        return list(self.list_tags(directory, limit))
+
+    def list_tags(self, directory: str, limit: int | None = None) -> Mapping[str, str | None]:
         key = self._directory_key(directory)
         with self._translating("list", directory):
             asked = limit if self.lists_in_order else None
             names = self._service.names(self._fs(), key, asked)
-            found = [name for name in names if not is_temporary(name)]
+            found = [item for item in names.items() if not is_temporary(item[0])]
             if asked is not None and len(found) < len(names) == asked:  # temporary names sort before others
                 names = self._service.names(self._fs(), key, None)
-                found = [name for name in names if not is_temporary(name)][:asked]
-        return found
+                found = [item for item in names.items() if not is_temporary(item[0])][:asked]
+        return dict(found)
 
     def delete(self, path: str) -> None:
         key = self._key(path)

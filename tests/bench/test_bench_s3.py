@@ -39,4 +39,4 @@ def test_each_operation_is_counted_for_both_and_both_answer_the_same() -> None:
             assert (each.typical_requests.total() > 0) or "warm" in name
             assert (each.typical_bytes > 0) or "warm" in name
             assert len(each.seconds) == len(each.cpu_seconds) == 1
-    assert results["open"]["ours"].typical_requests == {"LIST": 1, "GET": 1}
+    assert results["open"]["ours"].typical_requests == {"LIST": 1}  # this process made the newest version

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from lance_ops.maintenance.cleanup.cleanup import CleanupOptions, cleanup_old_ve
 from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
 from lance_ops.store import LocalStore, MemoryStore
 from lance_ops.store.local import local_store
+from tests.tagged_listings import tagged_listings
 
-STORES = ["", "memory", "sqlite"]
+STORES = ["", "memory", "listings", "sqlite"]
 KEEP_NEWEST = CleanupOptions(retain_versions=1, error_if_tagged_old_versions=False)
 
 Others = Callable[[LanceDataset], None]
@@ -36,10 +38,15 @@ def rows(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64())})
 
 
-@pytest.fixture(params=STORES, ids=["local", "memory", "manifest-store"])
-def table(request: pytest.FixtureRequest, dataset_uri: str, tmp_path: Path) -> LanceDataset:
-    """A table of two versions, on each type of committer."""
-    uri = f"memory://{request.node.name}" if request.param == "memory" else dataset_uri
+@pytest.fixture(params=STORES, ids=["local", "memory", "tagged-listings", "manifest-store"])
+def table(request: pytest.FixtureRequest, dataset_uri: str, tmp_path: Path) -> Iterator[LanceDataset]:
+    """A table of two versions, on each type of committer, and where listings tell what a manifest holds."""
+    with tagged_listings() if request.param == "listings" else nullcontext():
+        yield _two_versions(request, dataset_uri, tmp_path)
+
+
+def _two_versions(request: pytest.FixtureRequest, dataset_uri: str, tmp_path: Path) -> LanceDataset:
+    uri = f"memory://{request.node.name}" if request.param in ("memory", "listings") else dataset_uri
     options: Mapping[str, str] | None = None
     if request.param == "sqlite":
         options = {"manifest_store": f"sqlite:///{tmp_path}/rows.sqlite"}

@@ -166,14 +166,14 @@ class Azure(Service):
         for found in _objects(fs, pages):
             yield ListedObject(f"{container}/{found.name}", int(found.size), found.last_modified.astimezone(UTC))
 
-    def names(self, fs: Any, directory: str, limit: int | None) -> list[str]:
+    def names(self, fs: Any, directory: str, limit: int | None) -> Mapping[str, str | None]:
         container, _, prefix = directory.partition("/")
         start = f"{prefix}/" if prefix else ""
         page = min(limit or _PAGE_NAMES, _PAGE_NAMES)
         client = fs.service_client.get_container_client(container)
-        names: list[str] = []
+        names: dict[str, str | None] = {}
         for found in _objects(fs, client.walk_blobs(start or None, include=["metadata"], results_per_page=page)):
-            names.append(found.name[len(start) :])
+            names[found.name[len(start) :]] = found.etag
             if len(names) == limit:
                 break
         return names

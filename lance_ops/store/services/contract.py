@@ -162,13 +162,17 @@ class Service(ABC):
             if info["type"] == "file" and key.lstrip("/") != directory.lstrip("/"):
                 yield ListedObject(key.lstrip("/"), int(info["size"]), modified_of(info))
 
-    def names(self, fs: Any, directory: str, limit: int | None) -> list[str]:
-        """Return the names of the objects directly in a directory, ascending, at most `limit` if listings ascend."""
+    def names(self, fs: Any, directory: str, limit: int | None) -> Mapping[str, str | None]:
+        """Return the names of the objects directly in a directory, ascending, at most `limit` if listings ascend.
+
+        Each comes with the object's entity tag if the listing states it.
+        """
         with suppress(FileNotFoundError):
             found = fs.ls(directory, detail=True)
             files = (info["name"].lstrip("/") for info in found if info["type"] == "file")
-            return sorted(name.rpartition("/")[2] for name in files if name != directory.lstrip("/"))[:limit]
-        return []
+            names = sorted(name.rpartition("/")[2] for name in files if name != directory.lstrip("/"))
+            return dict.fromkeys(names[:limit])
+        return {}
 
     def now(self, fs: Any, directory: str) -> datetime:
         """Return the time by the service's clock. This default writes an object and returns its time."""

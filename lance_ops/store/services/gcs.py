@@ -104,13 +104,13 @@ class Gcs(Service):
         for found in _pages(fs, bucket, prefix=f"{prefix}/" if prefix else ""):
             yield ListedObject(f"{bucket}/{found['name']}", int(found["size"]), modified_of(found))
 
-    def names(self, fs: Any, directory: str, limit: int | None) -> list[str]:
+    def names(self, fs: Any, directory: str, limit: int | None) -> Mapping[str, str | None]:
         bucket, _, prefix = directory.partition("/")
         start = f"{prefix}/" if prefix else ""
-        names: list[str] = []
+        names: dict[str, str | None] = {}
         page = min(limit or _PAGE_NAMES, _PAGE_NAMES)
         for found in _pages(fs, bucket, prefix=start, delimiter="/", maxResults=page):
-            names.append(found["name"][len(start) :])
+            names[found["name"][len(start) :]] = found.get("etag")
             if len(names) == limit:
                 break
         return names

@@ -141,13 +141,13 @@ class S3(Service):
         for found in _pages(fs, Bucket=bucket, Prefix=f"{prefix}/" if prefix else ""):
             yield ListedObject(f"{bucket}/{found['Key']}", int(found["Size"]), found["LastModified"].astimezone(UTC))
 
-    def names(self, fs: Any, directory: str, limit: int | None) -> list[str]:
+    def names(self, fs: Any, directory: str, limit: int | None) -> Mapping[str, str | None]:
         bucket, _, prefix = directory.partition("/")
         start = f"{prefix}/" if prefix else ""
-        names: list[str] = []
+        names: dict[str, str | None] = {}
         page = min(limit or _PAGE_NAMES, _PAGE_NAMES)
         for found in _pages(fs, Bucket=bucket, Prefix=start, Delimiter="/", MaxKeys=page):
-            names.append(found["Key"][len(start) :])
+            names[found["Key"][len(start) :]] = found.get("ETag", "").strip('"') or None
             if len(names) == limit:
                 break
         return names

@@ -12,6 +12,7 @@ from lance_ops.transactions.committed.find_commit import find_token, find_transa
 from lance_ops.transactions.committed.same_history import (
     descends_from,
     is_in_history,
+    is_listed_in_same_dataset,
     is_same_dataset,
     share_data_file,
     was_made_in_same_dataset,
@@ -36,6 +37,7 @@ __all__ = [
     "find_token",
     "find_transaction",
     "is_in_history",
+    "is_listed_in_same_dataset",
     "is_same_dataset",
     "manifests_newest_first",
     "read_manifest",

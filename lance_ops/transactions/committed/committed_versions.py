@@ -57,15 +57,22 @@ class CommittedVersion:
         return {} if self.stored_transaction is None else self.stored_transaction.properties
 
 
-def read_version(store: Store, committer: Committer, version: int) -> CommittedVersion:
-    """Read a version's manifest and transaction; raise `VersionNotFound` if it was never made or was cleaned up."""
-    return decode_version(store, committer, version, committer.read(version))
+def read_version(store: Store, committer: Committer, version: int, *, as_listed: bool = False) -> CommittedVersion:
+    """Read a version's manifest and transaction; raise `VersionNotFound` if it was never made or was cleaned up.
+
+    `as_listed` is as in `read_manifest`.
+    """
+    return decode_version(store, committer, version, _read(committer, version, as_listed))
 
 
-def read_manifest(store: Store, committer: Committer, version: int) -> Manifest:
-    """Read a version's manifest; raise `VersionNotFound` if it was never made or was cleaned up."""
+def read_manifest(store: Store, committer: Committer, version: int, *, as_listed: bool = False) -> Manifest:
+    """Read a version's manifest; raise `VersionNotFound` if it was never made or was cleaned up.
+
+    With `as_listed`, for a caller that has just listed the versions, the manifest is not requested if the listing tells
+    its bytes. It may have been cleaned up since the listing.
+    """
     where = _where(store, committer, version)
-    return _checked(MANIFEST_CACHE.decode(committer.read(version), where), store, version)
+    return _checked(MANIFEST_CACHE.decode(_read(committer, version, as_listed), where), store, version)
 
 
 def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> CommittedVersion:
@@ -98,14 +105,14 @@ def manifests_newest_first(store: Store, committer: Committer, *, to_the_end: bo
 
 
 def _newest_first(
-    read: Callable[[Store, Committer, int], T], store: Store, committer: Committer, down_to: int, to_the_end: bool
+    read: Callable[..., T], store: Store, committer: Committer, down_to: int, to_the_end: bool
 ) -> Iterator[T]:
     numbers = (version for version in reversed(committer.versions()) if version >= down_to)
     begun: deque[Callable[[], T]] = deque()
     ahead = _READ_AHEAD if to_the_end else 1
     while True:
         for version in islice(numbers, ahead - len(begun)):
-            begun.append(store.begin_call(partial(read, store, committer, version)))
+            begun.append(store.begin_call(partial(read, store, committer, version, as_listed=True)))
         if not begun:
             return
         ahead = min(2 * ahead, _READ_AHEAD)
@@ -126,6 +133,11 @@ def _read_transaction(store: Store, manifest: Manifest) -> StoredTransaction | N
     except ObjectNotFound:
         return None
     return StoredTransaction(data.to_pybytes(), store.uri_of(path))
+
+
+def _read(committer: Committer, version: int, as_listed: bool) -> pa.Buffer:
+    data = committer.as_listed(version) if as_listed else None
+    return committer.read(version) if data is None else data
 
 
 def _checked(manifest: Manifest, store: Store, version: int) -> Manifest:

@@ -26,7 +26,14 @@ from lance_ops.transactions.next_version import next_manifest
 from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.operations import Append, Overwrite, Update
 
-__all__ = ["descends_from", "is_in_history", "is_same_dataset", "share_data_file", "was_made_in_same_dataset"]
+__all__ = [
+    "descends_from",
+    "is_in_history",
+    "is_listed_in_same_dataset",
+    "is_same_dataset",
+    "share_data_file",
+    "was_made_in_same_dataset",
+]
 
 _Files: TypeAlias = frozenset[tuple[int | None, str]]
 _ReadManifest: TypeAlias = Callable[[int], Manifest]
@@ -39,8 +46,17 @@ def is_same_dataset(store: Store, committer: Committer, known: Manifest) -> bool
     """
     if _has_transaction_file(store, known):
         return True
-    found = read_manifest(store, committer, known.version)
-    return (found.transaction_file, found.timestamp_ns) == (known.transaction_file, known.timestamp_ns)
+    return _is_same_version(read_manifest(store, committer, known.version), known)
+
+
+def is_listed_in_same_dataset(store: Store, committer: Committer, known: Manifest) -> bool:
+    """Return whether the committer's last listing shows that the dataset held the version `known`.
+
+    False if the listing does not tell; then `is_same_dataset` asks the store.
+    """
+    if committer.as_listed(known.version) is None:
+        return False
+    return _is_same_version(read_manifest(store, committer, known.version, as_listed=True), known)
 
 
 def was_made_in_same_dataset(store: Store, committer: Committer, made: Manifest, before: Manifest) -> bool:
@@ -155,6 +171,10 @@ def _files(fragments: Iterable[Fragment]) -> _Files:
         if fragment.deletion_file is not None:
             names.add((fragment.deletion_file.base_id, fragment.deletion_file.name(fragment.id)))
     return frozenset(names)
+
+
+def _is_same_version(one: Manifest, other: Manifest) -> bool:
+    return (one.transaction_file, one.timestamp_ns) == (other.transaction_file, other.timestamp_ns)
 
 
 def _has_transaction_file(store: Store, manifest: Manifest) -> bool:

@@ -33,7 +33,12 @@ from lance_ops.core.file_names import is_detached
 from lance_ops.store import Store
 from lance_ops.table import MANIFEST_CACHE, Manifest, check_adds_no_violation, check_writable, encode_manifest
 from lance_ops.table.manifest import FileLocations
-from lance_ops.transactions.committed import CommittedVersion, decode_version, read_manifest
+from lance_ops.transactions.committed import (
+    CommittedVersion,
+    decode_version,
+    is_listed_in_same_dataset,
+    read_manifest,
+)
 from lance_ops.transactions.committing.after_commit import (
     check_made_in_same_dataset,
     check_not_stray,
@@ -138,12 +143,14 @@ class _Commit:
         self._concurrent = ConcurrentTransactions(store, committer, transaction)
         self._superseded: tuple[str, ...] = ()
         self._written_transaction: bytes | None = None
+        self._finish_early_write: Callable[[], object] = lambda: None
         self._vectors = DeletionVectors(store, FileLocations(store))
         self._ready = store.begin_call(committer.get_ready)
 
     def run(self, base: Manifest | None) -> CommitResult:
         planned: Manifest | None = None
         newest = NO_TABLE
+        self._begin_early_write()
         for lost_races in range(self._max_retries + 1):
             with commit_lock(self._store.uri, self._deadline - time.monotonic()) as is_locked:
                 if not is_locked:
@@ -155,7 +162,9 @@ class _Commit:
                 judged = self._concurrent.judge_versions(newest, latest)
                 if isinstance(judged, CommitResult):
                     return judged
-                result = self._attempt(judged, self._rebased(planned, judged), planned)
+                transaction = self._rebased(planned, judged)
+                has_read_since = judged is not base or transaction is not self._transaction
+                result = self._attempt(judged, transaction, planned, has_read_since)
             if isinstance(result, CommitResult):
                 self._remove(self._superseded)
                 return result
@@ -176,6 +185,8 @@ class _Commit:
     def undo(self, *, keep_transaction: bool = False) -> None:
         """Remove the files that this call wrote; another call with the same transaction needs the transaction's."""
         self._vectors.remove_written()
+        with suppress(LanceOpsError):
+            self._wait_for_early_write()
         if self._written_transaction is not None and not keep_transaction:
             self._remove([self._transaction.path])
 
@@ -199,12 +210,12 @@ class _Commit:
         return replace(self._transaction, operation=rebased.operation)
 
     def _attempt(
-        self, newest: Manifest, transaction: Transaction, planned: Manifest
+        self, newest: Manifest, transaction: Transaction, planned: Manifest, has_read_since: bool
     ) -> CommitResult | CommittedVersion:
         """Commit as the version after `newest`; return the version that another writer made first, if one did.
 
-        The check for the same dataset comes after every other read, so that it holds for all of them. It is repeated
-        once the version exists.
+        The check for the same dataset comes after every other read, so that it holds for all of them. If nothing was
+        read since the versions were listed, the listing tells. The check is repeated once the version exists.
         """
         if newest.version:
             check_writable(newest, f"{self._store.uri} at version {newest.version}")
@@ -215,20 +226,26 @@ class _Commit:
         made = next_manifest(newest, transaction, replace(self._context, manifests=needed), time.time_ns())
         encoded = transaction.encode()
 
-        is_checked = self._store.begin_call(
-            partial(check_same_dataset, self._store, self._committer, transaction, planned, newest)
-        )
-        self._write_transaction(transaction, encoded)
-        is_checked()
+        self._wait_for_early_write()
+        is_listed = partial(is_listed_in_same_dataset, self._store, self._committer)
+        if needed or has_read_since or not is_listed(planned):
+            is_checked = self._store.begin_call(
+                partial(check_same_dataset, self._store, self._committer, transaction, planned, newest)
+            )
+            self._write_transaction(transaction, encoded)
+            is_checked()
+        else:
+            self._write_transaction(transaction, encoded)
+        will_be_listed = is_listed(newest)
         data = encode_manifest(made, encoded)
         check = partial(check_adds_no_violation, newest if newest.version else None, made)
         match self._put(made.version, data, check):
             case Committed(location=location, newest=found):
-                in_same_dataset = self._store.begin_call(
-                    partial(is_made_in_same_dataset, self._store, self._committer, made, newest)
-                )
+                ask = partial(is_made_in_same_dataset, self._store, self._committer, made, newest)
+                asked = ask if will_be_listed else self._store.begin_call(ask)
                 check_not_stray(self._store, self._committer, transaction, made, newest, found)
-                check_made_in_same_dataset(self._store, self._committer, transaction, made, in_same_dataset)
+                if not is_listed(newest):
+                    check_made_in_same_dataset(self._store, self._committer, transaction, made, asked)
                 MANIFEST_CACHE.add(data, self._store.uri_of(location), made)
                 return CommitResult(made.version, made, transaction)
             case Unknown(reason=reason):
@@ -237,6 +254,16 @@ class _Commit:
                 other = decode_version(self._store, self._committer, made.version, theirs)
                 replay = self._concurrent.judge_version(other, newest)
                 return replay if replay is not None else other
+
+    def _begin_early_write(self) -> None:
+        """Begin to write the transaction's file beside the first look, if both are requests."""
+        if not self._store.reads_in_place:
+            write = partial(self._write_transaction, self._transaction, self._transaction.encode())
+            self._finish_early_write = self._store.begin_call(write)
+
+    def _wait_for_early_write(self) -> None:
+        finish, self._finish_early_write = self._finish_early_write, lambda: None
+        finish()
 
     def _write_transaction(self, transaction: Transaction, encoded: bytes) -> None:
         """Write the transaction's file unless it holds these bytes. The manifest keeps them durably."""

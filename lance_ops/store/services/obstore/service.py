@@ -151,18 +151,19 @@ class ObstoreService(Service):
         for found in _listed(fs, prefix, _PAGE_NAMES):
             yield ListedObject(f"{bucket}/{found['path']}", int(found["size"]), found["last_modified"].astimezone(UTC))
 
-    def names(self, fs: Any, directory: str, limit: int | None) -> list[str]:
+    def names(self, fs: Any, directory: str, limit: int | None) -> Mapping[str, str | None]:
         prefix = directory.partition("/")[2]
         start = f"{prefix}/" if prefix else ""
         if limit is None:
             with translating():
                 found = fs.list_with_delimiter(prefix or None)["objects"]
-            return [each["path"][len(start) :] for each in found if each["size"] or _is_listed_object(fs, each, prefix)]
-        names: list[str] = []
+            listed = (each for each in found if each["size"] or _is_listed_object(fs, each, prefix))
+            return {each["path"][len(start) :]: _tag_of(each) for each in listed}
+        names: dict[str, str | None] = {}
         for each in _listed(fs, prefix, limit):  # obstore bounds no listing with a delimiter
             name = each["path"][len(start) :]
             if "/" not in name:
-                names.append(name)
+                names[name] = _tag_of(each)
                 if len(names) == limit:
                     break
         return names
@@ -221,6 +222,10 @@ def _listed(fs: Any, prefix: str, chunk: int) -> Iterator[dict[str, Any]]:
         if found is None:
             return
         yield from (each for each in found if each["size"] or _is_listed_object(fs, each, prefix))
+
+
+def _tag_of(listed: Mapping[str, Any]) -> str | None:
+    return (listed["e_tag"] or "").strip('"') or None
 
 
 def _is_listed_object(fs: Any, listed: Mapping[str, Any], prefix: str) -> bool:
