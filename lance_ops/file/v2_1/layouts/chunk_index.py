@@ -11,15 +11,15 @@ which belong to a row that continues in the next chunk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
 
 from lance_ops import kernels
-from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array, UnsignedArray
-from lance_ops.encodings import Picks, check
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array, UnsignedArray
+from lance_ops.encodings import CorruptValues, Picks, check
 from lance_ops.file.page_reading import Extent, RowSet, RowSlice
 from lance_ops.kernels import read_only
 
@@ -77,27 +77,55 @@ class ChunkIndex:
 
         The pages are parsed together, because a call of numpy takes longer than its work on the words of a small page.
         """
-        check(max(num_values) <= _MAX_VALUE_COUNT, f"{max(num_values)} values")
-        lengths = [len(each) for each in words]
-        numbers = (words[0] if len(words) == 1 else np.concatenate(words)).astype(np.int64)
-        sizes = ((numbers >> _COUNT_BITS) + 1) * _ALIGNMENT
-        ends, bounds = _running(sizes), [0, *accumulate(lengths)]
-        first_values = _running(1 << (numbers & ((1 << _COUNT_BITS) - 1)))
-        stops = ends[1:] + _spread(
-            [extent.position - int(ends[at]) for extent, at in zip(chunks, bounds, strict=False)], lengths
+        numbers = words[0] if len(words) == 1 else np.concatenate(words)
+        lengths = np.array([len(each) for each in words], np.int64)
+        extents = np.array(chunks, np.int64).reshape(-1, 2)
+        joined = cls.decode_joined(numbers, lengths, np.array(num_values, np.int64), extents[:, 0], extents[:, 1])
+        if len(words) == 1:
+            return [joined]
+        bounds = [0, *accumulate(lengths.tolist())]
+        return [
+            cls(
+                joined.starts[start:stop],
+                joined.stops[start:stop],
+                joined.first_values[start : stop + 1] - joined.first_values[start],
+                None,
+            )
+            for start, stop in pairwise(bounds)
+        ]
+
+    @classmethod
+    def decode_joined(
+        cls,
+        words: UnsignedArray,
+        lengths: Int64Array,
+        num_values: Int64Array,
+        chunk_starts: Int64Array,
+        chunk_sizes: Int64Array,
+    ) -> ChunkIndex:
+        """Parse the words of consecutive pages, `lengths[i]` of page `i`, as those of one page.
+
+        Page `i` has `num_values[i]` values, and its chunks are in `chunk_sizes[i]` bytes from `chunk_starts[i]` on.
+        """
+        most = int(num_values.max())
+        check(most <= _MAX_VALUE_COUNT, f"{most} values")
+        numbers, bounds = words.astype(np.int64), _running(lengths)
+        sizes, counts = ((numbers >> _COUNT_BITS) + 1) * _ALIGNMENT, 1 << (numbers & ((1 << _COUNT_BITS) - 1))
+        ends = _running(sizes)
+        bases = ends[bounds]
+        used = bases[1:] - bases[:-1]
+        _check_pages((lengths > 0) | (num_values == 0), lambda page: f"{num_values[page]} values and no chunk")
+        _check_pages(
+            used <= chunk_sizes, lambda page: f"chunks of {used[page]} bytes in a buffer of {chunk_sizes[page]}"
         )
-        starts = stops - sizes
-        found = []
-        for values, extent, (start, stop) in zip(num_values, chunks, pairwise(bounds), strict=True):
-            check(stop > start or values == 0, f"{values} values and no chunk")
-            total = int(ends[stop] - ends[start])
-            check(total <= extent.size, f"chunks of {total} bytes in a buffer of {extent.size}")
-            counts = first_values[start : stop + 1] - first_values[start]
-            if stop > start:
-                check(counts[-2] <= values, f"chunks hold more values than the page's {values}")
-                counts[-1] = values
-            found.append(cls(starts[start:stop], stops[start:stop], counts, None))
-        return found
+        stops = ends[1:] + (chunk_starts - bases[:-1]).repeat(lengths)
+        lasts = bounds[1:][lengths > 0] - 1
+        counts[lasts] = 0
+        firsts = _running(counts)[bounds]
+        rest = num_values - (firsts[1:] - firsts[:-1])
+        _check_pages(rest >= 0, lambda page: f"chunks hold more values than the page's {num_values[page]}")
+        counts[lasts] = rest[lengths > 0]
+        return cls(stops - sizes, stops, _running(counts), None)
 
     @classmethod
     def decode_equal_pages(
@@ -183,6 +211,12 @@ def _without_repeats(ascending: Int64Array) -> Int64Array:
     fresh = np.append(True, ascending[1:] > ascending[:-1])
     kept: Int64Array = ascending[fresh]
     return kept
+
+
+def _check_pages(fits: BoolArray, reason: Callable[[int], str]) -> None:
+    """Raise `CorruptValues` for the first page that does not fit, if there is one."""
+    if not fits.all():
+        raise CorruptValues(reason(int(fits.argmin())))
 
 
 def _running(numbers: Int64Array) -> Int64Array:

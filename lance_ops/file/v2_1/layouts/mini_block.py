@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import ClassVar, Self
 
 import numpy as np
@@ -26,7 +26,6 @@ from lance_ops.encodings import (
     EncodedChunks,
     Encoding,
     FixedStatistics,
-    Picks,
     Values,
     check,
     choose_block,
@@ -37,9 +36,8 @@ from lance_ops.encodings import (
 from lance_ops.file.arrow_values import array_of, copy_array
 from lance_ops.file.container import EncodedPage
 from lance_ops.file.page_reading import Extent, Ranges, RowSelection, RowSet, RowSlice, SourceBytes, Steps
-from lance_ops.file.v2_1.layouts.chunk_format import ChunkParts, EncodingRun
 from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
-from lance_ops.file.v2_1.layouts.chunk_rows import find_rows, find_slice
+from lance_ops.file.v2_1.layouts.chunk_reading import read_chunks
 from lance_ops.file.v2_1.layouts.contract import (
     LeafRows,
     PageChoice,
@@ -47,13 +45,12 @@ from lance_ops.file.v2_1.layouts.contract import (
     PageLayout,
     ReadLayout,
     ToArray,
-    check_entries,
     levels_as_values,
     names_of,
 )
 from lance_ops.file.v2_1.layouts.mini_block_description import MiniBlockDescription, describe_mini_block
 from lance_ops.file.v2_1.layouts.page_dictionaries import replace_positions
-from lance_ops.file.v2_1.levels import EncodedLevels, Entries
+from lance_ops.file.v2_1.levels import EncodedLevels
 from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -149,7 +146,7 @@ class MiniBlockPage(PageLayout):
         num_rows = sum(part.count for part in rows)
         fetched_all = fetched if len(missing) == len(pages) else None
         ends = _chunk_ends_by_encoding(pages) if len(pages) > 1 else ()
-        entries, values = yield from head._read(wanted, whole, index, ends, fetched_all)
+        entries, values = yield from read_chunks(head._format, wanted, index, fetched_all, ends, whole=whole)
         to_array = cls._to_array(pages, values, [part.count for part in elements])
         return head._context.finish(num_rows, head._format.scheme, entries, to_array)
 
@@ -170,67 +167,6 @@ class MiniBlockPage(PageLayout):
         if self._group_chunks is None or self._group_chunks[0] != tuple(pages):
             self._group_chunks = tuple(pages), ChunkIndex.concat(indexes)
         return self._group_chunks[1]
-
-    def _read(
-        self,
-        elements: RowSelection,
-        whole: bool,
-        index: ChunkIndex,
-        ends: Sequence[tuple[Encoding, int]],
-        fetched: SourceBytes | None,
-    ) -> Steps[tuple[Entries, Values]]:
-        """Read the chunks that hold the wanted elements, and decode those elements.
-
-        `whole`: all elements of the group are wanted. `fetched` has the bytes of all chunks if they were read with the
-        index. If the pages have several encodings, `ends` has each encoding and the chunk before which it ends.
-        """
-        chunks: slice | Int64Array
-        picks: Picks | None = None
-        if isinstance(elements, RowSlice):
-            chunks = index.span(elements)
-        elif index.rows is None:
-            chunks, picks = index.locate(elements.indices)
-        else:
-            chunks = index.chunks_of(elements)
-        starts, stops = index.starts[chunks], index.stops[chunks]
-        if fetched is None or not whole:
-            fetched = yield Ranges(starts, stops)
-        counts = index.counts_of(chunks)
-        positions = fetched.locate(starts)
-        parts = self._format.locate(fetched.data, positions, positions + (stops - starts), counts)
-        runs = _encoding_runs(ends, chunks) if ends else ()
-        if picks is not None:
-            entries, values = self._format.pick_entries(parts, picks), self._format.pick_values(parts, picks, runs)
-        elif isinstance(elements, RowSet):
-            found = find_rows(elements, index, chunks, self._format, parts)
-            entries, values = found.entries, self._format.pick_values(parts, found.picks, runs)
-        else:
-            entries, values = self._read_slice(elements, whole, index, chunks, parts, runs)
-        check_entries(self._format.scheme, entries)
-        return entries, values
-
-    def _read_slice(
-        self,
-        elements: RowSlice,
-        whole: bool,
-        index: ChunkIndex,
-        chunks: slice | Int64Array,
-        parts: ChunkParts,
-        runs: Sequence[EncodingRun],
-    ) -> tuple[Entries, Values]:
-        values, entries = self._format.decode_values(parts, runs), self._format.decode_entries(parts)
-        assert isinstance(chunks, slice)
-        if index.rows is not None:
-            self._check_count(entries, values)
-            if whole:
-                return entries, values
-            found, owned = find_slice(elements, index.rows, chunks, entries, parts, self._format.scheme)
-            return entries.take(found), values.slice(owned.start, owned.stop)
-        if whole:
-            return entries, values
-        skipped = int(index.first_values[chunks.start])
-        wanted = slice(elements.start - skipped, elements.stop - skipped)
-        return entries.take(wanted), values.slice(wanted.start, wanted.stop)
 
     @staticmethod
     def _load(missing: Sequence[tuple[MiniBlockPage, int]], fetched: SourceBytes) -> None:
@@ -270,12 +206,6 @@ class MiniBlockPage(PageLayout):
         check(items.num_values == num_items, "a dictionary of another length than stated")
         # A copy: the open file keeps it, and must not keep the file's map with it.
         return copy_array(array_of(items, value_type))
-
-    def _check_count(self, entries: Entries, values: Values) -> None:
-        visible = entries.count
-        if entries.definition is not None and self._format.scheme.has_invisible:
-            visible = int(np.count_nonzero(entries.definition <= self._format.scheme.max_visible_def))
-        check(visible == values.num_values, f"{visible} visible entries for {values.num_values} values")
 
     @staticmethod
     def _to_array(pages: Sequence[MiniBlockPage], values: Values, counts: Sequence[int]) -> ToArray:
@@ -396,16 +326,3 @@ def _chunk_ends_by_encoding(pages: Sequence[MiniBlockPage]) -> Sequence[tuple[En
         return ()
     counts = [page._index.chunks.num_chunks for page in pages if page._index is not None]
     return list(zip(encodings, accumulate(counts), strict=True))
-
-
-def _encoding_runs(ends: Sequence[tuple[Encoding, int]], chunks: slice | Int64Array) -> list[EncodingRun]:
-    """Return the runs of these chunks, ascending, that have one encoding; `ends` are those of each encoding."""
-    last = [end for _, end in ends]
-    if isinstance(chunks, slice):
-        stops = [min(max(end - chunks.start, 0), chunks.stop - chunks.start) for end in last]
-    else:
-        stops = chunks.searchsorted(last).tolist()
-    bounds = pairwise([0, *stops])
-    return [
-        EncodingRun(encoding, *bound) for (encoding, _), bound in zip(ends, bounds, strict=True) if bound[0] < bound[1]
-    ]
