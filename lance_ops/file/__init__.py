@@ -5,10 +5,13 @@ which datasets use directly: these work on a store and know fields by their ids.
 """
 
 from lance_ops.encodings import MAX_RATIO
+from lance_ops.file.alike_files import AlikeFiles
 from lance_ops.file.arrow_values import copy_array, reorder
 from lance_ops.file.blob_sidecar import SidecarWriter, verified_sidecar
 from lance_ops.file.checksums import checksum_report, read_verified
+from lance_ops.file.copied_columns import stores_field_alike
 from lance_ops.file.file_session import LanceFileSession, ListResult
+from lance_ops.file.open_file import DescribedFile
 from lance_ops.file.page_reading import (
     READ_BYTES,
     Budget,
@@ -39,7 +42,9 @@ from lance_ops.file.writer import FileWriter, WrittenFile, page_budget
 __all__ = [
     "MAX_RATIO",
     "READ_BYTES",
+    "AlikeFiles",
     "Budget",
+    "DescribedFile",
     "Dictionaries",
     "FileReader",
     "FileRows",
@@ -71,5 +76,6 @@ __all__ = [
     "reorder",
     "row_bytes",
     "stable_version",
+    "stores_field_alike",
     "verified_sidecar",
 ]

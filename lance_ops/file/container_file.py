@@ -24,7 +24,7 @@ from lance_ops.file.page_reading import Extent, FileSource, Ranges, SourceBytes
 from lance_ops.pb import file_pb2
 from lance_ops.wire import parse_message, schema_from_pb
 
-__all__ = ["ContainerFile", "check_end"]
+__all__ = ["ContainerFile", "check_end", "shared_schema"]
 
 
 class ContainerFile(OpenFile):
@@ -125,6 +125,13 @@ def check_end(end: bytes, start: int, num_rows: int, num_columns: int, path: str
     if (found_rows, found_columns) != (num_rows, num_columns):
         reason = f"{found_rows} rows of {found_columns} columns, where {num_rows} of {num_columns} were written"
         raise CorruptFile(path, "footer", reason)
+
+
+@lru_cache(maxsize=64)
+def shared_schema(data: bytes) -> Schema:
+    """Return an encoded schema; files with the same one share it. Errors name no file."""
+    message = parse_message(file_pb2.Schema, data, "", "schema")
+    return _cached_schema(message.SerializeToString(deterministic=True))
 
 
 def _read_description(data: bytes, path: str) -> tuple[Schema, int]:

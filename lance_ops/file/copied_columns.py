@@ -12,6 +12,7 @@ from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import Column
 from lance_ops.file.leaves import Leaf, leaves_of_field
+from lance_ops.file.open_file import DescribedFile
 from lance_ops.file.page_reading import row_bytes
 from lance_ops.file.reader import FileReader
 
@@ -46,7 +47,7 @@ def _columns_of(reader: FileReader, field: Field) -> list[Column]:
     return columns if all(counted) else []
 
 
-def stores_field_alike(reader: FileReader, field: Field) -> bool:
+def stores_field_alike(reader: DescribedFile, field: Field) -> bool:
     """Return whether a file of 2.1 or later stores a field, known by its id, as `field` describes it, without blobs."""
     stored = reader.schema.by_id(field.id)
     if stored is None or reader.version < FileVersion.V2_1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import Column
 from lance_ops.file.page_reading import Budget, Extent, FileSource, RowSelection, Steps
 
-__all__ = ["ColumnPart", "EqualPart", "LeafPage", "OpenFile", "Sections"]
+__all__ = ["ColumnPart", "DescribedFile", "EqualPart", "LeafPage", "OpenFile", "Sections"]
 
 
 class ColumnPart(NamedTuple):
@@ -42,6 +42,26 @@ class Sections:
     data_bytes: int
     column_metadata_bytes: int
     global_buffer_bytes: int
+
+
+class DescribedFile(Protocol):
+    """What a file says about its columns; one file may speak for others that say the same."""
+
+    @property
+    def path(self) -> str:
+        """The file's full name, for errors."""
+
+    @property
+    def version(self) -> FileVersion:
+        """The file's version."""
+
+    @property
+    def schema(self) -> Schema:
+        """The file's own schema."""
+
+    @property
+    def field_ids(self) -> tuple[int, ...]:
+        """The id of each column's field in the file's own schema."""
 
 
 class LeafPage(ABC):

@@ -36,7 +36,7 @@ from lance_ops.file.v2_1 import assemble, concat_rows, read_pages
 from lance_ops.file.v2_1.layouts import LeafRows
 from lance_ops.store import View
 
-__all__ = ["FileRows", "can_read_together", "read_files_together"]
+__all__ = ["FileRows", "PageGroup", "add_to_groups", "can_read_together", "read_files_together"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def read_files_together(files: Sequence[FileRows], schema: Schema, budget: Budge
 
 
 @dataclass(frozen=True, eq=False)
-class _PageGroup:
+class PageGroup:
     """Pages of one leaf with equal read keys: each with its wanted rows and where its file begins."""
 
     path: str
@@ -83,6 +83,16 @@ class _PageGroup:
     def steps(self, budget: Budget, place: str) -> Steps[LeafRows]:
         """Return the steps that read the rows, by positions in the files laid end to end."""
         return read_pages(self.pages, self.rows, budget, self.path, place, self.file_starts)
+
+
+def add_to_groups(groups: list[PageGroup], path: str, page: LeafPage, rows: RowSelection, file_start: int) -> None:
+    """Add the next page of a leaf, whose file begins at `file_start`, to the last group or to a new one."""
+    key = page.read_key
+    if key is None or not groups or groups[-1].read_key != key:
+        groups.append(PageGroup(path, key))
+    groups[-1].pages.append(page)
+    groups[-1].rows.append(rows)
+    groups[-1].file_starts.append(file_start)
 
 
 class _FilesEndToEnd:
@@ -111,19 +121,14 @@ class _FilesEndToEnd:
                 arrays.append([assemble(wanted, [concat_rows([next(results) for _ in leaf]) for leaf in leaves])])
         return table_of(schema, arrays, sum(file.rows.count for file in self._files), path)
 
-    def _group_pages(self, schema: Schema) -> list[list[list[_PageGroup]]]:
+    def _group_pages(self, schema: Schema) -> list[list[list[PageGroup]]]:
         """Return, for each leaf of each field, the pages of all files in groups that are read by one call."""
-        found: list[list[list[_PageGroup]]] = [[[] for _ in leaves_of_field(wanted)] for wanted in schema.fields]
+        found: list[list[list[PageGroup]]] = [[[] for _ in leaves_of_field(wanted)] for wanted in schema.fields]
         for file, file_start in zip(self._files, self._file_starts.tolist(), strict=True):
             leaves = chain.from_iterable(file.reader.pages(schema.fields, file.rows))
             for groups, pages in zip(chain.from_iterable(found), leaves, strict=True):
                 for page, rows in pages:
-                    key = page.read_key
-                    if key is None or not groups or groups[-1].read_key != key:
-                        groups.append(_PageGroup(file.reader.path, key))
-                    groups[-1].pages.append(page)
-                    groups[-1].rows.append(rows)
-                    groups[-1].file_starts.append(file_start)
+                    add_to_groups(groups, file.reader.path, page, rows, file_start)
         return found
 
     def _fetch(self, ranges: Ranges) -> SourceBytes:

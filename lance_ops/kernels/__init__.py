@@ -40,7 +40,13 @@ if TYPE_CHECKING:
         renumber_levels,
     )
     from lance_ops.kernels.lz4 import lz4_decode
-    from lance_ops.kernels.metadata import read_columns
+    from lance_ops.kernels.metadata import (
+        FILE_FACTS,
+        PAGE_FACTS,
+        read_columns,
+        read_file_ends,
+        read_single_pages,
+    )
     from lance_ops.kernels.ranges import copy_ranges
     from lance_ops.kernels.runs import expand_runs, pick_runs
     from lance_ops.kernels.single_values import locate_values, pick_packed, pick_strings
@@ -48,6 +54,8 @@ if TYPE_CHECKING:
     from lance_ops.kernels.value_statistics import measure_integers
 
 __all__ = [
+    "FILE_FACTS",
+    "PAGE_FACTS",
     "build_codes",
     "collapse_lists",
     "copy_ranges",
@@ -79,8 +87,10 @@ __all__ = [
     "pick_strings",
     "place_items",
     "read_columns",
+    "read_file_ends",
     "read_headers",
     "read_only",
+    "read_single_pages",
     "read_widths",
     "remap_rows",
     "renumber_levels",
@@ -94,6 +104,8 @@ __all__ = [
 ]
 
 _MODULES = {
+    "FILE_FACTS": "metadata",
+    "PAGE_FACTS": "metadata",
     "build_codes": "key_codes",
     "collapse_lists": "levels",
     "copy_ranges": "ranges",
@@ -125,7 +137,9 @@ _MODULES = {
     "pick_strings": "single_values",
     "place_items": "dictionary_strings",
     "read_columns": "metadata",
+    "read_file_ends": "metadata",
     "read_headers": "chunks",
+    "read_single_pages": "metadata",
     "read_widths": "fastlanes",
     "remap_rows": "address_mapping",
     "renumber_levels": "levels",

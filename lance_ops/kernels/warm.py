@@ -26,7 +26,7 @@ from lance_ops.kernels.levels import (
     renumber_levels,
 )
 from lance_ops.kernels.lz4 import lz4_decode
-from lance_ops.kernels.metadata import read_columns
+from lance_ops.kernels.metadata import read_columns, read_file_ends, read_single_pages
 from lance_ops.kernels.ranges import copy_ranges
 from lance_ops.kernels.read_only_arrays import read_only
 from lance_ops.kernels.runs import expand_runs, pick_runs
@@ -108,6 +108,8 @@ def warm() -> None:
         symbols,
     )
     xxh64(data, ends, symbols[:0])
+    read_file_ends(data, none, none, offsets)
+    read_single_pages(data, none, none, none, none, offsets)
     walk_entries(data, none, none, 1, 0, 0, 1, 0, np.zeros(0, np.uint32), offsets, offsets)
 
 

@@ -26,19 +26,19 @@ from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS
 from lance_ops.reading.scan_block import live_mask, read_live, read_offsets
 from lance_ops.reading.scan_plan import Block, ScanRequest
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import WHOLE_FILE_BYTES, Snapshot
 
 __all__ = ["JOINED_BYTES", "BlockJoiner"]
 
 T = TypeVar("T")
 
-_MAX_JOINED = 16
-"""The largest number of blocks that are read together. It is small, so that the first rows come soon."""
+_FIRST_JOINED, _MAX_JOINED = 16, 64
+"""The largest number of blocks that are read together: at first, so that the first rows come soon, and later."""
 
 JOINED_BYTES = 8 << 20
 """The most bytes that are read together: of the decoded values, or of the files if those are larger.
 
-Files do not count if all values have a fixed width: then it is known how many bytes of a file are read.
+Large files do not count if all values have a fixed width: then it is known how many bytes of a file are read.
 """
 
 _SMALL_BYTES = 1 << 20
@@ -70,13 +70,13 @@ class BlockJoiner:
     def group(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, ...]]:
         """Yield the blocks in groups of neighbours to read together; most groups are a single block."""
         group: list[Block] = []
-        group_bytes = 0
+        group_bytes, most = 0, min(_FIRST_JOINED, _MAX_JOINED)
         for block in blocks:
             num_bytes = self._bytes_if_small(block)
-            is_full = num_bytes is None or len(group) == _MAX_JOINED or group_bytes + num_bytes > JOINED_BYTES
+            is_full = num_bytes is None or len(group) == most or group_bytes + num_bytes > JOINED_BYTES
             if group and (is_full or (block.offsets is None) != (group[0].offsets is None)):
                 yield tuple(group)
-                group, group_bytes = [], 0
+                group, group_bytes, most = [], 0, min(2 * most, _MAX_JOINED)
             if num_bytes is None:
                 yield (block,)
             else:
@@ -107,7 +107,7 @@ class BlockJoiner:
         if file is None or others or not file.file_size_bytes or file.numbers < _FIRST_JOINED_VERSION:
             return None
         num_bytes = fragment.physical_rows * self._row_bytes
-        if not self._has_fixed_width:
+        if not self._has_fixed_width or file.file_size_bytes <= WHOLE_FILE_BYTES:
             num_bytes = max(num_bytes, file.file_size_bytes)
         if block.offsets is not None:
             num_bytes = min(num_bytes, len(block) * (num_bytes // fragment.physical_rows + self._chunk_bytes))

@@ -12,6 +12,7 @@ from lance_ops.core.errors import CorruptFile, ReadTooLarge
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file import (
+    AlikeFiles,
     Budget,
     FileRows,
     RowSelection,
@@ -20,7 +21,7 @@ from lance_ops.file import (
     can_read_together,
     read_files_together,
 )
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot, open_alike
 from lance_ops.table import Fragment
 
 __all__ = ["JoinedFragments", "read_fragments_together"]
@@ -29,10 +30,11 @@ __all__ = ["JoinedFragments", "read_fragments_together"]
 class JoinedFragments:
     """Fragments laid end to end: a row's offset is its physical offset plus the rows of the fragments before."""
 
-    def __init__(self, files: Sequence[FileRows]) -> None:
+    def __init__(self, files: AlikeFiles | Sequence[FileRows]) -> None:
         """Take all rows of the data file of each fragment; see `open`."""
         self._files = files
-        self.ends = tuple(accumulate(file.reader.num_rows for file in files))
+        counts = files.num_rows.tolist() if isinstance(files, AlikeFiles) else [each.rows.count for each in files]
+        self.ends = tuple(accumulate(counts))
         """The offset at which each fragment ends."""
 
     @classmethod
@@ -41,6 +43,9 @@ class JoinedFragments:
 
         Raises as `FragmentReader` does.
         """
+        alike = open_alike(snapshot, fragments, schema)
+        if alike is not None:
+            return cls(alike)
         files = _open_files(
             snapshot, [(fragment, RowSlice(0, fragment.physical_rows)) for fragment in fragments], schema
         )
@@ -48,6 +53,8 @@ class JoinedFragments:
 
     def read(self, schema: Schema, start: int, stop: int, *, budget: Budget | None = None) -> pa.Table:
         """Return the rows from `start` to `stop`, at least one; raises as `read_files_together` does."""
+        if isinstance(self._files, AlikeFiles):
+            return _as_storage(self._files.read(schema, RowSlice(start, stop), budget), schema)
         bounds = zip(self._files, pairwise((0, *self.ends)), strict=True)
         parts = [(file, max(start, first) - first, min(stop, end) - first) for file, (first, end) in bounds]
         files = [FileRows(file.reader, RowSlice(a, b), file.view) for file, a, b in parts if a < b]
@@ -57,6 +64,8 @@ class JoinedFragments:
         """Return the rows at these ascending offsets; raises as `read_files_together` does."""
         if not len(offsets):
             return schema.to_arrow_storage().empty_table()
+        if isinstance(self._files, AlikeFiles):
+            return _as_storage(self._files.read(schema, RowSet(offsets.astype(np.int64)), budget), schema)
         cuts = (0, *np.searchsorted(offsets, np.array(self.ends, np.uint64)).tolist())
         own = zip(self._files, (0, *self.ends[:-1]), pairwise(cuts), strict=True)
         rows = [(file, offsets[a:b].astype(np.int64) - first) for file, first, (a, b) in own if a < b]
@@ -80,8 +89,11 @@ def read_fragments_together(
 
 
 def _read_storage(files: Sequence[FileRows], schema: Schema, budget: Budget | None = None) -> pa.Table:
-    """Read rows of files as the storage types of their columns, as a `FragmentReader` does."""
-    table = read_files_together(files, schema, budget)
+    return _as_storage(read_files_together(files, schema, budget), schema)
+
+
+def _as_storage(table: pa.Table, schema: Schema) -> pa.Table:
+    """Return the columns as their storage types, as a `FragmentReader` does."""
     return pa.Table.from_arrays(table.columns, schema=schema.to_arrow_storage())
 
 

@@ -15,13 +15,13 @@ import pyarrow.types as pt
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file import FileReader
+from lance_ops.file import DescribedFile
 from lance_ops.table import TOMBSTONED_FIELD, DataFile
 
 __all__ = ["check_types", "live_columns", "stored_ids_by_table_id"]
 
 
-def stored_ids_by_table_id(file: DataFile, reader: FileReader) -> Mapping[int, int]:
+def stored_ids_by_table_id(file: DataFile, reader: DescribedFile) -> Mapping[int, int]:
     """Return the file's own field ids by the table's field ids; empty if all are equal.
 
     Raises `CorruptFile` for columns that the file does not have, or that hold two fields.
@@ -35,7 +35,7 @@ def stored_ids_by_table_id(file: DataFile, reader: FileReader) -> Mapping[int, i
     return {} if all(field_id == stored_id for field_id, stored_id in ids.items()) else ids
 
 
-def _stored_ids_of_v0_1(file: DataFile, reader: FileReader) -> Mapping[int, int]:
+def _stored_ids_of_v0_1(file: DataFile, reader: DescribedFile) -> Mapping[int, int]:
     """Return the ids in a 0.1 file, whose fields the manifest lists in the file's order.
 
     They differ where the reference has given new ids to fields that shared one.
@@ -46,7 +46,7 @@ def _stored_ids_of_v0_1(file: DataFile, reader: FileReader) -> Mapping[int, int]
     return {table_id: own for table_id, own in zip(file.fields, stored, strict=True) if table_id != TOMBSTONED_FIELD}
 
 
-def live_columns(file: DataFile, reader: FileReader) -> list[tuple[int, int]]:
+def live_columns(file: DataFile, reader: DescribedFile) -> list[tuple[int, int]]:
     """Return each field of the file that is not tombstoned and has a column, with that column's index.
 
     Raises as `stored_ids_by_table_id` does.
@@ -60,7 +60,7 @@ def live_columns(file: DataFile, reader: FileReader) -> list[tuple[int, int]]:
     return [(field_id, column) for field_id, column in columns if column >= 0 and field_id != TOMBSTONED_FIELD]
 
 
-def check_types(reader: FileReader, wanted: Schema) -> None:
+def check_types(reader: DescribedFile, wanted: Schema) -> None:
     """Raise `CorruptFile` if a field of `wanted`, which has the file's field ids, has another type in the file."""
     difference = _difference(reader.schema, wanted)
     if difference is not None:

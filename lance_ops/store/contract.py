@@ -179,6 +179,19 @@ class Store(ABC):
         """Return a whole object for reading parts of it. With `reads_in_place`, nothing is read yet."""
         return View(self.get(path))
 
+    def read_into(self, paths: Sequence[str], places: Sequence[int], sizes: Sequence[int], out: memoryview) -> bool:
+        """Read whole objects into `out`: object `i` from `places[i]` on, where there is room for one byte more.
+
+        Returns False, with anything in `out`, if an object cannot be read so or has another size than `sizes[i]`. The
+        caller then reads each object by itself, which raises the error.
+        """
+        for path, place, size in zip(paths, places, sizes, strict=True):
+            found = self.get(path)
+            if found.size != size:
+                return False
+            out[place : place + size] = memoryview(found).cast("B")
+        return True
+
     @abstractmethod
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         """Return the bytes of each half-open range, in the given order.

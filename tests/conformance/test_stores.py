@@ -180,6 +180,19 @@ def test_a_directory_that_could_leave_the_root_is_refused(store: Store, prefix: 
             list(use(prefix))
 
 
+def test_whole_objects_are_read_side_by_side(store: Store) -> None:
+    objects = {"d/a": b"one", "d/b": b"", "d/c": bytes(range(256))}
+    for path, data in objects.items():
+        store.put(path, data)
+    sizes = [*map(len, objects.values())]
+    places = [1, 8, 20]
+    out = bytearray(b"-" * 300)
+    assert store.read_into([*objects], places, sizes, memoryview(out))
+    assert [out[at : at + size] for at, size in zip(places, sizes, strict=True)] == [*objects.values()]
+    assert not store.read_into(["d/a"], [0], [2], memoryview(out))
+    assert not store.read_into(["d/a"], [0], [4], memoryview(out))
+
+
 def test_ranges_are_returned_in_the_requested_order(store: Store) -> None:
     data = bytes(range(256)) * 4096
     store.put("a", data)

@@ -173,6 +173,9 @@ JOINED: dict[str, Verb] = {
 }
 """Verbs that read small fragments together."""
 
+MOST_JOINED = 2_200
+"""The most instructions that one more small fragment may take beside others."""
+
 
 @pytest.mark.parametrize("verb", JOINED)
 def test_a_small_fragment_costs_less_beside_others_than_alone(
@@ -190,8 +193,9 @@ def test_a_small_fragment_costs_less_beside_others_than_alone(
 
     cost()  # compiles and fills caches
     together = cost()
+    assert together < MOST_JOINED
     monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 1)
-    assert together < 0.8 * cost()
+    assert together < 0.3 * cost()
 
 
 BY_VERSIONS: dict[str, Verb] = {

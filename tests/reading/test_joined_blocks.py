@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ import pytest
 import lance_ops
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.schema import Schema
-from lance_ops.errors import CorruptFile, InvalidInput
-from lance_ops.file import Budget
-from lance_ops.reading import joined_blocks, scan_execution
+from lance_ops.errors import ChecksumMismatch, CorruptFile, InvalidInput, ObjectNotFound
+from lance_ops.file import AlikeFiles, Budget
+from lance_ops.reading import joined_blocks, joined_fragments, scan_execution
 from lance_ops.reading.joined_fragments import JoinedFragments
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot, open_alike
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.store import View
 from lance_ops.store.local.local_store import LocalStore
@@ -287,6 +287,107 @@ def test_a_store_that_is_not_read_in_place_reads_each_fragment_by_itself(
     assert groups == []
 
 
+@pytest.fixture
+def alike(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Record how many files are opened by each call, 0 for those that must be opened one by one."""
+    counts: list[int] = []
+
+    def recording(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> AlikeFiles | None:
+        found = open_alike(snapshot, fragments, schema)
+        counts.append(0 if found is None else len(fragments))
+        return found
+
+    monkeypatch.setattr(joined_fragments, "open_alike", recording)
+    return counts
+
+
+@pytest.mark.parametrize("options", SCANS, ids=str)
+def test_files_that_are_opened_together_give_the_batches_of_files_opened_one_by_one(
+    tmp_path: Path,
+    options: dict[str, Any],
+    groups: list[int],
+    alike: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dataset = made(tmp_path / "t")
+    dataset.delete("id % 10 = 3")
+    alike.clear()
+    found = list(dataset.scanner(**options).to_batches())
+    assert alike and min(alike) >= FRAGMENTS - 2
+    monkeypatch.setattr(joined_fragments, "open_alike", lambda *_: None)
+    groups.clear()
+    assert found == list(dataset.scanner(**options).to_batches())
+    assert groups
+
+
+def test_groups_grow_after_the_first_one(tmp_path: Path, groups: list[int], alike: list[int]) -> None:
+    rows = pa.table({"n": np.arange(150)})
+    dataset = lance_ops.write_dataset(rows, tmp_path / "t", max_rows_per_file=1)
+    assert dataset.to_table() == rows
+    assert groups == alike == [16, 32, 64, 38]
+
+
+def test_fragments_of_different_lengths_are_opened_together(tmp_path: Path, alike: list[int]) -> None:
+    rows = table()
+    for first, last in ((0, 7), (7, 90), (90, 91), (91, 240)):
+        lance_ops.write_dataset(rows[first:last], tmp_path / "t", mode="append" if first else "create")
+    dataset = lance_ops.dataset(tmp_path / "t")
+    assert dataset.to_table().combine_chunks() == rows.combine_chunks()
+    found = dataset.to_table(filter="id % 3 = 1", columns=["text", "number"])
+    assert found["text"].to_pylist() == rows["text"].to_pylist()[1::3]
+    assert alike == [4, 4]
+
+
+def _link_the_second(files: list[Path]) -> None:
+    files[1].rename(files[1].with_suffix(".moved"))
+    files[1].symlink_to(files[1].with_suffix(".moved"))
+
+
+def _lengthen_the_second(files: list[Path]) -> None:
+    files[1].write_bytes(files[1].read_bytes() + b"x")
+
+
+def _remove_the_second(files: list[Path]) -> None:
+    files[1].unlink()
+
+
+def _damage_the_schema_of_the_second(files: list[Path]) -> None:
+    data = bytearray(files[1].read_bytes())
+    data[data.index(b"text")] ^= 1
+    files[1].write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (_link_the_second, None),
+        (_lengthen_the_second, CorruptFile),
+        (_remove_the_second, ObjectNotFound),
+        (_damage_the_schema_of_the_second, ChecksumMismatch),
+    ],
+)
+def test_what_cannot_be_opened_together_is_opened_one_by_one(
+    tmp_path: Path, alike: list[int], change: Callable[[list[Path]], None], error: type[Exception] | None
+) -> None:
+    rows = table().select(["id", "text"])
+    dataset = made(tmp_path / "t", rows)
+    files = [tmp_path / "t" / "data" / fragment.files[0].path for fragment in dataset.snapshot.fragments]
+    change(files)
+    if error is None:
+        assert lance_ops.dataset(tmp_path / "t").to_table().combine_chunks() == rows.combine_chunks()
+    else:
+        with pytest.raises(error, match=files[1].name):
+            lance_ops.dataset(tmp_path / "t").to_table()
+    assert alike == [0]
+
+
+def test_reads_that_verify_pages_open_files_one_by_one(tmp_path: Path, alike: list[int]) -> None:
+    made(tmp_path / "t")
+    dataset = lance_ops.dataset(tmp_path / "t", verify_checksums="always")
+    assert dataset.to_table()["id"].to_pylist() == list(range(ROWS))
+    assert alike == [0]
+
+
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("condition", [None, "n >= 0"])
 def test_a_corrupt_file_fails_after_the_rows_before_it(
@@ -323,6 +424,7 @@ def test_what_cannot_be_joined_once_is_not_tried_again(tmp_path: Path, monkeypat
     monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 2)
     tries: list[int] = []
     monkeypatch.setattr(FragmentReader, "whole_file", lambda self, _: tries.append(self.fragment.id))
+    monkeypatch.setattr(joined_fragments, "open_alike", lambda *_: None)
     assert dataset.to_table().equals(table())
     assert tries == [0]
 
@@ -333,13 +435,18 @@ def test_a_joint_read_asks_the_store_for_each_file_once(
 ) -> None:
     uri = made(tmp_path / "t").uri
     asked: list[str] = []
-    view = LocalStore.view
+    view, read_into = LocalStore.view, LocalStore.read_into
 
     def watched(self: LocalStore, path: str) -> View:
         asked.append(path)
         return view(self, path)
 
+    def watched_together(self: LocalStore, paths: Sequence[str], *args: Any) -> bool:
+        asked.extend(paths)
+        return read_into(self, paths, *args)
+
     monkeypatch.setattr(LocalStore, "view", watched)
+    monkeypatch.setattr(LocalStore, "read_into", watched_together)
     dataset = lance_ops.dataset(uri)
     assert dataset.to_table(filter=condition).num_rows > 0
     files = [f"data/{fragment.files[0].path}" for fragment in dataset.snapshot.fragments]

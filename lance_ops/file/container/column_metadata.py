@@ -11,12 +11,22 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.message import DecodeError
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.encodings import CorruptValues
 from lance_ops.file.container.footer import check_inside
 from lance_ops.file.page_reading import Extent
 from lance_ops.pb import file2_pb2
 from lance_ops.wire import parse_message
 
-__all__ = ["MAX_ROWS", "Column", "Page", "add_page", "decode_column", "encode_column"]
+__all__ = [
+    "MAX_ROWS",
+    "Column",
+    "Page",
+    "add_page",
+    "decode_any",
+    "decode_column",
+    "decode_encoding",
+    "encode_column",
+]
 
 MAX_ROWS = 1 << 62
 """No page and no file has more rows, so that sums of lengths fit into 64 bits."""
@@ -78,6 +88,20 @@ def decode_column(data: bytes | memoryview, size_bytes: int, path: str, place: s
     return Column(tuple(pages), buffers, encoding)
 
 
+def decode_encoding(data: bytes, path: str, place: str) -> tuple[str, bytes]:
+    """Parse an encoding's message as the type and the bytes of what it holds; both are empty if it holds nothing."""
+    message = parse_message(file2_pb2.Encoding, data, path, place)
+    return _unpack(message, path, place) if message.WhichOneof("location") else ("", b"")
+
+
+def decode_any(data: bytes) -> tuple[str, bytes]:
+    """Parse the bytes of a direct encoding as a type and the bytes of a message; raise `CorruptValues` otherwise."""
+    try:
+        return _shared_any(data) if len(data) <= _MAX_SHARED_BYTES else _parse_any(data)
+    except DecodeError as error:
+        raise CorruptValues(f"not an encoding: {error}") from error
+
+
 def add_page(
     column: file2_pb2.ColumnMetadata,
     length: int,
@@ -110,11 +134,10 @@ def _encode_column_encoding(type_url: str, encoding: bytes) -> bytes:
 def _unpack(encoding: file2_pb2.Encoding, path: str, place: str) -> tuple[str, bytes]:
     location = encoding.WhichOneof("location")
     if location == "direct":
-        data = encoding.direct.encoding
         try:
-            return _shared_any(data) if len(data) <= _MAX_SHARED_BYTES else _parse_any(data)
-        except DecodeError as error:
-            raise CorruptFile(path, place, f"not an encoding: {error}") from error
+            return decode_any(encoding.direct.encoding)
+        except CorruptValues as error:
+            raise CorruptFile(path, place, str(error)) from error
     if location == "indirect":
         raise UnsupportedFeature("an encoding described elsewhere in the file", f"{path}: {place}")
     if location is None:

@@ -9,11 +9,20 @@ from lance_ops.file.container import Page
 from lance_ops.file.leaves import Leaf
 from lance_ops.file.open_file import LeafPage
 from lance_ops.file.page_reading import Budget, RowSelection, Steps, naming_place
-from lance_ops.file.v2_1.layouts import LeafRows, PageContext, PageLayout, layout_from_pb
+from lance_ops.file.v2_1.layouts import (
+    JoinedPages,
+    LeafRows,
+    MiniBlockDescription,
+    MiniBlockPage,
+    PageContext,
+    PageLayout,
+    describe_mini_block,
+    layout_from_pb,
+)
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 from lance_ops.wire import parse_message
 
-__all__ = ["PAGE_LAYOUT_URL", "open_page", "read_pages"]
+__all__ = ["PAGE_LAYOUT_URL", "describe_joinable", "open_page", "read_joined", "read_pages"]
 
 PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 
@@ -25,6 +34,25 @@ def open_page(page: Page, leaf: Leaf, size_bytes: int, path: str, place: str) ->
     described = parse_message(pb.PageLayout, page.encoding, path, place)
     with naming_place(path, place):
         return layout_from_pb(described, PageContext(leaf, page.length, page.buffers, size_bytes))
+
+
+def describe_joinable(type_url: str, encoding: bytes, leaf: Leaf, path: str, place: str) -> MiniBlockDescription | None:
+    """Parse the description of a page for `JoinedPages`; None if they do not take such pages."""
+    if type_url != PAGE_LAYOUT_URL:
+        return None
+    message = parse_message(pb.PageLayout, encoding, path, place)
+    if message.WhichOneof("layout") != MiniBlockPage.MESSAGE:
+        return None
+    described = describe_mini_block(message.mini_block_layout, leaf)
+    return described if JoinedPages.takes(described) else None
+
+
+def read_joined(pages: JoinedPages, rows: RowSelection, budget: Budget, path: str, place: str) -> Steps[LeafRows]:
+    """Read rows of joined pages; errors name the file."""
+    with naming_place(path, place):
+        found = yield from pages.read(rows)
+        budget.spend(found.values.nbytes)
+        return found
 
 
 def read_pages(

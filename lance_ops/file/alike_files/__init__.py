@@ -1,0 +1,5 @@
+"""Small files of one schema, opened and read together: no Python object stands for a single file or page."""
+
+from lance_ops.file.alike_files.alike_files import AlikeFiles
+
+__all__ = ["AlikeFiles"]

@@ -1,0 +1,189 @@
+"""Open small files of one schema together, and read rows of all of them by one decode for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.core.arrow import new_bytes
+from lance_ops.core.cached_property import cached_property
+from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.file.alike_files.metadata import FileTable, PageTable
+from lance_ops.file.container import Page, decode_any, decode_encoding
+from lance_ops.file.container_file import shared_schema
+from lance_ops.file.leaves import Leaf, leaves_of, leaves_of_field, number_leaves
+from lance_ops.file.page_reading import (
+    Budget,
+    Extent,
+    Ranges,
+    RowSelection,
+    SourceBytes,
+    Steps,
+    combine_steps,
+    naming_place,
+    run_steps,
+    split_rows,
+)
+from lance_ops.file.reader import table_of
+from lance_ops.file.several_files import PageGroup, add_to_groups
+from lance_ops.file.v2_1 import assemble, concat_rows, describe_joinable, open_page, read_joined
+from lance_ops.file.v2_1.layouts import JoinedPages, LeafRows, MiniBlockDescription
+from lance_ops.store import Store
+
+__all__ = ["AlikeFiles"]
+
+_ZERO = np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class AlikeFiles:
+    """Files with the same schema, each read whole into memory. `path` names the first one.
+
+    All columns that were asked for have one page in each file.
+    """
+
+    path: str
+    version: FileVersion
+    schema: Schema
+    field_ids: tuple[int, ...]
+    _files: FileTable
+    _pages: dict[int, PageTable]
+
+    @classmethod
+    def open(cls, store: Store, paths: Sequence[str], sizes: Sequence[int], schema: Schema) -> AlikeFiles | None:
+        """Read files of these sizes, and the metadata of `schema`'s columns; its fields are known by their ids.
+
+        Returns None for files that must be opened one by one: they differ, or a check fails, of which the other way
+        gives the reason. What is missing in the first file is missing in all.
+        """
+        lengths = np.array(sizes, np.int64)
+        ends = (lengths + 1).cumsum()
+        starts = ends - lengths - 1
+        data = new_bytes(int(ends[-1]))
+        if not store.read_into(paths, starts.tolist(), sizes, memoryview(data)):  # type: ignore[arg-type]  # a buffer
+            return None
+        table = FileTable.parse(data, starts, lengths)
+        if table is None:
+            return None
+        path = store.uri_of(paths[0])
+        try:
+            version, stored = FileVersion.from_numbers(*table.numbers, path), shared_schema(table.description)
+        except LanceOpsError:
+            return None
+        if version < FileVersion.V2_1 or stored is None:
+            return None
+        leaves, field_ids, index_of = number_leaves(stored)
+        wanted = leaves_of(schema)
+        columns = [index_of[leaf.field.id] for leaf in wanted if leaf.field.id in index_of]
+        if len(columns) != len(wanted) or len(leaves) != table.num_columns:
+            return None
+        pages = table.parse_pages(columns)
+        if pages is None or not all(
+            _is_complete(table, leaves[column], page, path) for column, page in zip(columns, pages, strict=True)
+        ):
+            return None
+        return cls(path, version, stored, field_ids, table, dict(zip(columns, pages, strict=True)))
+
+    @property
+    def num_rows(self) -> Int64Array:
+        """The number of rows of each file."""
+        return self._files.num_rows
+
+    @cached_property
+    def row_ends(self) -> Int64Array:
+        """The number of rows up to the end of each file."""
+        return self._files.num_rows.cumsum()
+
+    def read(self, schema: Schema, rows: RowSelection, budget: Budget | None = None) -> pa.Table:
+        """Return rows, at least one, of fields that the files were opened for, as one chunk a column.
+
+        Rows count from the first file on, through all files. Without a budget, a read has what the sizes of the files
+        allow. Raises `ReadTooLarge` if one read may not produce so much. A `CorruptFile` may name another one of the
+        files.
+        """
+        budget = Budget(int(self._files.sizes.sum())) if budget is None else budget
+        leaves, _, index_of = number_leaves(self.schema)
+        parts: list[list[list[Steps[LeafRows]]]] = []
+        for wanted in schema.fields:
+            columns = [index_of[leaf.field.id] for leaf in leaves_of_field(wanted)]
+            place = f"column {wanted.name!r}"
+            parts.append([self._steps(leaves[column], self._pages[column], rows, budget, place) for column in columns])
+        steps = [step for of_field in parts for of_leaf in of_field for step in of_leaf]
+        results = iter(run_steps(combine_steps(steps), self._fetch))
+        arrays = []
+        for wanted, of_field in zip(schema.fields, parts, strict=True):
+            with naming_place(self.path, f"column {wanted.name!r}"):
+                arrays.append(
+                    [assemble(wanted, [concat_rows([next(results) for _ in of_leaf]) for of_leaf in of_field])]
+                )
+        return table_of(schema, arrays, rows.count, self.path)
+
+    def _steps(
+        self, leaf: Leaf, pages: PageTable, rows: RowSelection, budget: Budget, place: str
+    ) -> list[Steps[LeafRows]]:
+        """Return the steps that read rows of one leaf: one for each run of pages that are read by one call."""
+        encodings = pages.encodings()
+        with naming_place(self.path, place):
+            known = {each: describe_joinable(*decode_any(each), leaf, self.path, place) for each in set(encodings)}
+        joinable = {each: found for each, found in known.items() if found is not None}
+        most = max((each.num_buffers for each in joinable.values()), default=0)
+        if len(joinable) < len(known) or pages.num_buffers.min() < most:
+            return [group.steps(budget, place) for group in self._page_groups(leaf, pages, encodings, rows, place)]
+        described = [joinable[each] for each in encodings]
+        changes = _changes(described) if len(joinable) > 1 else []
+        bounds = [0, *changes, len(described)]
+        starts, sizes = zip(pages.buffer(0), pages.buffer(1), strict=True)
+        runs = [
+            JoinedPages(
+                leaf,
+                described[first:last],
+                pages.lengths[first:last],
+                (starts[0][first:last], starts[1][first:last]),
+                (sizes[0][first:last], sizes[1][first:last]),
+            )
+            for first, last in pairwise(bounds)
+        ]
+        row_bounds = [0, *self.row_ends[np.array(bounds[1:]) - 1].tolist()]
+        return [
+            read_joined(runs[part.page], part.rows, budget, self.path, place) for part in split_rows(rows, row_bounds)
+        ]
+
+    def _page_groups(
+        self, leaf: Leaf, pages: PageTable, encodings: Sequence[bytes], rows: RowSelection, place: str
+    ) -> list[PageGroup]:
+        """Return the wanted pages as objects, in groups that are read by one call."""
+        groups: list[PageGroup] = []
+        lengths, sizes, starts = pages.lengths.tolist(), self._files.sizes.tolist(), self._files.starts.tolist()
+        for part in split_rows(rows, [0, *self.row_ends.tolist()]):
+            at = part.page
+            page = Page(lengths[at], Extent.of_pairs(pages.extents(at)), 0, *decode_any(encodings[at]))
+            layout = open_page(page, leaf, sizes[at], self.path, place)
+            add_to_groups(groups, self.path, layout, part.rows, starts[at])
+        return groups
+
+    def _fetch(self, ranges: Ranges) -> SourceBytes:
+        """Return all bytes: the files were read whole, and positions in the files laid end to end are those in them."""
+        return SourceBytes(self._files.data, _ZERO, _ZERO)
+
+
+def _changes(described: Sequence[MiniBlockDescription]) -> list[int]:
+    """Return the pages that are not read by the same call as the page before."""
+    keys = {id(each): each.format.read_key for each in described}
+    return [at for at, (a, b) in enumerate(pairwise(described), 1) if a is not b and keys[id(a)] != keys[id(b)]]
+
+
+def _is_complete(files: FileTable, leaf: Leaf, page: PageTable, path: str) -> bool:
+    """Return whether a column's pages have all rows of their files, at least one each."""
+    try:
+        decode_encoding(page.column_encoding, path, f"column of {leaf.field.name!r}")
+    except LanceOpsError:
+        return False
+    each, num_rows, lengths = leaf.elements_per_row, files.num_rows, page.lengths
+    return bool((num_rows > 0).all() and (lengths // each == num_rows).all() and (lengths % each == 0).all())

@@ -1,0 +1,133 @@
+"""The metadata of small files that one kernel parses: a table of numbers for the files, and one for each column.
+
+The kernel and this module make the checks of `ContainerFile`, `BlockChecks` and `decode_column`. Whatever does not pass
+them is left to those, which name the file and the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_ops import kernels
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
+from lance_ops.kernels import read_only
+from lance_ops.wire import digest_of, digest_of_buffer
+
+__all__ = ["FileTable", "PageTable"]
+
+
+@dataclass(frozen=True, eq=False)
+class FileTable:
+    """Files laid end to end in `data`: file `i` is the `sizes[i]` bytes from `starts[i]` on.
+
+    Row `i` of `facts` has what `kernels.read_file_ends` returns for it.
+    """
+
+    data: Uint8Array
+    starts: Int64Array
+    sizes: Int64Array
+    facts: Int64Array
+
+    @classmethod
+    def parse(cls, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> FileTable | None:
+        """Parse the ends of the files; None if a file is not as the first one, or fails a check."""
+        facts = np.zeros((len(starts), kernels.FILE_FACTS), np.int64)
+        places = read_only(data), read_only(starts), read_only(sizes)
+        if kernels.read_file_ends(*places, facts.reshape(-1)) < len(starts):
+            return None
+        table = cls(*places, facts)
+        return table if table._has_its_checksums() else None
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The version in the footers, as (major, minor)."""
+        return int(self.facts[0, 0]), int(self.facts[0, 1])
+
+    @property
+    def num_columns(self) -> int:
+        """The number of columns of each file."""
+        return int(self.facts[0, 2])
+
+    @property
+    def description(self) -> bytes:
+        """The encoded schema of the files."""
+        start, size = self.facts[0, 4:6].tolist()
+        return self.data[start : start + size].tobytes()
+
+    @property
+    def num_rows(self) -> Int64Array:
+        """The number of rows of each file."""
+        rows: Int64Array = self.facts[:, 6]
+        return rows
+
+    def parse_pages(self, columns: list[int]) -> list[PageTable] | None:
+        """Parse the metadata of columns; None if one of them does not have one page in each file, or fails a check."""
+        pages = np.zeros((len(columns), len(self.starts), kernels.PAGE_FACTS), np.int64)
+        wanted = read_only(np.array(columns, np.int64))
+        places = self.data, self.starts, self.sizes, read_only(self.facts.reshape(-1)), wanted
+        if kernels.read_single_pages(*places, pages.reshape(-1)) < len(self.starts):
+            return None
+        return [PageTable(self, facts) for facts in pages]
+
+    def _has_its_checksums(self) -> bool:
+        """Return whether the metadata of each file that has checksums has its own."""
+        view = memoryview(self.data)  # type: ignore[arg-type]  # an array is a buffer
+        ends, starts = self.starts + self.sizes, self.starts + self.facts[:, 7]
+        stated: Uint64Array = self.facts[:, [11, 13]].view(np.uint64)
+        rows = zip(
+            self.facts[:, 8:11].tolist(),
+            ends.tolist(),
+            starts.tolist(),
+            self.facts[:, 12].tolist(),
+            stated.tolist(),
+            strict=True,
+        )
+        for (has_checksums, sums, trailer), end, start, stop, (of_trailer, of_metadata) in rows:
+            if has_checksums and (
+                of_trailer != digest_of(view[sums:trailer], view[trailer + 8 : end])
+                or of_metadata != digest_of_buffer(view[start:stop])
+            ):
+                return False
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class PageTable:
+    """The only page of one column in each file. Row `i` of `facts` has what `kernels.read_single_pages` returns."""
+
+    files: FileTable
+    facts: Int64Array
+
+    @property
+    def lengths(self) -> Int64Array:
+        """The number of elements in each page."""
+        lengths: Int64Array = self.facts[:, 0]
+        return lengths
+
+    @property
+    def num_buffers(self) -> Int64Array:
+        """The number of buffers of each page."""
+        counts: Int64Array = self.facts[:, 3]
+        return counts
+
+    @property
+    def column_encoding(self) -> bytes:
+        """The encoded `Encoding` message of the column, the same in all files."""
+        start, size = self.facts[0, 4:6].tolist()
+        return self.files.data[start : start + size].tobytes()
+
+    def encodings(self) -> list[bytes]:
+        """Return the encoded `Any` message that describes each page."""
+        view = memoryview(self.files.data)  # type: ignore[arg-type]  # an array is a buffer
+        return [bytes(view[start : start + size]) for start, size in self.facts[:, 1:3].tolist()]
+
+    def buffer(self, index: int) -> tuple[Int64Array, Int64Array]:
+        """Return where a buffer of each page begins in the files laid end to end, and its size."""
+        return self.facts[:, 6 + 2 * index] + self.files.starts, self.facts[:, 7 + 2 * index]
+
+    def extents(self, page: int) -> list[tuple[int, int]]:
+        """Return the position in its file, and the size, of each buffer of one page."""
+        buffers = self.facts[page, 6:].reshape(-1, 2)
+        return [(position, size) for position, size in buffers[: self.facts[page, 3]].tolist()]

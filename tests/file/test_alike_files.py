@@ -1,0 +1,160 @@
+"""Files of one schema are opened together with the checks of files that are opened one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.errors import LanceOpsError
+from lance_ops.file import AlikeFiles, FileReader, FileWriter, RowSelection, RowSet, RowSlice
+from lance_ops.file.page_reading import Steps
+from lance_ops.file.v2_1.layouts import JoinedPages, LeafRows
+from lance_ops.store import MemoryStore
+
+LENGTHS = (70, 1, 333, 20, 20)
+
+
+def _rows(first: int, count: int) -> pa.Table:
+    rng = np.random.default_rng(first)
+    numbers = rng.integers(0, 1 << 40, count)
+    return pa.table(
+        {
+            "number": pa.array(numbers, mask=rng.random(count) < 0.2),
+            "id": np.arange(first, first + count),
+            "text": [f"row {number}" for number in numbers.tolist()],
+            "flag": rng.random(count) < 0.5,
+            "few": [f"kind {at % 3}" for at in range(count)],
+            "list": pa.array([None if at % 5 == 0 else [at] * (at % 4) for at in range(count)], pa.list_(pa.int16())),
+            "parts": pa.array(
+                [{"a": at, "b": None if at % 7 == 0 else str(at % 9)} for at in range(count)],
+                pa.struct([("a", pa.int64()), ("b", pa.string())]),
+            ),
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(rng.normal(size=count * 3), pa.float32()), 3),
+            "same": ["one"] * count,
+            "none": pa.nulls(count, pa.int32()),
+            "long": [bytes(rng.integers(0, 256, 300, dtype=np.uint8)) for _ in range(count)],
+        }
+    )
+
+
+def _written(tables: Sequence[pa.Table], version: FileVersion = FileVersion.V2_2) -> tuple[MemoryStore, Schema]:
+    store, schema = MemoryStore(), Schema.from_arrow(tables[0].schema)
+    for number, table in enumerate(tables):
+        with FileWriter(store, f"data/{number}.lance", schema, version) as writer:
+            for batch in table.to_batches():
+                writer.write_batch(batch)
+    return store, schema
+
+
+def _opened(store: MemoryStore, num_files: int, schema: Schema) -> AlikeFiles | None:
+    paths = [f"data/{number}.lance" for number in range(num_files)]
+    return AlikeFiles.open(store, paths, [store.size(path) for path in paths], schema)
+
+
+def _tables() -> list[pa.Table]:
+    firsts = [0, *np.cumsum(LENGTHS).tolist()]
+    return [_rows(first, count) for first, count in zip(firsts, LENGTHS, strict=False)]
+
+
+@pytest.mark.parametrize("version", [FileVersion.V2_1, FileVersion.V2_2], ids=lambda version: version.value)
+def test_any_rows_and_columns_are_read_as_those_of_single_files(version: FileVersion) -> None:
+    tables = _tables()
+    store, schema = _written(tables, version)
+    expected = pa.concat_tables(tables).combine_chunks()
+    files = _opened(store, len(tables), schema)
+    assert files is not None and files.num_rows.tolist() == [*LENGTHS] and files.version is version
+    assert files.read(schema, RowSlice(0, len(expected))) == expected
+    assert files.read(schema, RowSlice(60, 100)) == expected[60:100].combine_chunks()
+    wanted = np.array([0, 3, 69, 70, 71, 403, 404, 443])
+    assert files.read(schema, RowSet(wanted)) == expected.take(wanted).combine_chunks()
+    for name in expected.column_names:
+        part = schema.project([name])
+        assert files.read(part, RowSlice(0, len(expected)))[name] == expected[name], name
+        assert files.read(part, RowSet(wanted))[name] == expected[name].take(wanted), name
+
+
+def test_plain_pages_of_all_files_are_read_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = [_rows(100 * at, 100).select(["number", "id", "text", "vector"]) for at in range(5)]
+    store, schema = _written(tables)
+    files = _opened(store, len(tables), schema)
+    assert files is not None
+    pages: list[int] = []
+    read = JoinedPages.read
+
+    def counting(self: JoinedPages, rows: RowSelection) -> Steps[LeafRows]:
+        pages.append(len(self.lengths))
+        return read(self, rows)
+
+    monkeypatch.setattr(JoinedPages, "read", counting)
+    files.read(schema, RowSlice(0, 500))
+    assert pages == [len(tables)] * 4
+
+
+@pytest.mark.parametrize("other", ["another schema", "another version", "two pages", "no rows", "a missing column"])
+def test_files_that_differ_are_not_opened_together(other: str) -> None:
+    tables = [pa.table({"n": np.arange(10), "s": ["text"] * 10}) for _ in range(2)]
+    store, schema = _written(tables)
+    assert _opened(store, 2, schema) is not None
+    table, written_schema, version, page_bytes = tables[0], schema, FileVersion.V2_2, None
+    if other == "another schema":
+        table = table.rename_columns(["n", "t"])
+        written_schema = Schema.from_arrow(table.schema)
+    elif other == "another version":
+        version = FileVersion.V2_1
+    elif other == "two pages":
+        table, page_bytes = pa.table({"n": np.arange(3000), "s": ["text"] * 3000}), 2000
+    elif other == "no rows":
+        table = table[:0]
+    else:
+        schema = Schema.from_arrow(pa.schema([("n", pa.int64()), ("s", pa.string()), ("more", pa.int8())]))
+    with FileWriter(store, "data/1.lance", written_schema, version, page_bytes=page_bytes) as writer:
+        for batch in table.to_batches():
+            writer.write_batch(batch)
+    assert _opened(store, 2, schema) is None
+
+
+def _read_one_by_one(store: MemoryStore, num_files: int, schema: Schema) -> pa.Table:
+    readers = [FileReader(store, f"data/{number}.lance") for number in range(num_files)]
+    return pa.concat_tables([reader.read(schema) for reader in readers])
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_a_changed_byte_of_metadata_is_found_as_in_a_single_file(verified: bool) -> None:
+    """Without checksums, the byte is what an attacker wrote; with them, it is damage."""
+    columns = ["number", "text", "few"]
+    tables = [table.select(columns) for table in _tables()[1:4:2]]
+    store, schema = _written(tables)
+    expected = pa.concat_tables(tables).combine_chunks()
+    for number in range(2):
+        intact = bytearray(memoryview(store.get(f"data/{number}.lance")).cast("B"))
+        if not verified:
+            intact[-41] ^= 0xFF  # the last byte of the checksums' magic
+            store.put(f"data/{number}.lance", bytes(intact))
+    sections = FileReader(store, "data/1.lance").sections()
+    rng = np.random.default_rng(11)
+    opened = refused = 0
+    for at in range(len(intact) - sections.column_metadata_bytes - sections.global_buffer_bytes - 250, len(intact)):
+        changed = bytearray(intact)
+        changed[at] ^= 1 << int(rng.integers(8))
+        store.put("data/1.lance", bytes(changed))
+        try:
+            alone = _read_one_by_one(store, 2, schema)
+        except LanceOpsError:
+            alone = None
+        try:
+            files = _opened(store, 2, schema)
+            together = None if files is None else files.read(schema, RowSlice(0, len(expected)))
+        except LanceOpsError:
+            files = together = None
+        opened += files is not None
+        refused += alone is None
+        if together is not None:
+            assert alone is not None, f"byte {at}"
+            assert together == alone.combine_chunks(), f"byte {at}"
+    assert refused > 100
+    assert opened > 0
