@@ -25,9 +25,9 @@ from lance_ops.maintenance.compaction import (
     plan_compaction,
 )
 from lance_ops.maintenance.compaction import CompactionOptions as CheckedOptions
+from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
-from lance_ops.writing import InThreads, Runner
 
 __all__ = [
     "Compaction",

@@ -17,9 +17,10 @@ from pyroaring import BitMap
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.reading import scan_rows
+from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.transactions import Delete
-from lance_ops.writing import Runner, TaskShare, commit_operation, share_rows, write_deletion_files
+from lance_ops.writing import TaskShare, commit_operation, share_rows, write_deletion_files
 
 __all__ = [
     "DeletionPlan",
@@ -50,6 +51,11 @@ class DeletionPlan:
     predicate: Predicate
     tasks: tuple[DeletionTask, ...]
 
+    @property
+    def job(self) -> Job:
+        """What the tasks do together."""
+        return Job.on("delete", self.snapshot.uri, self.snapshot.version)
+
 
 @dataclass(frozen=True)
 class FoundRows:
@@ -72,7 +78,7 @@ def delete(
     rows: plan again on the newest version.
     """
     plan = plan_deletion(snapshot, predicate)
-    return commit_deletion(plan, runner.map(find_rows, plan.tasks), properties)
+    return commit_deletion(plan, runner.map(find_rows, plan.tasks, plan.job), properties)
 
 
 def truncate(snapshot: Snapshot, properties: Mapping[str, str] | None = None) -> Snapshot:

@@ -20,10 +20,10 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import UserFilter, bind_filter
+from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import REPLACES_PREFIX, Abandonable, PendingFiles, Update
 from lance_ops.writing import (
-    Runner,
     WrittenDeletions,
     choose_file_version,
     commit_operation,
@@ -90,7 +90,8 @@ def replace_matching(
 
 
 def _find(current: Snapshot, predicate: Predicate, runner: Runner) -> dict[int, BitMap]:
-    return offsets_by_fragment(runner.map(find_rows, plan_deletion(current, predicate).tasks))
+    plan = plan_deletion(current, predicate)
+    return offsets_by_fragment(runner.map(find_rows, plan.tasks, plan.job))
 
 
 def _commit(

@@ -21,16 +21,15 @@ from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
 from lance_ops.core.schema import split_path
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import offset_array
+from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 from lance_ops.transactions import PendingFiles, Update
 from lance_ops.writing import (
-    Runner,
     TaskShare,
     UpdatedRowWriter,
     choose_file_version,
     commit_operation,
-    run_all_or_discard,
     share_rows,
     write_deletion_files,
 )
@@ -65,6 +64,11 @@ class UpdatePlan:
     assignments: tuple[Assignment, ...]
     tasks: tuple[UpdateTask, ...]
 
+    @property
+    def job(self) -> Job:
+        """What the tasks do together."""
+        return Job.on("update", self.snapshot.uri, self.snapshot.version)
+
 
 @dataclass(frozen=True)
 class RewrittenRows:
@@ -88,9 +92,7 @@ def update(
     `RetryableConflict` when a concurrent transaction touched the same rows: plan again on the newest version.
     """
     plan = plan_update(snapshot, assignments, predicate, file_version)
-    outcomes = run_all_or_discard(
-        runner, rewrite_rows, plan.tasks, lambda outcome: _pending(snapshot, [outcome]).abandon()
-    )
+    outcomes = runner.map(rewrite_rows, plan.tasks, plan.job, lambda outcome: _pending(snapshot, [outcome]).abandon())
     return commit_update(plan, outcomes, properties)
 
 

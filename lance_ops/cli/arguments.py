@@ -16,11 +16,12 @@ import typer
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.cli import runners
+from lance_ops.cli.progress_bar import progress_bar
 from lance_ops.committers import with_prefixes
 from lance_ops.core.durations import parse_duration
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.redaction import shown_key
-from lance_ops.writing import Runner
+from lance_ops.runners import InThreads, Runner
 
 __all__ = [
     "AllowedBases",
@@ -113,9 +114,10 @@ def allow_bases(prefixes: list[str] | None) -> None:
     _allowed_bases.set(tuple(prefixes or ()))
 
 
-def runner(spark: str | None) -> Runner | None:
-    """Return what runs tasks on a Spark master; None, for this process's threads, if the command line names none."""
-    return None if spark is None else runners.start_spark(spark)
+def runner(spark: str | None, threads: int | None = None) -> Runner:
+    """Return what runs tasks, on a Spark master if the command line names one, and shows a bar on a terminal."""
+    shown = progress_bar()
+    return InThreads(threads, shown) if spark is None else runners.start_spark(spark, shown)
 
 
 def reference(text: str | None) -> int | str | None:

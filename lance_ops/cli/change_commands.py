@@ -88,8 +88,7 @@ def compact(
         target_rows_per_fragment=target_rows_per_fragment,
         materialize_deletions=materialize_deletions,
         materialize_deletions_threshold=materialize_deletions_threshold,
-        num_threads=threads,
-        runner=runner(spark),
+        runner=runner(spark, threads),
     )
     if as_json:
         print_json({"metrics": metrics, "version": opened.version, "dry_run": False})

@@ -24,7 +24,7 @@ from lance_ops.changing import replace_rows
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput
 from lance_ops.dagster.declaration import expand, expand_all
 from lance_ops.maintenance.cleanup import clean_up_if_due
-from lance_ops.writing import InThreads
+from lance_ops.runners import InThreads
 
 __all__ = ["PARTITION_COLUMN", "LanceIOManager"]
 

@@ -3,24 +3,31 @@
 A Python task costs Spark about 27 ms even if it does nothing, so tasks are sent in a few groups for each core. Only the
 function, the tasks and their outcomes travel: paths and small values, never rows.
 
-An error of a task does not fail the Spark job. It travels back as data, and the driver raises it again. So Spark
-repeats only groups that the cluster itself lost. Files of a lost attempt are not among the outcomes and are never
-committed.
+An error of a task does not fail the Spark job. It travels back as data, and the driver raises it again. Only an error
+that another attempt may not meet, such as a store that is too busy, fails the group's attempt, and Spark repeats it as
+often as it may, elsewhere if it can. So it does with groups that the cluster lost. Files of a lost attempt are not
+among the outcomes and are never committed.
 """
 
 from __future__ import annotations
 
 import pickle
+import re
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from py4j.protocol import Py4JJavaError
+from pyspark import Accumulator, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError, TasksLost
+from lance_ops.core.errors import InvalidInput, LanceOpsError, StoreError, TasksLost
+from lance_ops.runners import Job, JobProgress, ReportProgress
+from lance_ops.spark.group_dealing import deal
+from lance_ops.spark.spark_job import SparkJob
 
 __all__ = ["OnSpark"]
 
@@ -53,53 +60,101 @@ class _Failure:
 
 @dataclass(frozen=True)
 class OnSpark:
-    """Runs tasks on the workers of a Spark session, in `tasks_per_core` groups per core."""
+    """Runs tasks on the workers of a Spark session, in `tasks_per_core` groups per core.
+
+    `map` may be called in any thread. Its Spark job has the text of `job` as its description, and a group of its own
+    unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`.
+    """
 
     session: SparkSession
     tasks_per_core: int = 3
+    on_progress: ReportProgress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.tasks_per_core < 1:
             raise InvalidInput(f"tasks_per_core must be at least 1, not {self.tasks_per_core}")
 
-    def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        job: Job | None = None,
+        discard: Callable[[R], None] | None = None,
+    ) -> list[R]:
         """Call `function` with each task on the cluster, and return the outcomes in the order of the tasks.
 
-        If a task fails, the rest of its group is skipped and the other groups run to their end. Then the error is
-        raised; of several errors, that of the first task. Raises `TasksLost` if Spark could not run a group.
+        If a task fails, the rest of its group is skipped and the other groups run to their end; see `Runner.map`. An
+        interrupt of the calling thread cancels the Spark job. Then, and if Spark could not run a group or somebody
+        cancelled its job, which raises `TasksLost`, no outcome reaches the driver: clean-up removes the files later.
         """
         if not tasks:
             return []
-        context = self.session.sparkContext
-        groups = _deal(tasks, context.defaultParallelism * self.tasks_per_core)
-        job = context.parallelize(groups, len(groups)).mapPartitions(lambda parts: _run_groups(function, parts))
+        context, begin = self.session.sparkContext, time.monotonic()
+        groups = deal(tasks, context.defaultParallelism * self.tasks_per_core, job.weights if job else ())
+        worker = _Worker(function, context.accumulator(0), max_attempts(context))
+
+        def report() -> None:
+            if self.on_progress is not None:  # a group that Spark repeats counts its tasks again
+                num_done = min(worker.num_done.value, len(tasks))
+                self.on_progress(JobProgress(job, num_done, len(tasks), time.monotonic() - begin))
+
+        count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
+        spark_job = SparkJob(self.session, f"lance: {job or 'tasks'}, {count}")
         try:
-            reported = job.collect()
+            reported = spark_job.run(context.parallelize(groups, len(groups)).mapPartitions(worker).collect, report)
         except (PySparkException, Py4JJavaError) as error:
             raise TasksLost(f"Spark gave the tasks up: {_reason(error)}") from error
         failures = [outcome for outcome in reported if isinstance(outcome, _Failure)]
+        outcomes = dict(
+            sorted(
+                (outcome for outcome in reported if not isinstance(outcome, _Failure)), key=lambda numbered: numbered[0]
+            )
+        )
         if failures:
+            if discard is not None:
+                for outcome in outcomes.values():
+                    discard(outcome)
             raise min(failures, key=lambda failure: failure.index).error()
-        outcomes = dict(outcome for outcome in reported if not isinstance(outcome, _Failure))
         return [outcomes[index] for index in range(len(tasks))]
 
 
-def _deal(tasks: Sequence[T], num_groups: int) -> list[list[tuple[int, T]]]:
-    """Deal tasks out in turn, because plans often list large tasks first, or tasks of one size together."""
-    numbered = list(enumerate(tasks))
-    return [numbered[start::num_groups] for start in range(min(num_groups, len(numbered)))]
+@dataclass(frozen=True)
+class _Worker(Generic[T, R]):
+    """What a Spark worker does with groups of numbered tasks."""
+
+    function: Callable[[T], R]
+    num_done: Accumulator[int]
+    max_attempts: int
+
+    def __call__(self, groups: Iterable[list[tuple[int, T]]]) -> Iterator[tuple[int, R] | _Failure]:
+        for group in groups:
+            for index, task in group:
+                try:
+                    yield index, self.function(task)
+                except Exception as error:
+                    if _is_transient(error) and _attempt_number() + 1 < self.max_attempts:
+                        raise
+                    yield _Failure.of(index, error)
+                    break  # the plan has failed, so the rest of this group is skipped
+                self.num_done.add(1)
 
 
-def _run_groups(
-    function: Callable[[T], R], groups: Iterable[list[tuple[int, T]]]
-) -> Iterator[tuple[int, R] | _Failure]:
-    for group in groups:
-        for index, task in group:
-            try:
-                yield index, function(task)
-            except Exception as error:  # noqa: BLE001 - every error must reach the driver
-                yield _Failure.of(index, error)
-                break  # the plan has failed, so the rest of this group is skipped
+def max_attempts(context: SparkContext) -> int:
+    """Return how often Spark tries a task: once on a local master, unless that says otherwise, as `local[2,4]` does."""
+    local = re.fullmatch(r"local(\[[^,\]]*(,\s*(\d+))?\])?", context.master or "")
+    if local:
+        return int(local[3] or 1)
+    return int(context.getConf().get("spark.task.maxFailures", "4"))
+
+
+def _is_transient(error: Exception) -> bool:
+    """Return whether another attempt may succeed: a store was too busy or out of reach, or this machine's disk full."""
+    return type(error) is StoreError or isinstance(error, ConnectionError | TimeoutError)
+
+
+def _attempt_number() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.attemptNumber()
 
 
 def _pickle_if_it_comes_back(error: Exception) -> bytes | None:

@@ -33,6 +33,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance import batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
+from lance_ops.runners import InThreads
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.translation import fit, keep_types, schema_from_spark, spelled_as
@@ -42,7 +43,6 @@ from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import Append, Overwrite, PendingFiles
 from lance_ops.writing import (
     FragmentWriter,
-    InThreads,
     check_stable_row_ids,
     commit_operation,
     conform_to_schema,

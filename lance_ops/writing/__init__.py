@@ -20,7 +20,6 @@ from lance_ops.writing.fragment_writer import (
     write_new_table,
 )
 from lance_ops.writing.new_table_schema import table_schema
-from lance_ops.writing.runners import InThreads, Runner, run_all_or_discard
 from lance_ops.writing.schema_conformance import conform_present_columns, conform_to_schema
 from lance_ops.writing.task_shares import TaskShare, share_rows
 from lance_ops.writing.updated_row_writer import UpdatedRowWriter
@@ -39,11 +38,9 @@ __all__ = [
     "FragmentLimits",
     "FragmentWriteProgress",
     "FragmentWriter",
-    "InThreads",
     "NewTable",
     "NoopFragmentWriteProgress",
     "NumberedProgress",
-    "Runner",
     "TaskShare",
     "UpdatedRowWriter",
     "WriteTargets",
@@ -64,7 +61,6 @@ __all__ = [
     "number_bases",
     "overwrite",
     "retry_conflicts",
-    "run_all_or_discard",
     "share_rows",
     "table_schema",
     "write_deletion_files",

@@ -15,9 +15,9 @@ import pytest
 import lance_ops
 from lance_ops.changing.row_replacement import replace_rows
 from lance_ops.errors import CommitStateUnknown, SchemaMismatch, TooManyConcurrentWriters
+from lance_ops.runners import InThreads
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.writing.fragment_writer import write_fragments
-from lance_ops.writing.runners import InThreads
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,7 +38,7 @@ class Meanwhile:
         self.others = list(others)
         self.calls = 0
 
-    def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+    def map(self, function: Callable[[T], R], tasks: Sequence[T], *others: Any) -> list[R]:
         found = [function(task) for task in tasks]
         self.calls += 1
         if self.others:

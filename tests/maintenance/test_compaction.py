@@ -16,10 +16,10 @@ from lance_ops.maintenance.compaction import compaction
 from lance_ops.maintenance.compaction.compaction import Compaction, RewriteResult, compact_files, discard, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.reading.filters import bind_filter
+from lance_ops.runners import InThreads
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
 from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.runners import InThreads, run_all_or_discard
 
 Make = Callable[..., lance_ops.LanceDataset]
 
@@ -267,7 +267,7 @@ def test_a_failed_task_leaves_no_files_of_the_other_tasks(make: Make) -> None:
         return execute(task)
 
     with pytest.raises(OSError, match="disk on fire"):
-        run_all_or_discard(InThreads(1), fail_second, tasks, lambda outcome: discard(snapshot.store, outcome))
+        InThreads(1).map(fail_second, tasks, discard=lambda outcome: discard(snapshot.store, outcome))
     assert set(Path(dataset.uri).rglob("*")) == before
 
 

@@ -15,9 +15,9 @@ from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
 from lance_ops.refs.version_pins import PINS_DIR
+from lance_ops.runners import InThreads
 from lance_ops.store import MemoryStore, Store
 from lance_ops.store.faulty import Fault, FaultyStore, SimulatedCrash, When
-from lance_ops.writing.runners import InThreads
 from tests.maintenance.conftest import rows
 
 Verb = Callable[[str], None]

@@ -16,10 +16,10 @@ import pytest
 import lance_ops
 from lance_ops.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.fragment import write_fragments
+from lance_ops.runners import InThreads
 from lance_ops.store import LocalStore, Store
 from lance_ops.store.faulty import Fault, FaultyStore, When
 from lance_ops.store.local.made_directories import MADE_DIRECTORIES
-from lance_ops.writing.runners import InThreads
 from tests.maintenance.conftest import rows
 
 

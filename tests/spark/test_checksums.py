@@ -91,9 +91,9 @@ def test_commands_run_their_tasks_on_spark(
     sent: list[int] = []
     real = OnSpark.map
 
-    def counted(self: OnSpark, function: object, tasks: object) -> list[object]:
+    def counted(self: OnSpark, function: object, tasks: object, *others: object) -> list[object]:
         sent.append(len(tasks))  # type: ignore[arg-type]
-        return real(self, function, tasks)  # type: ignore[arg-type]
+        return real(self, function, tasks, *others)  # type: ignore[arg-type]
 
     monkeypatch.setattr(OnSpark, "map", counted)
 

@@ -1,17 +1,25 @@
-"""Tasks on Spark: the order of outcomes, unchanged errors, and the error of a lost worker."""
+"""Tasks on Spark: the order of outcomes, errors, lost workers, repeated tasks, labels, progress and cancelling."""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
+from pyspark import SparkConf, TaskContext
 
 from lance_ops.core.errors import CommitStateUnknown, CorruptFile, InvalidInput, LanceOpsError, TasksLost
+from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
+from lance_ops.spark.runner import max_attempts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +65,24 @@ def leave_a_mark(task: tuple[str, int]) -> int:
     time.sleep(0.5)
     Path(folder, str(number)).touch()
     return number
+
+
+def properties_of_job(task: Task) -> tuple[str | None, ...]:
+    context = TaskContext.get()
+    assert context is not None
+    return tuple(context.getLocalProperty(f"spark.{name}") for name in ("job.description", "jobGroup.id", "job.tags"))
+
+
+def properties_of_thread(spark: SparkSession) -> tuple[str | None, ...]:
+    context = spark.sparkContext
+    return tuple(context.getLocalProperty(f"spark.{name}") for name in ("jobGroup.id", "job.description"))
+
+
+def beat(file: str) -> None:
+    """Write the time into a file for a minute, as a task does that works."""
+    for _ in range(600):
+        Path(file).write_text(str(time.time()))
+        time.sleep(0.1)
 
 
 def test_outcomes_keep_the_order_of_the_tasks(spark: SparkSession) -> None:
@@ -124,6 +150,94 @@ def test_a_worker_that_dies_is_a_typed_error_of_one_line(spark: SparkSession) ->
         OnSpark(spark).map(end_the_worker, [Task(1)])
     assert "\n" not in str(caught.value)
     assert OnSpark(spark).map(square, [Task(3)]) == [9]
+
+
+def test_a_job_is_described_and_has_a_group_of_its_own(spark: SparkSession) -> None:
+    job, before = Job.on("compact", "lake/flights.lance", 41), properties_of_thread(spark)
+    ((description, group, tags),) = OnSpark(spark).map(properties_of_job, [Task(1)], job)
+    assert description == "lance: compact flights v41, 1 task"
+    assert group and group in (tags or "")
+    assert properties_of_thread(spark) == before
+
+
+def test_a_group_that_the_caller_has_set_is_kept(spark: SparkSession) -> None:
+    spark.sparkContext.setJobGroup("nightly", "all of tonight")
+    try:
+        ((description, group, _),) = OnSpark(spark).map(properties_of_job, [Task(1)])
+        assert (description, group) == ("lance: tasks, 1 task", "nightly")
+        assert properties_of_thread(spark) == ("nightly", "all of tonight")
+    finally:
+        for name in ("spark.jobGroup.id", "spark.job.description"):
+            spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # which unsets it
+
+
+def test_tasks_may_be_run_from_any_thread(spark: SparkSession) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(OnSpark(spark).map, square, [Task(n)]) for n in range(2)]
+    assert [future.result() for future in futures] == [[0], [1]]
+
+
+def test_progress_counts_the_tasks_that_are_done(spark: SparkSession) -> None:
+    seen: list[JobProgress] = []
+    job = Job.on("verify", "lake/flights.lance", 1)
+    OnSpark(spark, on_progress=seen.append).map(square, [Task(n) for n in range(20)], job)
+    counts = [progress.num_done for progress in seen]
+    assert counts == sorted(counts) and counts[-1] == 20
+    assert {(progress.job, progress.num_tasks) for progress in seen} == {(job, 20)}
+
+
+def test_an_interrupt_stops_the_tasks_on_the_workers(spark: SparkSession, tmp_path: Path) -> None:
+    def interrupt_once_tasks_run(progress: JobProgress) -> None:
+        if any(tmp_path.iterdir()):
+            raise KeyboardInterrupt
+
+    files = [str(tmp_path / str(n)) for n in range(spark.sparkContext.defaultParallelism)]
+    with pytest.raises(KeyboardInterrupt):
+        OnSpark(spark, on_progress=interrupt_once_tasks_run).map(beat, files)
+    last = {path: path.read_text() for path in tmp_path.iterdir()}
+    assert last
+    time.sleep(0.5)  # five beats of a worker that still lived
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == last
+    assert OnSpark(spark).map(square, [Task(3)]) == [9]
+
+
+def test_the_outcomes_of_the_tasks_before_an_error_are_discarded(spark: SparkSession) -> None:
+    discarded: list[int] = []
+    with pytest.raises(CorruptFile, match="file-1"):
+        OnSpark(spark, tasks_per_core=1).map(fail_on_odd, [Task(n) for n in (0, 1, 2)], discard=discarded.append)
+    assert discarded and set(discarded) <= {0, 2}
+
+
+@pytest.mark.parametrize(
+    ("master", "setting", "attempts"),
+    [
+        ("local", None, 1),
+        ("local[2]", "9", 1),
+        ("local[*]", None, 1),
+        ("local[2,4]", None, 4),
+        ("local[*, 3]", None, 3),
+        ("local-cluster[2,1,1024]", None, 4),
+        ("spark://host:7077", "9", 9),
+    ],
+)
+def test_spark_says_how_often_it_tries_a_task(master: str, setting: str | None, attempts: int) -> None:
+    conf = SparkConf(loadDefaults=False)
+    if setting is not None:
+        conf.set("spark.task.maxFailures", setting)
+    context = Mock(master=master, getConf=lambda: conf)
+    assert max_attempts(context) == attempts
+
+
+def test_spark_repeats_what_was_lost_or_may_pass_and_nothing_else(tmp_path: Path) -> None:
+    script = Path(__file__).with_name("repeated_tasks.py")
+    done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "a store that is too busy at first": {"outcome": "done", "attempts": 3},
+        "a store that stays too busy": {"outcome": "StoreError: 503 Slow Down", "attempts": 4},
+        "a worker that dies at first": {"outcome": "done", "attempts": 3},
+        "a file that is damaged": {"outcome": "CorruptFile: file-1: footer: is torn", "attempts": 1},
+    }
 
 
 def test_less_than_one_task_per_core_is_refused(spark: SparkSession) -> None:

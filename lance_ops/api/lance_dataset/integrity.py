@@ -15,7 +15,7 @@ from lance_ops.maintenance.repair import (
     repair,
 )
 from lance_ops.maintenance.verification import VerificationLevel, VerificationOptions, VerificationReport, verify
-from lance_ops.writing import Runner
+from lance_ops.runners import Runner
 
 __all__ = ["Integrity"]
 

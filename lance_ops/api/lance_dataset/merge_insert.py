@@ -32,7 +32,8 @@ from lance_ops.changing.merge_insert import (
 )
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import UserFilter
-from lance_ops.writing import InThreads, Runner, retry_conflicts
+from lance_ops.runners import InThreads, Runner
+from lance_ops.writing import retry_conflicts
 
 __all__ = ["ExecuteResult", "MergeInsertBuilder"]
 

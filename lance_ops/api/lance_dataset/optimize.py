@@ -12,9 +12,10 @@ from lance_ops.maintenance.cleanup import AutoCleanupConfig
 from lance_ops.maintenance.cleanup import auto_cleanup_config as cleanup_config
 from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.maintenance.indexing import reindex
+from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig
-from lance_ops.writing import Runner, retry_conflicts
+from lance_ops.writing import retry_conflicts
 
 __all__ = ["DatasetOptimizer"]
 

@@ -21,16 +21,10 @@ from lance_ops.changing import bind_updates, delete, truncate, update
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.frameworks import table_of_models
 from lance_ops.reading import bind_filter
+from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import with_commit_message
-from lance_ops.writing import (
-    MAX_BYTES_PER_FILE,
-    MAX_ROWS_PER_FILE,
-    FragmentWriteProgress,
-    InThreads,
-    Runner,
-    retry_conflicts,
-)
+from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentWriteProgress, retry_conflicts
 
 __all__ = ["DeleteResult", "RowChanges", "UpdateResult"]
 

@@ -30,9 +30,10 @@ from lance_ops.changing.columns import (
 )
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
+from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig
-from lance_ops.writing import InThreads, Runner, retry_conflicts
+from lance_ops.writing import retry_conflicts
 
 __all__ = ["AlterColumn", "SchemaChanges"]
 

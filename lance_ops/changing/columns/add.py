@@ -17,10 +17,11 @@ from lance_ops.core.predicate import Assignment, parse_value, result_type
 from lance_ops.core.schema import Schema, with_new_fields
 from lance_ops.legacy import join_pending_dictionaries
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, schema_with_row_columns
+from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.transactions import Merge
-from lance_ops.writing import Runner, commit_operation, conform_to_schema, run_all_or_discard
+from lance_ops.writing import commit_operation, conform_to_schema
 
 __all__ = ["add_columns", "add_null_columns", "add_streamed_columns", "bind_computed", "bind_joined"]
 
@@ -47,7 +48,12 @@ def add_columns(
         return add_null_columns(snapshot, added, properties)
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
     tasks = plan_backfill(snapshot, columns, source, batch_size)
-    files = run_all_or_discard(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
+    files = runner.map(
+        write_columns,
+        tasks,
+        Job.on("add columns to", snapshot.uri, snapshot.version),
+        lambda file: pending_columns(snapshot, [file]).abandon(),
+    )
     return _commit(snapshot, schema, columns, files, properties)
 
 

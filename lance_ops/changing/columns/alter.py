@@ -29,9 +29,10 @@ from lance_ops.core.schema import (
     without_fields,
 )
 from lance_ops.reading import ScanRequest, scan
+from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import Merge, Project
-from lance_ops.writing import Runner, commit_operation, run_all_or_discard
+from lance_ops.writing import commit_operation
 
 __all__ = ["Alteration", "alter_columns", "drop_columns"]
 
@@ -136,7 +137,12 @@ def _cast(
     cast = {snapshot.schema.field(each.path).id for each in casts}
     source = CastColumns(tuple(snapshot.schema.path_of(node.id) for node in snapshot.schema.walk() if node.id in cast))
     tasks = plan_backfill(snapshot, columns, source)
-    files = run_all_or_discard(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
+    files = runner.map(
+        write_columns,
+        tasks,
+        Job.on("alter columns of", snapshot.uri, snapshot.version),
+        lambda file: pending_columns(snapshot, [file]).abandon(),
+    )
     pending = pending_columns(snapshot, files)
     with pending.abandoned_on_failure():
         # A concurrent writer's rows have no values in the new fields.

@@ -33,16 +33,11 @@ from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.reading import ROW_ADDRESS, ScanRequest
+from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table.rows import NO_CODE, bitmap_of
 from lance_ops.transactions import PendingFiles, Update, UpdateMode
-from lance_ops.writing import (
-    Runner,
-    choose_file_version,
-    commit_operation,
-    run_all_or_discard,
-    write_deletion_files,
-)
+from lance_ops.writing import choose_file_version, commit_operation, write_deletion_files
 
 __all__ = [
     "MergeCounts",
@@ -76,6 +71,11 @@ class MergePlan:
     tasks: tuple[MatchTask, ...]
 
     @property
+    def job(self) -> Job:
+        """What the tasks do together."""
+        return Job.on("merge into", self.snapshot.uri, self.snapshot.version)
+
+    @property
     def index_name(self) -> str | None:
         """The index that finds the source's keys; None when a scan reads the table's keys."""
         return self.tasks[0].index_name if self.tasks else None
@@ -107,7 +107,7 @@ def merge_insert(
     same rows or inserted the same primary key: plan again on the newest version.
     """
     plan = plan_merge(snapshot, request, source)
-    prepared = prepare_merge(plan, runner.map(find_matches, plan.tasks), runner)
+    prepared = prepare_merge(plan, runner.map(find_matches, plan.tasks, plan.job), runner)
     return commit_merge(plan, prepared, properties), prepared.counts
 
 
@@ -162,7 +162,12 @@ def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> Prep
     replaced = ReplacedValues(ROW_ADDRESS, SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS]), values)
     offsets = _offsets_by_fragment(matches.updated)
     tasks = plan_value_replacement(snapshot, replaced, list(offsets))
-    files = run_all_or_discard(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
+    files = runner.map(
+        write_columns,
+        tasks,
+        plan.job,
+        lambda file: pending_columns(snapshot, [file]).abandon(),
+    )
     fragments, fields = fragments_with_replaced_values(snapshot, replaced, files)
     operation = Update(
         updated_fragments=fragments,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from lance_ops.runners import ReportProgress, Runner
 from lance_ops.spark import OnSpark, get_or_create
-from lance_ops.writing import Runner
 
 __all__ = ["start_spark"]
 
 
-def start_spark(master: str) -> Runner:
+def start_spark(master: str, on_progress: ReportProgress | None) -> Runner:
     """Return a runner on this process's Spark session, and start one on the master if there is none.
 
     The session ends with the process.
     """
-    return OnSpark(get_or_create("lance-ops", master=master))
+    return OnSpark(get_or_create("lance-ops", master=master), on_progress=on_progress)

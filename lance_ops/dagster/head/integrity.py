@@ -18,7 +18,7 @@ from lance_ops.maintenance.verification import (
     VerificationReport,
     verify_uri,
 )
-from lance_ops.writing import Runner
+from lance_ops.runners import Runner
 
 __all__ = ["INTACT", "evaluation_of", "verify_some"]
 

@@ -18,6 +18,7 @@ from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import open_if_exists, open_snapshot
 from lance_ops.dagster.runners import LanceRunner
 from lance_ops.maintenance.ingest import IngestOptions, IngestResult, ingest, unified_raw_schema
+from lance_ops.runners import Runner
 from lance_ops.writing import FragmentLimits
 
 __all__ = ["batches_asset"]
@@ -37,7 +38,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         with retrying():
             landed = _landed(config, context.partition_keys)
             before = open_if_exists(config)
-            result = _ingest(config, landed, is_new=before is None, lance_runner=lance_runner)
+            result = _ingest(config, landed, is_new=before is None, runner=lance_runner.logging_to(context.log))
             newest = open_snapshot(config)
             report_versions(context, config, newest, before.version if before else 0, started)
         rows = _recorded_rows(context.instance, names.batches, result.skipped) | dict(result.rows_by_batch)
@@ -74,9 +75,7 @@ def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[LandedBatch, ..
     return tuple(found[key] for key in keys)
 
 
-def _ingest(
-    config: DatasetConfig, landed: Sequence[LandedBatch], *, is_new: bool, lance_runner: LanceRunner
-) -> IngestResult:
+def _ingest(config: DatasetConfig, landed: Sequence[LandedBatch], *, is_new: bool, runner: Runner) -> IngestResult:
     location, raw_location = config.table(), config.landing().location()
     batches = [batch.to_ingest() for batch in landed]
     reading = config.landing().reading()
@@ -96,7 +95,7 @@ def _ingest(
             limits=FragmentLimits(config.write.max_rows_per_file),
             reading=reading,
         ),
-        runner=lance_runner.runner(),
+        runner=runner,
     )
 
 

@@ -46,7 +46,7 @@ def _delete_rows(work: Work, options: DeleteRows) -> dict[str, Any]:
 
     def attempt(current: Snapshot) -> int:
         plan = plan_deletion(current, predicate)
-        found = work.runner.map(find_rows, plan.tasks)
+        found = work.runner.map(find_rows, plan.tasks, plan.job)
         num_rows = sum(rows.num_rows for rows in found)
         if options.at_most_rows is not None and num_rows > options.at_most_rows:
             raise InvalidInput(

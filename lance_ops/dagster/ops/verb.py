@@ -14,8 +14,8 @@ from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.opening import open_snapshot
 from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner
+from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
-from lance_ops.writing import Runner
 
 __all__ = ["START", "Work", "verb_op"]
 
@@ -33,9 +33,9 @@ class Work:
 
     @property
     def runner(self) -> Runner:
-        """The run's runner; it is started when first used."""
+        """The run's runner; it is started when first used, and logs how far a long job is."""
         resource: LanceRunner = getattr(self.context.resources, RUNNER_KEY)
-        return resource.runner()
+        return resource.logging_to(self.context.log)
 
 
 def verb_op(

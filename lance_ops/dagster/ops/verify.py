@@ -40,7 +40,7 @@ def verify_op(config: DatasetConfig) -> dg.OpDefinition:
             report = verify_some(
                 context.instance,
                 config,
-                resource.runner(),
+                resource.logging_to(context.log),
                 max_megabytes=None if asked.everything else megabytes,
                 quick=asked.quick,
             )

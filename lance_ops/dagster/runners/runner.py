@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.writing import InThreads, Runner
+from lance_ops.dagster.runners.progress_log import progress_in_log
+from lance_ops.runners import InThreads, ReportProgress, Runner
 
 __all__ = ["RUNNER_KEY", "LanceRunner", "ThreadRunner"]
 
@@ -19,8 +21,12 @@ class LanceRunner(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]  # th
     """Provides a runner for tasks. It is made at first use, because many runs find nothing to do."""
 
     @abstractmethod
-    def runner(self) -> Runner:
-        """Return the runner; every step of a run gets the same."""
+    def runner(self, on_progress: ReportProgress | None = None) -> Runner:
+        """Return the runner; `on_progress` is told how far its jobs are."""
+
+    def logging_to(self, log: logging.Logger) -> Runner:
+        """Return the runner; it logs how far a long job is."""
+        return self.runner(progress_in_log(log))
 
 
 class ThreadRunner(LanceRunner):
@@ -28,5 +34,5 @@ class ThreadRunner(LanceRunner):
 
     max_workers: int | None = Field(default=None, description="Defaults to the machine's cores.")
 
-    def runner(self) -> Runner:
-        return InThreads(self.max_workers)
+    def runner(self, on_progress: ReportProgress | None = None) -> Runner:
+        return InThreads(self.max_workers, on_progress)

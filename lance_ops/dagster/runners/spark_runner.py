@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from lance_ops.dagster.runners.runner import LanceRunner
+from lance_ops.runners import ReportProgress, Runner
 from lance_ops.spark import OnSpark, get_or_create
-from lance_ops.writing import Runner
 
 __all__ = ["SparkRunner"]
 
@@ -23,6 +23,6 @@ class SparkRunner(LanceRunner):
     tasks_per_core: int = 3
     config: dict[str, str] = Field(default_factory=dict, description="Spark settings on top of lance_ops' own.")
 
-    def runner(self) -> Runner:
+    def runner(self, on_progress: ReportProgress | None = None) -> Runner:
         session = get_or_create(self.app_name, master=self.master, config=self.config)
-        return OnSpark(session, self.tasks_per_core)
+        return OnSpark(session, self.tasks_per_core, on_progress)

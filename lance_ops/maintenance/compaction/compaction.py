@@ -24,21 +24,14 @@ from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, 
 from lance_ops.maintenance.compaction.index_remap import IndexRemap
 from lance_ops.maintenance.compaction.live_rows import live_rows
 from lance_ops.maintenance.compaction.rewritten_lineage import copy_lineage
+from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
 from lance_ops.table.rows import NewFragment, OldFragment, RewrittenGroup, RowAddressMap, offsets_in
 from lance_ops.transactions import PendingFiles, ReserveFragments, Rewrite, RewriteGroup
-from lance_ops.writing import (
-    FragmentLimits,
-    FragmentWriter,
-    InThreads,
-    Runner,
-    commit_operation,
-    retry_conflicts,
-    run_all_or_discard,
-)
+from lance_ops.writing import FragmentLimits, FragmentWriter, commit_operation, retry_conflicts
 
 __all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", "discard", "execute"]
 
@@ -130,7 +123,7 @@ def compact_files(
 
     def attempt(current: Snapshot) -> tuple[Snapshot, CompactionMetrics]:
         plan = plan_compaction(current, options or CompactionOptions())
-        rewrites = run_all_or_discard(runner or InThreads(), execute, plan.tasks, partial(discard, current.store))
+        rewrites = (runner or InThreads()).map(execute, plan.tasks, plan.job, partial(discard, current.store))
         return Compaction.commit(current, rewrites)
 
     return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)

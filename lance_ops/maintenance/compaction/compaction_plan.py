@@ -14,6 +14,7 @@ from uuid import UUID
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.compaction.index_remap import needs_remap
+from lance_ops.runners import Job
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
 from lance_ops.table import Fragment
 from lance_ops.writing import MAX_BYTES_PER_FILE
@@ -49,19 +50,21 @@ class CompactionOptions:
 
 @dataclass(frozen=True)
 class CompactionTask:
-    """Fragments of one version to rewrite as one sequence of rows."""
+    """Fragments of one version to rewrite as one sequence of rows; `size_bytes` in their files weigh the task."""
 
     snapshot: SnapshotReference
     fragment_ids: tuple[int, ...]
     target_rows_per_fragment: int
     max_bytes_per_file: int
     file_version: FileVersion
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """What a compaction of `read_version` would rewrite."""
+    """What a compaction of `read_version` of the dataset at `uri` would rewrite."""
 
+    uri: str
     read_version: int
     options: CompactionOptions
     tasks: tuple[CompactionTask, ...]
@@ -70,6 +73,11 @@ class CompactionPlan:
     def num_tasks(self) -> int:
         """The number of groups."""
         return len(self.tasks)
+
+    @property
+    def job(self) -> Job:
+        """What the tasks do together, each weighed by the bytes that it reads."""
+        return Job.on("compact", self.uri, self.read_version, tuple(task.size_bytes for task in self.tasks))
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
@@ -84,7 +92,8 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     tasks: list[CompactionTask] = []
     total = _Size()
     for group in _groups(snapshot, options):
-        total += _size(snapshot, group)
+        size = _size(snapshot, group)
+        total += size
         if tasks and not total.fits(options):
             break
         tasks.append(
@@ -94,13 +103,14 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
                 options.target_rows_per_fragment,
                 options.max_bytes_per_file or MAX_BYTES_PER_FILE,
                 version,
+                size.size_bytes,
             )
         )
     moving = [fragment_id for task in tasks for fragment_id in task.fragment_ids]
     _check_indices(snapshot, moving)
     fragments = [snapshot.fragments_by_id[fragment_id] for fragment_id in moving]
     check_rows_are_stored(snapshot, sum(each.physical_rows for each in fragments), fragments)
-    return CompactionPlan(snapshot.version, options, tuple(tasks))
+    return CompactionPlan(snapshot.uri, snapshot.version, options, tuple(tasks))
 
 
 def _check_indices(snapshot: Snapshot, moving: list[int]) -> None:

@@ -25,6 +25,7 @@ from lance_ops.maintenance.batch_ledger import IngestedBatch, batch_properties, 
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, RawReading, unified_raw_schema
 from lance_ops.maintenance.ingest.raw_names import shown_uri
+from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -33,12 +34,9 @@ from lance_ops.transactions import Append, PendingFiles
 from lance_ops.writing import (
     FragmentLimits,
     FragmentWriter,
-    InThreads,
-    Runner,
     check_stable_row_ids,
     commit_operation,
     create_dataset,
-    run_all_or_discard,
     table_schema,
 )
 
@@ -109,6 +107,12 @@ class IngestPlan:
     stable_row_ids: bool = False
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def job(self) -> Job:
+        """What the tasks do together, each weighed by the bytes of its raw files."""
+        weights = tuple(sum(file.size_bytes for file in task.files) for task in self.tasks)
+        return Job.on("ingest into", self.uri, self.snapshot.version if self.snapshot else None, weights)
+
 
 @dataclass(frozen=True)
 class IngestResult:
@@ -141,7 +145,7 @@ def ingest(
             uri, batches, storage_options=storage_options, raw_storage_options=raw_storage_options, options=options
         )
         store = open_root(uri, storage_options).store
-        outcomes = run_all_or_discard(runner or InThreads(), execute, plan.tasks, partial(discard, store))
+        outcomes = (runner or InThreads()).map(execute, plan.tasks, plan.job, partial(discard, store))
         try:
             return commit_ingest(plan, outcomes)
         except (RetryableConflict, DatasetAlreadyExists):  # another run ingested a batch, or created the table

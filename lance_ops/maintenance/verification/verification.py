@@ -38,9 +38,9 @@ from lance_ops.maintenance.verification.verification_plan import (
     VerificationTask,
     plan_verification,
 )
+from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
-from lance_ops.writing import InThreads, Runner
 
 __all__ = ["Checked", "execute", "verify", "verify_uri"]
 
@@ -66,7 +66,7 @@ def verify(
     versions, or if a runner loses its tasks.
     """
     plan = plan_verification(snapshot, options)
-    outcomes = (runner or InThreads()).map(execute, plan.tasks)
+    outcomes = (runner or InThreads()).map(execute, plan.tasks, plan.job)
     merged = FindingCollector(plan.version, findings=[*plan.findings])
     merged.findings += [finding for outcome in outcomes for finding in outcome.findings]
     record_shared_row_ids((shared for outcome in outcomes for shared in outcome.shared_row_ids), merged)

@@ -11,6 +11,7 @@ from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.maintenance.verification.checks import RowSpan, has_comparable_entries
 from lance_ops.maintenance.verification.findings import DamageKind, Finding, FindingCollector
 from lance_ops.maintenance.verification.report import VerificationLevel
+from lance_ops.runners import Job
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import ExternalFile, Fragment, IndexMetadata, RowSequence
 
@@ -142,6 +143,11 @@ class VerificationPlan:
     def num_tasks(self) -> int:
         """The number of tasks."""
         return len(self.tasks)
+
+    @property
+    def job(self) -> Job:
+        """What the tasks do together."""
+        return Job.on("verify", self.uri, self.version)
 
 
 def plan_verification(snapshot: Snapshot, options: VerificationOptions | None = None) -> VerificationPlan:

@@ -28,9 +28,9 @@ from lance_ops.maintenance.verification import (
 )
 from lance_ops.maintenance.verification.checks import data_file_checks, index_entry_checks
 from lance_ops.maintenance.verification.verification_plan import FragmentsTask, IndexEntriesTask, IndexTask
+from lance_ops.runners import InThreads
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import LocalStore
-from lance_ops.writing import InThreads
 from tests.maintenance.verification.planted_damages import ALL_DAMAGES, ROWS_PER_FRAGMENT, make_dataset
 
 
@@ -143,12 +143,12 @@ def test_files_of_a_version_that_clean_up_removed_meanwhile_are_no_damage(tmp_pa
     class AfterCleanUp(InThreads):
         """Runs the tasks after the version's files are gone, and removes its manifest only then."""
 
-        def map(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+        def map(self, function: Callable[[Any], Any], tasks: Sequence[Any], *others: Any) -> list[Any]:
             manifest = Path(uri, old.snapshot.committer.location(old.version))
             kept = manifest.read_bytes()
             lance_ops.dataset(uri).cleanup_old_versions(timedelta(0))
             manifest.write_bytes(kept)
-            outcomes = super().map(function, tasks)
+            outcomes = super().map(function, tasks, *others)
             manifest.unlink()
             return outcomes
 

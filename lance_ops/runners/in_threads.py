@@ -1,0 +1,82 @@
+"""Run tasks in threads of this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from lance_ops.core.cores import available_cores
+from lance_ops.runners.job import Job, JobProgress, ReportProgress
+
+__all__ = ["InThreads"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class InThreads:
+    """Runs tasks in a thread pool of this process; `max_workers` defaults to `available_cores`.
+
+    `on_progress` is called after each task, in the thread that called `map`.
+    """
+
+    max_workers: int | None = None
+    on_progress: ReportProgress | None = field(default=None, repr=False)
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        job: Job | None = None,
+        discard: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        """Call `function` with each task, at most `max_workers` at a time; see `Runner.map`."""
+        report = self._reporter(job, len(tasks))
+        workers = min(self.max_workers or available_cores(), len(tasks))
+        finished: dict[int, R] = {}
+        try:
+            if workers <= 1:
+                for index, task in enumerate(tasks):
+                    finished[index] = function(task)
+                    report(len(finished))
+            else:
+                _run_in_pool(function, tasks, workers, finished, report)
+        except BaseException:
+            for index in sorted(finished):
+                if discard is not None:
+                    discard(finished[index])
+            raise
+        return [finished[index] for index in range(len(tasks))]
+
+    def _reporter(self, job: Job | None, num_tasks: int) -> Callable[[int], None]:
+        on_progress, begin = self.on_progress, time.monotonic()
+        if on_progress is None:
+            return lambda num_done: None
+        return lambda num_done: on_progress(JobProgress(job, num_done, num_tasks, time.monotonic() - begin))
+
+
+def _run_in_pool(
+    function: Callable[[T], R],
+    tasks: Sequence[T],
+    workers: int,
+    finished: dict[int, R],
+    report: Callable[[int], None],
+) -> None:
+    """Put each task's outcome into `finished` under the task's index; raise the first error in the tasks' order."""
+    with ThreadPoolExecutor(workers, thread_name_prefix="lance-ops") as pool:
+        futures = {pool.submit(function, task): index for index, task in enumerate(tasks)}
+        try:
+            for num_done, future in enumerate(as_completed(futures), start=1):
+                if future.exception() is not None:
+                    break
+                report(num_done)
+        finally:
+            pool.shutdown(cancel_futures=True)  # which waits for the tasks that run
+            ended = [(index, future) for future, index in futures.items() if not future.cancelled()]
+            finished.update((index, future.result()) for index, future in ended if future.exception() is None)
+    for _, future in ended:
+        future.result()

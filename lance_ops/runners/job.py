@@ -1,0 +1,49 @@
+"""What the tasks of one call do together, and how far they are, for people who watch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Job", "JobProgress", "ReportProgress"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What tasks do together; its text is such as "compact flights v41".
+
+    `weights` has one number for each task: how much work it is, in any unit. Without it, tasks are equal.
+    """
+
+    verb: str
+    dataset: str
+    version: int | None = None
+    weights: tuple[int, ...] = ()
+
+    @classmethod
+    def on(cls, verb: str, uri: str, version: int | None = None, weights: tuple[int, ...] = ()) -> Job:
+        """Return a job on the dataset at a URI, which is named by the last part of its path."""
+        name = uri.rstrip("/").rpartition("/")[2].removesuffix(".lance")
+        return cls(verb, name, version, weights)
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.dataset}" + ("" if self.version is None else f" v{self.version}")
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """How many of a job's tasks are done, `seconds` after the first began."""
+
+    job: Job | None
+    num_done: int
+    num_tasks: int
+    seconds: float
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The time that the other tasks take if they are like those that are done; None before the first is done."""
+        return self.seconds / self.num_done * (self.num_tasks - self.num_done) if self.num_done else None
+
+
+ReportProgress = Callable[[JobProgress], None]
+"""Is told how far a job is. It may be called more than once with the same number of tasks."""

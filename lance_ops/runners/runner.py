@@ -1,0 +1,36 @@
+"""The contract of runners, which execute a plan's tasks in threads or elsewhere.
+
+A plan's tasks are small picklable values and `execute` is a plain function of one of them, so the same plan runs in
+the threads of this process or, with `lance_ops.spark.OnSpark`, on a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from lance_ops.runners.job import Job
+
+__all__ = ["Runner"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Runner(Protocol):
+    """Executes tasks somewhere and returns their outcomes in the tasks' order."""
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        job: Job | None = None,
+        discard: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        """Call `function` with each task; `job` says what for, to people who watch.
+
+        If a task fails or the caller is interrupted, tasks that have not begun are dropped and the others run to their
+        end or are killed. Then `discard` is called with each outcome, so that it can delete the files that a task
+        wrote, and the error is raised; of several errors, that of the first task.
+        """
+        ...

@@ -1,0 +1,86 @@
+"""Run one Spark job under a label, so that its caller can watch it and be interrupted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+from pyspark.util import inheritable_thread_target
+
+__all__ = ["SparkJob"]
+
+R = TypeVar("R")
+
+_SECONDS_BETWEEN_REPORTS = 0.5
+_SECONDS_UNTIL_WORKERS_ARE_KILLED = 10.0
+"""Spark kills the Python worker of a cancelled task 2 s later, see `spark.python.task.killTimeout`."""
+
+
+@dataclass(frozen=True)
+class SparkJob:
+    """A Spark job with a description, a group and a tag of its own.
+
+    It runs in a thread of its own with the properties of the calling thread, such as the scheduler pool. If that thread
+    has set a job group, the job stays in it, because whoever set it may cancel by it.
+    """
+
+    session: SparkSession
+    description: str
+    tag: str = field(default_factory=lambda: f"lance-ops-{uuid4()}")
+
+    def run(self, action: Callable[[], R], report: Callable[[], None]) -> R:
+        """Return what the action returns; call `report` twice a second meanwhile, and when it is done.
+
+        If the calling thread is interrupted, cancel the job, and go on when its tasks do not run any more.
+        """
+        running = self._start(action)
+        try:
+            while not wait([running], _SECONDS_BETWEEN_REPORTS).done:
+                report()
+            outcome = running.result()
+            report()
+        except BaseException:
+            if not running.done():
+                self._cancel(running)
+            raise
+        return outcome
+
+    def _start(self, action: Callable[[], R]) -> Future[R]:
+        context, group = self.session.sparkContext, self._callers_group()
+
+        @inheritable_thread_target(self.session)
+        def labelled() -> R:
+            context.setJobGroup(group or self.tag, self.description)
+            context.addJobTag(self.tag)
+            return action()
+
+        pool = ThreadPoolExecutor(1, thread_name_prefix="lance-ops-spark")
+        try:
+            return pool.submit(labelled)
+        finally:
+            pool.shutdown(wait=False)
+
+    def _callers_group(self) -> str | None:
+        return self.session.sparkContext.getLocalProperty("spark.jobGroup.id")
+
+    def _cancel(self, running: Future[R]) -> None:
+        self.session.sparkContext.cancelJobsWithTag(self.tag)
+        wait([running])
+        deadline = time.monotonic() + _SECONDS_UNTIL_WORKERS_ARE_KILLED
+        while self._num_running_tasks() and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+    def _num_running_tasks(self) -> int:
+        tracker = self.session.sparkContext.statusTracker()
+        return sum(
+            stage.numActiveTasks
+            for job_id in tracker.getJobIdsForGroup(self._callers_group() or self.tag)
+            if (job := tracker.getJobInfo(job_id)) is not None
+            for stage_id in job.stageIds
+            if (stage := tracker.getStageInfo(stage_id)) is not None
+        )

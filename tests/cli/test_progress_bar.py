@@ -1,0 +1,54 @@
+"""The bar of a command: on a terminal only, for long jobs only, and gone when the command ends."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from lance_ops.cli.progress_bar import progress_bar
+from lance_ops.runners import Job, JobProgress
+
+JOB = Job.on("compact", "lake/fli\x1bghts.lance", 41)
+HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, *reports: tuple[int, float]) -> str:
+    """Return what a command writes to its terminal for these reports."""
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+
+    @click.command()
+    def command() -> None:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        report = progress_bar()
+        assert report is not None
+        for num_done, seconds in reports:
+            report(JobProgress(JOB, num_done, 120, seconds))
+
+    assert CliRunner().invoke(command, catch_exceptions=False).exit_code == 0
+    return terminal.getvalue()
+
+
+def test_a_long_job_has_a_bar_until_the_command_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = shown(monkeypatch, (3, 1.5), (60, 2.0))
+    assert "60/120" in text
+    assert r"compact fli\x1bghts v41" in text  # a name from the command line cannot move the cursor
+    assert text.count(HIDE_CURSOR) == text.count(SHOW_CURSOR) == 1
+
+
+def test_a_short_job_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(monkeypatch, (60, 0.2), (120, 0.4)) == ""
+
+
+def test_a_pipe_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert progress_bar() is None

@@ -1,0 +1,44 @@
+"""How far a job is, in a run's log: a line now and then for a long job, none for a short one."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from lance_ops.dagster.runners.progress_log import SECONDS_BETWEEN_LINES, progress_in_log
+from lance_ops.runners import Job, JobProgress
+
+pytestmark = pytest.mark.dagster
+
+JOB = Job.on("compact", "lake/flights.lance", 41)
+
+
+def lines(caplog: pytest.LogCaptureFixture, *reports: tuple[Job, int, float]) -> list[str]:
+    report = progress_in_log(logging.getLogger("run"))
+    with caplog.at_level(logging.INFO, "run"):
+        for job, num_done, seconds in reports:
+            report(JobProgress(job, num_done, 120, seconds))
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_a_short_job_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    assert lines(caplog, (JOB, 40, 1.0), (JOB, 120, 3.0)) == []
+
+
+def test_a_long_job_logs_a_line_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    step = SECONDS_BETWEEN_LINES
+    assert lines(caplog, *((JOB, round(at), at) for at in (step, step + 1, 2 * step, 3 * step)), (JOB, 120, 99.0)) == [
+        "compact flights v41: 10 of 120 tasks are done, about 110 s left",
+        "compact flights v41: 20 of 120 tasks are done, about 100 s left",
+        "compact flights v41: 30 of 120 tasks are done, about 90 s left",
+    ]
+
+
+def test_the_time_left_is_not_said_before_a_task_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    assert lines(caplog, (JOB, 0, 60.0)) == ["compact flights v41: 0 of 120 tasks are done"]
+
+
+def test_the_next_job_of_a_run_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
+    other = Job.on("verify", "lake/flights.lance", 42)
+    assert len(lines(caplog, (JOB, 10, 60.0), (other, 10, 11.0), (JOB, 120, 70.0), (JOB, 1, 10.0))) == 3
