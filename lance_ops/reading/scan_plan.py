@@ -323,13 +323,14 @@ def _chosen_parts(
     No other fragment is decoded, and no deletion vector of another fragment is read.
     """
     wanted = rows.bitmaps.keys() | scanned
-    for fragment_id in _fragment_ids(snapshot, request.fragment_ids):
-        if fragment_id in wanted:
-            fragment = snapshot.fragments_by_id[fragment_id]
-            if fragment_id in scanned:
-                yield _row_range(snapshot, fragment, 0, fragment.physical_rows, request)
-            else:
-                yield _chosen_rows(snapshot, fragment, rows, remainder, request)
+    ids = _fragment_ids(snapshot, request.fragment_ids)
+    fragments = [snapshot.fragments_by_id[fragment_id] for fragment_id in ids if fragment_id in wanted]
+    snapshot.read_deletion_vectors(fragment for fragment in fragments if fragment.id not in scanned)
+    for fragment in fragments:
+        if fragment.id in scanned:
+            yield _row_range(snapshot, fragment, 0, fragment.physical_rows, request)
+        else:
+            yield _chosen_rows(snapshot, fragment, rows, remainder, request)
 
 
 def _chosen_rows(

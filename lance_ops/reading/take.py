@@ -48,8 +48,9 @@ def take_positions(snapshot: Snapshot, positions: Int64Array, request: ScanReque
         raise InvalidInput(f"{snapshot.uri} has {num_rows} rows: positions must lie in 0 to {num_rows - 1}")
     slots = np.searchsorted(ends, positions, side="right")
     addresses = np.empty(len(positions), dtype=np.uint64)
-    for slot, requested in _grouped(slots):
-        fragment = fragments[slot]
+    groups = [(slot, fragments[slot], requested) for slot, requested in _grouped(slots)]
+    snapshot.read_deletion_vectors(fragment for _, fragment, _ in groups)
+    for slot, fragment, requested in groups:
         within = positions[requested] - (ends[slot - 1] if slot else 0)
         addresses[requested] = row_addrs(fragment.id, snapshot.live_offsets_at(fragment, within))
     return _take(snapshot, addresses, request)
@@ -77,8 +78,7 @@ def _locate_row_ids(snapshot: Snapshot, row_ids: Uint64Array) -> tuple[Uint64Arr
         return found, found != np.uint64(TOMBSTONE_ROW)
     live = np.zeros(len(row_ids), dtype=np.bool_)
     owners, offsets = fragment_of(row_ids), offset_of(row_ids)
-    for fragment_id, selected in _grouped(owners):
-        fragment = snapshot.fragments_by_id.get(fragment_id)
+    for fragment_id, fragment, selected in _by_fragment(snapshot, owners):
         if fragment is not None:
             beyond = offsets[selected] >= fragment.physical_rows
             if beyond.any():
@@ -94,8 +94,7 @@ def take_addresses(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequ
     Raises `InvalidInput` for an address without a live row.
     """
     owners, offsets = fragment_of(addresses), offset_of(addresses)
-    for fragment_id, selected in _grouped(owners):
-        fragment = snapshot.fragments_by_id.get(fragment_id)
+    for fragment_id, fragment, selected in _by_fragment(snapshot, owners):
         requested = bitmap_of(offsets[selected])
         if fragment is None or requested.max() >= fragment.physical_rows:
             raise InvalidInput(f"{snapshot.uri}: no row at an address in fragment {fragment_id}")
@@ -103,6 +102,16 @@ def take_addresses(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequ
         if deleted:
             raise InvalidInput(f"{snapshot.uri}: row {deleted.min()} of fragment {fragment_id} is deleted")
     return _take(snapshot, addresses, request)
+
+
+def _by_fragment(snapshot: Snapshot, owners: Uint64Array) -> list[tuple[int, Fragment | None, Int64Array]]:
+    """Return each fragment id, its fragment if there is one, and the positions of the id in `owners`.
+
+    The fragments' deletion vectors have been read, side by side.
+    """
+    groups = [(key, snapshot.fragments_by_id.get(key), selected) for key, selected in _grouped(owners)]
+    snapshot.read_deletion_vectors(fragment for _, fragment, _ in groups if fragment is not None)
+    return groups
 
 
 def _take(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequest) -> pa.Table:

@@ -209,9 +209,12 @@ class Snapshot:
         return self.read_cache.deletion_vector(fragment, lambda: self._read_deletion_vector(fragment))
 
     def read_deletion_vectors(self, fragments: Iterable[Fragment]) -> None:
-        """Read the deletion files of these fragments concurrently into the cache."""
+        """Read the deletion files of these fragments into the cache: those in a remote store concurrently.
+
+        To hand a file of a local store to another thread takes longer than to read it.
+        """
         with_deletions = [fragment for fragment in fragments if fragment.deletion_file]
-        workers = min(self.calls_at_once, len(with_deletions))
+        workers = 1 if self.store.reads_in_place else min(self.calls_at_once, len(with_deletions))
         for _ in map_ordered(self.deletion_vector, with_deletions, workers, _REMOTE_CALLS_AT_ONCE):
             pass
 

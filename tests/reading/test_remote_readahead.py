@@ -61,6 +61,37 @@ def test_a_task_waits_for_eight_small_fragments_at_once(
     assert len(seen) == _FRAGMENTS
 
 
+_FRESH_READS: dict[str, Callable[[lance_ops.LanceDataset], pa.Table]] = {
+    "range by index": lambda dataset: dataset.to_table(filter=f"n >= 5 AND n < {_FRAGMENTS * _ROWS}"),
+    "take": lambda dataset: dataset.take(list(range(7, _FRAGMENTS * (_ROWS - 10), _ROWS - 10))),
+    "take of addresses": lambda dataset: dataset._take_rows([number << 32 | 7 for number in range(_FRAGMENTS)]),
+}
+
+
+@pytest.mark.parametrize("verb", _FRESH_READS)
+def test_a_read_of_chosen_rows_waits_for_eight_deletion_files_at_once(
+    verb: str, dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset.create_scalar_index("n", "BTREE")
+    dataset.delete("n % 10 = 3")
+    together, seen, lock = threading.Barrier(8, timeout=120), list[str](), threading.Lock()
+    get = MemoryStore.get
+
+    def watched(self: MemoryStore, path: str) -> pa.Buffer:
+        if path.startswith("_deletions/"):
+            with lock:
+                seen.append(path)
+                is_one_of_the_first = len(seen) <= 8
+            if is_one_of_the_first:
+                together.wait()  # raises if fewer than eight reads wait at once
+        return get(self, path)
+
+    monkeypatch.setattr(MemoryStore, "get", watched)
+    found = _FRESH_READS[verb](lance_ops.dataset(dataset.uri))
+    assert found.num_rows and not any(number % 10 == 3 for number in found["n"].to_pylist())
+    assert len(seen) == len(set(seen)) == _FRAGMENTS
+
+
 def test_a_task_holds_no_more_than_two_large_blocks(
     dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
