@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.indices.text_order import has_text_order, text_sort_indices
+
 __all__ = ["Key", "Side", "is_sortable", "key_of", "rank_in", "ranks_in", "sort_indices", "sort_keys"]
 
 Key: TypeAlias = Any
@@ -67,6 +69,8 @@ def key_of(value: pa.Scalar) -> Key:
 
 def sort_indices(keys: pa.Array) -> pa.Array:
     """Return the indices that sort the keys; equal keys keep their order."""
+    if has_text_order(keys):
+        return text_sort_indices(keys)
     return pc.array_sort_indices(keys, order="ascending", null_placement="at_start")
 
 
