@@ -1,7 +1,8 @@
 """A cache that is bounded by the memory of its entries, and drops the least recently used ones.
 
-There is no lock, because a forked child could inherit it locked. Each step is atomic in the interpreter. Two threads
-that miss the same entry both load it, and the last one to finish is cached.
+There is no lock, because a forked child could inherit it locked. Each step on the entries is atomic in the interpreter.
+Two threads that miss the same entry both load it, and the last one to finish is cached. The total of their memory is
+kept as a number, which threads may get wrong together: once as many entries have come as there are, it is counted anew.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ class BoundedCache(Generic[K, V]):
         self._least = least
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._memory_bytes: dict[K, int] = {}
+        self._total_bytes = 0
+        self._added_since_count = 0
 
     def get(self, key: K, load: Callable[[], V]) -> V:
         """Return the cached entry, or load it and cache it."""
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = load()
-            self._memory_bytes[key] = self._memory_bytes_of(entry)
+            self._add_bytes(key, self._memory_bytes_of(entry))
             self._evict()
         with suppress(KeyError):  # it was evicted
             self._entries.move_to_end(key)
@@ -43,9 +46,17 @@ class BoundedCache(Generic[K, V]):
         """About how many bytes of memory the entries take."""
         return sum(list(self._memory_bytes.values()))
 
+    def _add_bytes(self, key: K, memory_bytes: int) -> None:
+        before = self._memory_bytes.get(key, 0)
+        self._memory_bytes[key] = memory_bytes
+        self._total_bytes += memory_bytes - before
+        self._added_since_count += 1
+        if self._added_since_count > len(self._memory_bytes):
+            self._total_bytes = self.memory_bytes
+            self._added_since_count = 0
+
     def _evict(self) -> None:
-        memory_bytes = self.memory_bytes
         with suppress(KeyError):
-            while memory_bytes > self._capacity_bytes and len(self._entries) > self._least:
+            while self._total_bytes > self._capacity_bytes and len(self._entries) > self._least:
                 key, _ = self._entries.popitem(last=False)
-                memory_bytes -= self._memory_bytes.pop(key)
+                self._total_bytes -= self._memory_bytes.pop(key)
