@@ -10,6 +10,7 @@ except ImportError as error:
     raise MissingPackage("lance_ops.spark", "pyspark", "spark", str(error)) from error
 
 from lance_ops.spark.data_source import LanceSource
+from lance_ops.spark.fragment_map import map_fragments
 from lance_ops.spark.private_options import private_format
 from lance_ops.spark.runner import OnSpark
 from lance_ops.spark.session import get_or_create
@@ -20,6 +21,7 @@ __all__ = [
     "OnSpark",
     "TableQuery",
     "get_or_create",
+    "map_fragments",
     "private_format",
     "table",
 ]

@@ -1,0 +1,91 @@
+"""`map_fragments`: a function of the caller's, with the rows of one fragment at a time."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import LanceDataset, write_dataset
+from lance_ops.core.errors import InvalidFilter, InvalidInput
+from lance_ops.runners import Job
+from lance_ops.spark import OnSpark, map_fragments
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class InOtherProcess:
+    """Runs tasks as another process would: function and tasks are pickled."""
+
+    num_tasks = 0
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        job: Job | None = None,
+        discard: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        assert job is not None and len(job.weights) == len(tasks)
+        self.num_tasks = len(tasks)
+        outcomes: list[R] = []
+        for task in tasks:
+            there, part = pickle.loads(pickle.dumps((function, task)))
+            outcomes.append(there(part))
+        return outcomes
+
+
+@pytest.fixture
+def numbers(dataset_uri: str) -> LanceDataset:
+    """Twelve rows in three fragments."""
+    table = pa.table({"x": range(12), "name": [f"n{i}" for i in range(12)]})
+    return write_dataset(table, dataset_uri, max_rows_per_file=4)
+
+
+def rows(batches: pa.RecordBatchReader) -> list[dict[str, object]]:
+    return batches.read_all().to_pylist()  # type: ignore[no-any-return]
+
+
+def xs(batches: pa.RecordBatchReader) -> list[int]:
+    assert batches.schema.names == ["x"]
+    return batches.read_all().column("x").to_pylist()  # type: ignore[no-any-return]
+
+
+def test_each_fragment_gives_one_outcome_in_the_order_of_rows(numbers: LanceDataset) -> None:
+    numbers.delete("x < 5")
+    runner = InOtherProcess()
+    assert map_fragments(numbers, xs, ["x"], runner=runner) == {1: [5, 6, 7], 2: [8, 9, 10, 11]}
+    assert [*map_fragments(numbers, xs, ["x"], runner=runner)] == [1, 2]
+    assert map_fragments(numbers, rows, {"double": "x * 2"}, "x > 10", runner=runner)[2] == [{"double": 22}]
+
+
+def test_fragments_that_an_index_leaves_out_are_no_tasks(numbers: LanceDataset) -> None:
+    assert map_fragments(numbers, xs, ["x"], "x = 6", runner=InOtherProcess()) == {0: [], 1: [6], 2: []}
+    numbers.create_scalar_index("x", "BTREE")
+    runner = InOtherProcess()
+    assert map_fragments(numbers, xs, ["x"], "x = 6", runner=runner) == {1: [6]}
+    assert runner.num_tasks == 1
+
+
+def test_a_mistake_is_raised_before_a_task_starts(numbers: LanceDataset) -> None:
+    runner = InOtherProcess()
+    with pytest.raises(InvalidInput, match="nope"):
+        map_fragments(numbers, rows, ["nope"], runner=runner)
+    with pytest.raises(InvalidFilter):
+        map_fragments(numbers, rows, filter="nope = 1", runner=runner)
+    assert runner.num_tasks == 0
+
+
+@pytest.mark.spark
+def test_functions_run_in_sparks_tasks(spark: SparkSession, numbers: LanceDataset) -> None:
+    offset = 100
+    found = map_fragments(numbers, lambda batches: sum(xs(batches)) + offset, ["x"], "x > 1")
+    assert found == {0: 105, 1: 122, 2: 138}
+    assert map_fragments(numbers, xs, ["x"], runner=OnSpark(spark)) == {i: [*range(4 * i, 4 * i + 4)] for i in range(3)}
