@@ -3,7 +3,8 @@
     spark.read.format("lance").option("version", 3).load(uri)
     spark.read.format("lance").schema("x double").load(uri)       # reads that column only: Spark prunes none itself
     df.write.format("lance").mode("append").save(uri)             # or "overwrite"; Spark's default mode is not offered
-    stream.writeStream.format("lance").option("query", "clicks").option("checkpointLocation", …).start(uri)
+    spark.readStream.format("lance").load(uri)                    # what is appended; see `stream_reader`
+    stream.writeStream.format("lance").option("checkpointLocation", …).start(uri)
 
 Spark finds the format by itself where this library is installed (the module `pyspark_lance_ops`); elsewhere
 `spark.dataSource.register(LanceSource)` brings it. The options are those of `options.SourceOptions`.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -30,11 +32,16 @@ from pyspark.sql.types import StructType
 from lance_ops.core.errors import DatasetNotFound, InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.stream_reader import LanceStreamReader
 from lance_ops.spark.table_reader import LanceReader, PushingReader, visible_schema
 from lance_ops.spark.table_writer import WritePlan, plan_write
 from lance_ops.table import Fragment
 
 __all__ = ["FragmentsWritten", "LanceSource", "LanceStreamWriter", "LanceWriter"]
+
+_QUERY_ID = "sql.streaming.queryId"  # Spark's name of it among a task's properties
+_NOT_OF_STREAMS = ("version", "timestamp", "tag", "rows_needed")
+_OF_STREAMS = ("starting_version", "max_rows_per_trigger", "max_fragments_per_trigger")
 
 
 class LanceSource(DataSource):
@@ -54,6 +61,9 @@ class LanceSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the version that `load` found."""
         options = self._read_options()
+        for name in _OF_STREAMS:
+            if getattr(options, name) is not None:
+                raise InvalidInput(f"option {name!r} is for streams: use readStream")
         return PushingReader(options, schema) if options.push_filters else LanceReader(options, schema)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -70,6 +80,14 @@ class LanceSource(DataSource):
             self._read = SourceOptions.parse(self.options).settled()
         return self._read
 
+    def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802 - Spark's name
+        """Return a reader of the rows that are appended."""
+        options = SourceOptions.parse(self.options)
+        for name in _NOT_OF_STREAMS:
+            if getattr(options, name) is not None:
+                raise InvalidInput(f"option {name!r} is not for streams: a stream begins at option 'starting_version'")
+        return LanceStreamReader(options, schema)
+
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
         """Return a writer of one version; raise `SchemaMismatch` before any task starts if a column does not fit."""
         options = SourceOptions.parse(self.options)
@@ -78,11 +96,6 @@ class LanceSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802 - Spark's name
         """Return a writer of one version for each micro-batch that has rows."""
         options = SourceOptions.parse(self.options)
-        if options.query is None:
-            raise InvalidInput(
-                "a stream into format('lance') needs option 'query', a name that stays when the stream restarts: "
-                "Spark repeats its last micro-batch then, and by name and number the repeat is known"
-            )
         if overwrite:
             raise InvalidInput("a stream into format('lance') appends: use output mode 'append'")
         return LanceStreamWriter(options, schema)
@@ -90,10 +103,14 @@ class LanceSource(DataSource):
 
 @dataclass(frozen=True)
 class FragmentsWritten(WriterCommitMessage):
-    """What one task wrote, in which schema; in no version until the driver commits it."""
+    """What one task wrote, in which schema; in no version until the driver commits it.
+
+    `query` is the id of the streaming query that the task belongs to. Spark tells it only to tasks.
+    """
 
     schema: Schema
     fragments: tuple[Fragment, ...]
+    query: str | None = None
 
 
 class LanceWriter(DataSourceArrowWriter):
@@ -118,6 +135,7 @@ class LanceWriter(DataSourceArrowWriter):
 class LanceStreamWriter(DataSourceStreamArrowWriter):
     """Appends each micro-batch once: the version's transaction names the query and the micro-batch.
 
+    After a restart Spark may repeat its last micro-batch, with the query's id, which is in the checkpoint.
     Spark makes one of these for the tasks of a micro-batch and, in another process, one for its commit.
     """
 
@@ -135,7 +153,15 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         fragments = _fragments(messages)
         if not fragments:
             return
-        plan = plan_write(self._options, self._schema, overwrite=False, batch=f"{self._options.query}/{batchId}")
+        query = self._options.query or next(
+            (message.query for message in messages if isinstance(message, FragmentsWritten) and message.query), None
+        )
+        if query is None:
+            raise InvalidInput(
+                f"{self._options.path}: Spark gave the stream no id; give it option 'query', a name that stays "
+                "the same when the stream restarts"
+            )
+        plan = plan_write(self._options, self._schema, overwrite=False, batch=f"{query}/{batchId}")
         if any(isinstance(message, FragmentsWritten) and message.schema != plan.schema for message in messages):
             raise SchemaMismatch(
                 f"{self._options.path}: the table's schema changed during the micro-batch: start again"
@@ -148,7 +174,9 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> FragmentsWritten:
-    return FragmentsWritten(plan.schema, tuple(plan.write(batches)))
+    context = TaskContext.get()
+    query = None if context is None else context.getLocalProperty(_QUERY_ID)
+    return FragmentsWritten(plan.schema, tuple(plan.write(batches)), query)
 
 
 def _abort(plan: WritePlan, messages: Sequence[WriterCommitMessage | None]) -> None:

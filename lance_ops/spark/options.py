@@ -22,7 +22,13 @@ rows.
     replace_where, replaceWhere       with mode `overwrite`: only the rows that match this SQL are replaced; the rows to
                                       write must match it, too
     batch                             a write under this name happens once: replays of it are no-ops
-    query                             the same for a stream: its name, with each micro-batch's number
+    query                             the same for a stream: its name, with each micro-batch's number; without one, the
+                                      id that Spark gives the query and keeps in its checkpoint
+    starting_version                  a stream reads what this version and later ones append; without it, all rows of
+                                      the newest version first
+    max_rows_per_trigger | max_fragments_per_trigger                  the most that a stream reads in a micro-batch, but
+                                      at least one fragment
+    skip_changes                      `true` passes over versions that deleted or changed rows, at which a stream stops
     data_storage_version, enable_stable_row_ids,
     max_rows_per_file, max_bytes_per_file                             as in `lance_ops.write_dataset`
     storage_options.<key>             for the object store; Spark may show them in plans, `private_format` does not
@@ -54,7 +60,12 @@ _NO_CATALOG = (
     "lance_ops.spark.sql.create_view(spark, name, path) gives it a name"
 )
 _SPARKS_OWN = frozenset(["checkpointlocation"])
-_SPARKS_NAMES = {"versionAsOf": "version", "timestampAsOf": "timestamp", "replaceWhere": "replace_where"}
+_SPARKS_NAMES = {
+    "versionAsOf": "version",
+    "timestampAsOf": "timestamp",
+    "replaceWhere": "replace_where",
+    "startingVersion": "starting_version",
+}
 _SPARKS_SPELLING = {name.lower(): name for name in _SPARKS_NAMES}
 _ONE_VERSION = "both name a version"
 _CONTRADICTIONS = (
@@ -62,9 +73,10 @@ _CONTRADICTIONS = (
     ("version", "tag", _ONE_VERSION),
     ("timestamp", "tag", _ONE_VERSION),
     ("branch", "tag", _ONE_VERSION),
+    ("max_rows_per_trigger", "max_fragments_per_trigger", "are both limits"),
     ("batch", "replace_where", "contradict each other, since a replacement may be repeated as it is"),
 )
-_FOR_READING = ("version", "timestamp", "tag", "branch", "filter", "columns")
+_FOR_READING = ("version", "timestamp", "tag", "branch", "filter", "columns", "starting_version")
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,10 @@ class SourceOptions:
     replace_where: str | None = None
     batch: str | None = None
     query: str | None = None
+    starting_version: int | None = None
+    max_rows_per_trigger: int | None = None
+    max_fragments_per_trigger: int | None = None
+    skip_changes: bool = False
     data_storage_version: FileVersion | None = None
     enable_stable_row_ids: bool = False
     max_rows_per_file: int = MAX_ROWS_PER_FILE
@@ -235,6 +251,10 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "push_filters": _flag,
     "num_partitions": _number,
     "rows_needed": _number,
+    "starting_version": _number,
+    "max_rows_per_trigger": _number,
+    "max_fragments_per_trigger": _number,
+    "skip_changes": _flag,
     "data_storage_version": _file_version,
     "enable_stable_row_ids": _flag,
     "max_rows_per_file": _number,

@@ -46,9 +46,12 @@ _WORTH_SAYING_BYTES = 128 * 1024**2
 
 
 class LanceReader(DataSourceReader):
-    """Reads one version with the filter of the options. It takes no filters from Spark; `PushingReader` says why."""
+    """Reads one version, or some fragments of it, with the filter of the options.
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    It takes no filters from Spark; `PushingReader` says why.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType, fragment_ids: tuple[int, ...] | None = None) -> None:
         self._options = options
         self._snapshot = options.open()
         self.shape = to_arrow_schema(schema, timezone="UTC")
@@ -67,10 +70,11 @@ class LanceReader(DataSourceReader):
             with_row_id=ROW_ID in of_rows,
             with_row_address=bool(of_rows & {ROW_ADDRESS, FRAGMENT_ID}),
             version_columns=tuple(name for name in VERSION_COLUMNS if name in of_rows),
+            fragment_ids=fragment_ids,
         )
         self._with_fragment_id = FRAGMENT_ID in of_rows
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def partitions(self) -> Sequence[FragmentGroup]:
         """Share the rows that may match among tasks, in their order, by the bytes of the columns that are read.
 
         Raises `InvalidInput` where `check_is_stored` raises `ReadTooLarge`, which is a `NotImplementedError`: Spark

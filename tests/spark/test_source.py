@@ -508,6 +508,32 @@ def test_a_micro_batch_that_spark_repeats_is_not_written_again(
     assert dataset(dataset_uri).to_table().column("x").to_pylist() == [1, 2]
 
 
-def test_a_stream_without_a_name_is_refused(run_stream: Callable[..., None], dataset_uri: str) -> None:
-    with pytest.raises(PySparkException, match="needs option 'query'"):
-        run_stream(dataset_uri, {"a.json": [1]})
+def test_a_stream_needs_no_name_since_spark_gives_it_an_id(
+    run_stream: Callable[..., None], dataset_uri: str, tmp_path: Path
+) -> None:
+    run_stream(dataset_uri, {"a.json": [1, 2]})
+    # Spark forgets that the micro-batch was committed, as after a crash, and repeats it.
+    for name in ("0", ".0.crc"):
+        (tmp_path / "checkpoint" / "commits" / name).unlink()
+    run_stream(dataset_uri, {"b.json": [3]})
+    assert dataset(dataset_uri).to_table().column("x").to_pylist() == [1, 2, 3]
+    transaction = dataset(dataset_uri).read_transaction(1)
+    query = json.loads((tmp_path / "checkpoint" / "metadata").read_text())["id"]
+    assert transaction is not None and f"lance_ops.batch.{query}/0" in transaction.transaction_properties
+
+
+def test_a_table_is_streamed_into_another_by_its_appended_rows(
+    spark: SparkSession, numbers: str, tmp_path: Path
+) -> None:
+    copy = str(tmp_path / "copy.lance")
+
+    def run() -> int:
+        stream = spark.readStream.format("lance").option("max_rows_per_trigger", 9).load(numbers)
+        writer = stream.writeStream.format("lance").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start(copy).awaitTermination(250)
+        return dataset(copy).version
+
+    assert run() == 2
+    save(frame_of(spark, 3, start=12), numbers)
+    assert run() == 3
+    assert dataset(copy).to_table().column("x").to_pylist() == [*range(15)]

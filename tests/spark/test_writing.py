@@ -206,6 +206,15 @@ def test_a_replacement_finds_its_rows_in_the_newest_version(dataset_uri: str) ->
     assert written(dataset_uri) == [0, 1, 9]
 
 
+def test_of_two_replacements_of_one_condition_the_later_one_stands(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [1]}), dataset_uri)
+    ours, theirs = replacement(dataset_uri, "x >= 2"), replacement(dataset_uri, "x >= 2")
+    fragments = ours.write(rows(3))
+    theirs.commit(theirs.write(rows(2)))
+    assert ours.commit(fragments) == 3
+    assert written(dataset_uri) == [1, 3]
+
+
 def test_a_replacement_in_no_table_creates_it(dataset_uri: str) -> None:
     ours, theirs = replacement(dataset_uri, "x > 0"), replacement(dataset_uri, "x > 0")
     fragments = ours.write(rows(1))

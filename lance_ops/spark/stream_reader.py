@@ -1,0 +1,182 @@
+"""Read the rows that are appended to a table as a stream: each version's new fragments, once, in the order of versions.
+
+    spark.readStream.format("lance").load(uri)                                   all rows of now, then what is appended
+    spark.readStream.format("lance").option("starting_version", 7).load(uri)     what version 7 and later ones append
+
+An offset says how far the stream has come: the first `fragments` of those that `version` added are read, and all that
+earlier versions added. A version that is read to its end is never opened again, so that clean-up may remove it. The
+version `whole` (0 if there is none) counts as having added all of its fragments.
+
+Versions that only rearrange rows (compactions, indices, configuration, new or dropped columns) add none. A version that
+deletes or changes rows stops the stream, unless option `skip_changes` says to read appended rows only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
+from lance_ops.snapshot import Snapshot
+from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.partitioning import FragmentGroup
+from lance_ops.spark.table_reader import LanceReader
+from lance_ops.table import Fragment
+from lance_ops.transactions import (
+    Append,
+    Clone,
+    CreateIndex,
+    Merge,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Rewrite,
+    UpdateBases,
+    UpdateConfig,
+    read_version,
+)
+
+__all__ = ["LanceStreamReader"]
+
+_ADDS_NO_ROWS = (CreateIndex, Merge, Project, ReserveFragments, Rewrite, UpdateBases, UpdateConfig)
+_KNOWN_VERSIONS = 64
+
+
+@dataclass(frozen=True)
+class _Offset:
+    whole: int
+    version: int
+    fragments: int
+
+    @classmethod
+    def of(cls, stored: dict[str, int]) -> _Offset:
+        return cls(stored["whole"], stored["version"], stored["fragments"])
+
+    def stored(self) -> dict[str, int]:
+        return {"whole": self.whole, "version": self.version, "fragments": self.fragments}
+
+
+@dataclass(frozen=True)
+class _VersionGroup(InputPartition):
+    """Fragments of one version that one task reads."""
+
+    version: int
+    group: FragmentGroup
+
+
+class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches on the driver and reads their fragments in tasks."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._last: int | None = None  # of a query that reads only what is available now
+        self._added = lru_cache(_KNOWN_VERSIONS)(self._find_added)
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Return the offset before the first row."""
+        first = self._options.starting_version
+        if first is not None:
+            return _Offset(0, first, 0).stored()
+        now = self._newest()
+        return _Offset(now, now, 0).stored()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return the limit of a micro-batch that the options ask for."""
+        if self._options.max_rows_per_trigger is not None:
+            return ReadMaxRows(self._options.max_rows_per_trigger)
+        if self._options.max_fragments_per_trigger is not None:
+            return ReadMaxFiles(self._options.max_fragments_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Return the offset after the next micro-batch: as much as the limit allows, and at least one fragment."""
+        offset, newest = _Offset.of(start), self._last or self._newest()
+        rows, count = 0, 0
+        while offset.version <= newest:
+            for fragment in self._added(offset.version, offset.whole)[offset.fragments :]:
+                rows, count = rows + fragment.physical_rows, count + 1
+                if count > 1 and not _allows(limit, rows, count):
+                    return offset.stored()
+                offset = replace(offset, fragments=offset.fragments + 1)
+            offset = replace(offset, version=offset.version + 1, fragments=0)
+        return offset.stored()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Read no version that comes later than this call."""
+        self._last = self._newest()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Share the fragments between two offsets among tasks."""
+        first, last = _Offset.of(start), _Offset.of(end)
+        found: list[InputPartition] = []
+        for version in range(first.version, last.version + (last.fragments > 0)):
+            skipped = first.fragments if version == first.version else 0
+            stop = last.fragments if version == last.version else None
+            fragments = self._added(version, last.whole)[skipped:stop]
+            if fragments:
+                reader = self._reader(version, tuple(fragment.id for fragment in fragments))
+                found += (_VersionGroup(version, group) for group in reader.partitions())
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some fragments."""
+        assert isinstance(partition, _VersionGroup)
+        return self._reader(partition.version).read(partition.group)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_added"}
+
+    def _reader(self, version: int, fragment_ids: tuple[int, ...] | None = None) -> LanceReader:
+        return LanceReader(replace(self._options, version=version), self._schema, fragment_ids)
+
+    def _newest(self) -> int:
+        return self._at().version
+
+    def _at(self, version: int | None = None) -> Snapshot:
+        try:
+            return replace(self._options, version=version).open()
+        except VersionNotFound as error:
+            raise VersionNotFound(
+                f"{error}: the stream has not read version {version} yet, and clean-up removed it; start again with a "
+                "new checkpoint, and keep versions longer than a stream may stand still"
+            ) from error
+
+    def _find_added(self, version: int, whole: int) -> Sequence[Fragment]:
+        """Return the fragments whose rows a version added; raise `InvalidInput` for one that changed rows."""
+        snapshot = self._at(version)
+        if version == whole:
+            return snapshot.fragments
+        transaction = read_version(snapshot.store, snapshot.committer, version).transaction
+        if transaction is None:
+            raise UnsupportedFeature("a stream over a version whose transaction was not kept", snapshot.manifest_uri)
+        operation = transaction.operation
+        if isinstance(operation, Append):
+            return snapshot.fragments[len(snapshot.fragments) - len(operation.fragments) :]
+        if version == 1 and isinstance(operation, Overwrite | Clone):
+            return snapshot.fragments
+        if isinstance(operation, _ADDS_NO_ROWS) or self._options.skip_changes:
+            return ()
+        raise InvalidInput(
+            f"{snapshot.uri}: version {version} ({type(operation).__name__}) deleted or changed rows, and a stream has "
+            "only appended ones: set option 'skip_changes' to 'true' to pass over such versions, or start again with a "
+            "new checkpoint"
+        )
+
+
+def _allows(limit: ReadLimit, rows: int, count: int) -> bool:
+    if isinstance(limit, ReadMaxRows):
+        return rows <= limit.max_rows
+    return not isinstance(limit, ReadMaxFiles) or count <= limit.max_files

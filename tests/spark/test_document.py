@@ -1,0 +1,64 @@
+"""What docs/spark.md shows is run as it stands, but for the place and the number of rows."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from lance_ops.api import LanceDataset
+from lance_ops.spark import map_fragments
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "spark.md"
+ROWS = 1000
+
+
+def shown(section: str) -> ast.Module:
+    """Return the first Python block of a section."""
+    text = DOCUMENT.read_text().split(f"\n## {section}\n")[1]
+    found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert found is not None
+    return ast.parse(found[1])
+
+
+def run(code: ast.Module, names: dict[str, Any]) -> Any:
+    """Run the code and return the value of its last line."""
+    last = code.body.pop()
+    assert isinstance(last, ast.Expr)
+    exec(compile(code, DOCUMENT.name, "exec"), names)
+    return eval(compile(ast.Expression(last.value), DOCUMENT.name, "eval"), names)
+
+
+class Smaller(ast.NodeTransformer):
+    """Puts the table elsewhere, with fewer rows."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        new: Any = {"/tmp/flights.lance": self.uri, 1_000_000: ROWS}.get(node.value, node.value)
+        return ast.copy_location(ast.Constant(new), node)
+
+
+@pytest.mark.spark
+def test_five_minutes_from_nothing_and_work_of_ones_own(
+    spark: SparkSession, dataset_uri: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names: dict[str, Any] = {}
+    capsys.readouterr()
+    assert run(Smaller(dataset_uri).visit(shown("Five minutes from nothing")), names) == ROWS
+    assert "77" in capsys.readouterr().out
+    dataset = names["dataset"]
+    assert isinstance(dataset, LanceDataset)
+    delays = [i % 90 for i in range(ROWS) if i % 90 <= 80]
+    assert dataset.count_rows() == len(delays)
+    given = {"__name__": "__main__", "dataset": dataset, "map_fragments": map_fragments, "pa": pa, "pc": pc}
+    assert run(shown("Your own work in tasks"), given) == sum(delays)

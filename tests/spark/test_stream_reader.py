@@ -1,0 +1,199 @@
+"""Streams of appended rows, planned and read as Spark does it: offsets travel as JSON, tasks are pickled."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.spark.data_source import LanceSource
+from lance_ops.spark.stream_reader import LanceStreamReader
+
+EVERYTHING = ReadAllAvailable()
+
+
+def append(uri: str, *values: int) -> LanceDataset:
+    """Append one version with a fragment for every two values."""
+    return write_dataset(pa.table({"x": pa.array(values, pa.int64())}), uri, mode="append", max_rows_per_file=2)
+
+
+class Query:
+    """A streaming query: its checkpoint, and one micro-batch after the other."""
+
+    def __init__(self, uri: str, **options: str) -> None:
+        self._source = {"path": uri, **options}
+        self.reader = self._new_reader()
+        self.offset = json.loads(json.dumps(self.reader.initialOffset()))
+
+    def restart(self) -> None:
+        """Start again from the checkpoint, in another process."""
+        self.reader = self._new_reader()
+
+    def next(self, limit: ReadLimit | None = None) -> list[int]:
+        """Return the rows of the next micro-batch."""
+        start = self.offset
+        asked = self.reader.getDefaultReadLimit() if limit is None else limit
+        self.offset = json.loads(json.dumps(self.reader.latestOffset(start, asked)))
+        return self.rows(start, self.offset)
+
+    def rows(self, start: dict[str, int], end: dict[str, int]) -> list[int]:
+        task = pickle.loads(pickle.dumps(self.reader))
+        parts = pickle.loads(pickle.dumps(self.reader.partitions(start, end)))
+        return [x for part in parts for batch in task.read(part) for x in batch.column("x").to_pylist()]
+
+    def _new_reader(self) -> LanceStreamReader:
+        source = LanceSource(self._source)
+        schema = source.schema()
+        assert isinstance(schema, StructType)
+        return pickle.loads(pickle.dumps(source)).streamReader(schema)  # type: ignore[no-any-return]
+
+
+def test_a_stream_reads_the_table_and_then_what_is_appended(dataset_uri: str) -> None:
+    append(dataset_uri, 1, 2, 3)
+    append(dataset_uri, 4).delete("x = 1")
+    query = Query(dataset_uri)
+    assert query.next() == [2, 3, 4]
+    assert query.next() == []
+    append(dataset_uri, 5)
+    append(dataset_uri, 6, 7)
+    query.restart()
+    assert query.next() == [5, 6, 7]
+    assert query.next() == []
+
+
+def test_a_stream_from_a_version_reads_what_that_version_appended(dataset_uri: str) -> None:
+    for value in range(4):
+        append(dataset_uri, value)
+    assert Query(dataset_uri, startingVersion="3").next() == [2, 3]
+    assert Query(dataset_uri, starting_version="1").next() == [0, 1, 2, 3]
+    later = Query(dataset_uri, starting_version="6")
+    assert later.next() == []
+    append(dataset_uri, 4)
+    append(dataset_uri, 5)
+    assert later.next() == [5]
+
+
+@pytest.mark.parametrize(
+    ("options", "batches"),
+    [
+        ({"max_fragments_per_trigger": "2"}, [[0, 1, 2, 3], [4, 5, 6], [7, 8]]),
+        ({"max_rows_per_trigger": "5"}, [[0, 1, 2, 3, 4], [5, 6, 7, 8]]),
+        ({"max_rows_per_trigger": "1"}, [[0, 1], [2, 3], [4], [5, 6], [7, 8]]),
+        ({}, [[0, 1, 2, 3, 4, 5, 6, 7, 8]]),
+    ],
+)
+def test_a_limit_ends_a_micro_batch_between_fragments(
+    dataset_uri: str, options: dict[str, str], batches: list[list[int]]
+) -> None:
+    append(dataset_uri, 0, 1, 2, 3, 4)
+    append(dataset_uri, 5, 6, 7, 8)
+    query = Query(dataset_uri, starting_version="1", **options)
+    assert isinstance(query.reader.getDefaultReadLimit(), ReadMaxFiles | ReadMaxRows | ReadAllAvailable)
+    found = []
+    while rows := query.next():
+        found.append(rows)
+        query.restart()
+    assert found == batches
+
+
+def test_sparks_own_limit_comes_before_that_of_the_options(dataset_uri: str) -> None:
+    append(dataset_uri, 0, 1, 2)
+    assert Query(dataset_uri, max_rows_per_trigger="1").next(EVERYTHING) == [0, 1, 2]
+
+
+def test_what_comes_after_the_start_of_an_available_now_query_is_not_read(dataset_uri: str) -> None:
+    append(dataset_uri, 0, 1, 2)
+    query = Query(dataset_uri, max_fragments_per_trigger="1")
+    query.reader.prepareForTriggerAvailableNow()
+    assert query.next() == [0, 1]
+    append(dataset_uri, 3)
+    assert query.next() == [2]
+    assert query.next() == []
+    query.restart()
+    assert query.next() == [3]
+
+
+def test_a_micro_batch_that_is_read_again_has_the_same_rows(dataset_uri: str) -> None:
+    append(dataset_uri, 0, 1, 2)
+    query = Query(dataset_uri, max_fragments_per_trigger="1")
+    start = query.offset
+    first, second = query.next(), query.next()
+    opened = append(dataset_uri, 3)
+    opened.delete("x = 0")
+    opened.optimize.compact_files()
+    query.restart()
+    middle = {**start, "fragments": 1}
+    assert query.rows(start, middle) == first
+    assert query.rows(middle, query.offset) == second
+
+
+def test_versions_that_only_rearrange_rows_add_none(dataset_uri: str) -> None:
+    opened = append(dataset_uri, 0, 1, 2)
+    query = Query(dataset_uri)
+    assert query.next() == [0, 1, 2]
+    opened.optimize.compact_files()
+    opened.create_scalar_index("x", "BTREE")
+    opened.add_columns({"y": "x + 1"})
+    opened.update_config({"key": "value"})
+    assert query.next() == []
+    write_dataset(pa.table({"x": [9], "y": [10]}), dataset_uri, mode="append")
+    assert query.next() == [9]
+
+
+def test_a_version_that_changes_rows_stops_a_stream_unless_told_to_pass(dataset_uri: str) -> None:
+    append(dataset_uri, 0, 1, 2)
+    query, lenient = Query(dataset_uri), Query(dataset_uri, skip_changes="true")
+    assert query.next() == lenient.next() == [0, 1, 2]
+    dataset(dataset_uri).delete("x = 1")
+    dataset(dataset_uri).update({"x": "7"}, "x = 2")
+    append(dataset_uri, 8)
+    with pytest.raises(InvalidInput, match=r"version 2 \(Delete\) deleted or changed rows.*skip_changes"):
+        query.next()
+    assert lenient.next() == [8]
+
+
+def test_clean_up_may_remove_what_is_read_and_nothing_else(dataset_uri: str) -> None:
+    append(dataset_uri, 0, 1)
+    query, slow = Query(dataset_uri), Query(dataset_uri)
+    assert query.next() == [0, 1]
+    append(dataset_uri, 2).cleanup_old_versions(timedelta(0))
+    assert query.next() == [2]
+    with pytest.raises(VersionNotFound, match="start again with a new checkpoint"):
+        slow.next()
+
+
+def test_filter_columns_and_branch_apply_to_a_stream(dataset_uri: str) -> None:
+    branch = append(dataset_uri, 0, 1).create_branch("trial")
+    query = Query(dataset_uri, branch="trial", filter="x % 2 = 0", columns="x")
+    write_dataset(pa.table({"x": [2, 3]}), branch, mode="append")
+    assert query.next() == [0, 2]
+    assert Query(dataset_uri).next() == [0, 1]
+
+
+def test_options_of_a_stream_are_refused_for_one_version(dataset_uri: str) -> None:
+    append(dataset_uri, 0)
+    source = LanceSource({"path": dataset_uri, "startingVersion": "1"})
+    schema = source.schema()
+    assert isinstance(schema, StructType)
+    with pytest.raises(InvalidInput, match="'starting_version' is for streams: use readStream"):
+        source.reader(schema)
+
+
+@pytest.mark.parametrize("name", ["version", "tag", "timestampAsOf", "rows_needed"])
+def test_a_stream_of_one_version_is_refused(dataset_uri: str, name: str) -> None:
+    append(dataset_uri, 0).tags.create("1", 1)
+    with pytest.raises(InvalidInput, match="a stream begins at option 'starting_version'"):
+        Query(dataset_uri, **{name: "2999-01-01" if name == "timestampAsOf" else "1"})
+
+
+def test_two_limits_are_refused(dataset_uri: str) -> None:
+    append(dataset_uri, 0)
+    with pytest.raises(InvalidInput, match="'max_rows_per_trigger' and 'max_fragments_per_trigger' are both limits"):
+        Query(dataset_uri, max_rows_per_trigger="1", max_fragments_per_trigger="1")
