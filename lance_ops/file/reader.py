@@ -202,6 +202,10 @@ class FileReader:
         found = self._source.fetch(Ranges.of((extent.position, extent.end)))
         return pa.py_buffer(found.view(extent.position, extent.end))
 
+    def whole(self) -> pa.Buffer:
+        """Return all bytes of the file, verified if this reader verifies."""
+        return self.buffer(Extent(0, self.size_bytes))
+
     def read(
         self,
         schema: Schema | None = None,

@@ -81,8 +81,7 @@ class Snapshot:
                 f"no Lance dataset at {root.store.uri}: check the URI, or create one with write_dataset"
             )
         cache = ReadCache() if session is None else ReadCache(session)
-        is_listed = version is None
-        return _load(root.store, root.committer, found, root.storage_options, verify_checksums, cache, is_listed)
+        return _load(root.store, root.committer, found, root.storage_options, verify_checksums, cache, as_listed=True)
 
     @classmethod
     def open_if_exists(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot | None:
@@ -297,16 +296,23 @@ class Snapshot:
         reader = self.session.open_files.open(location, file.file_size_bytes)
         return reader.verifying() if self.verifies_reads else reader
 
-    def at(self, version: int) -> Snapshot:
-        """Open another version of the same dataset."""
-        return self._at(version)
+    def at(self, version: int, *, as_listed: bool = False) -> Snapshot:
+        """Open another version of the same dataset.
+
+        With `as_listed` it may have been cleaned up since the versions were last listed; see `read_manifest`.
+        """
+        if version == self.version:
+            return self
+        cache = ReadCache(self.session)
+        options, verify_checksums = self.storage_options, self.verify_checksums
+        return _load(self.store, self.committer, version, options, verify_checksums, cache, as_listed=as_listed)
 
     def latest(self) -> Snapshot:
         """Open the newest version."""
         newest = self.committer.latest()
         if newest is None:
             raise DatasetNotFound(f"{self.uri}: the dataset does not exist any more")
-        return self._at(newest, is_listed=True)
+        return self.at(newest, as_listed=True)
 
     def with_manifest(self, manifest: Manifest) -> Snapshot:
         """Return the snapshot of another version's manifest; cached reads of files that it still names stay cached."""
@@ -320,13 +326,6 @@ class Snapshot:
     @cached_property
     def _lineage(self) -> Callable[[int], RowLineage]:
         return lru_cache(_CACHED_LINEAGES)(self._read_lineage)
-
-    def _at(self, version: int, *, is_listed: bool = False) -> Snapshot:
-        if version == self.version:
-            return self
-        cache = ReadCache(self.session)
-        options, verify_checksums = self.storage_options, self.verify_checksums
-        return _load(self.store, self.committer, version, options, verify_checksums, cache, is_listed)
 
     def _read_deletion_vector(self, fragment: Fragment) -> BitMap:
         assert fragment.deletion_file is not None
@@ -357,10 +356,11 @@ def _load(
     storage_options: Mapping[str, str],
     verify_checksums: ChecksumUse | None,
     read_cache: ReadCache,
-    is_listed: bool,
+    *,
+    as_listed: bool,
 ) -> Snapshot:
     try:
-        manifest = read_manifest(store, committer, version, as_listed=is_listed)
+        manifest = read_manifest(store, committer, version, as_listed=as_listed)
     except VersionNotFound as error:
         retained = committer.versions()
         if not retained:

@@ -114,3 +114,22 @@ def test_the_manifests_used_last_are_kept_and_long_ones_are_not() -> None:
     assert [known.get(key) for key in range(3)] == [None, pa.py_buffer(b"\x01"), pa.py_buffer(b"\x02")]
     known.keep(9, pa.py_buffer(bytes(1 << 20)))
     assert known.get(9) is None
+
+
+VERBS: dict[str, Callable[[str], object]] = {
+    "restore": lambda uri: lance_ops.dataset(uri, version=1).restore(),
+    "tag": lambda uri: lance_ops.dataset(uri).tags.create("first", 1),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_known_manifests_are_not_requested_and_the_version_is_looked_for_once(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    KNOWN_MANIFESTS.reset()
+    with tagged_listings():
+        written = lance_ops.write_dataset(ROWS, "memory://")
+        written.insert(ROWS)
+        made = requests_of(monkeypatch, lambda: VERBS[verb](written.uri))
+    assert (made["get"], made["exists"]) == (0, 1)
+    assert lance_ops.dataset(written.uri).count_rows() == (3 if verb == "restore" else 6)

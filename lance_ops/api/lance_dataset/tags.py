@@ -99,6 +99,8 @@ class Tags:
         replace_tag_metadata(writable_reference_store(self._snapshot), tag, metadata)
 
     def _named(self, reference: Reference | None) -> Snapshot:
+        if isinstance(reference, int):
+            return self._snapshot.at(reference, as_listed=True)  # `check_version_is_kept` looks whether it is there
         return self._snapshot if reference is None else open_reference(self._snapshot, reference)
 
 
@@ -113,7 +115,8 @@ def open_reference(snapshot: Snapshot, reference: Reference) -> Snapshot:
 
 
 def _manifest_size(snapshot: Snapshot) -> int:
-    return len(snapshot.committer.read(snapshot.version))
+    known = snapshot.committer.as_listed(snapshot.version)
+    return len(snapshot.committer.read(snapshot.version) if known is None else known)
 
 
 def _public(tag: StoredTag) -> Tag:

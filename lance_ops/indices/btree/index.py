@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
-from lance_ops.file import FileReader, read_verified
+from lance_ops.file import FileReader
 from lance_ops.indices.btree.layout import (
     IDS,
     MAX,
@@ -67,12 +68,15 @@ _DATA_BYTES_PER_METADATA_BYTE = 256
 
 
 class BTreeIndex(LoadedIndex[BTreeQuery]):
-    """One segment of a B-tree index. page_lookup is in memory; the first search that needs page_data opens it."""
+    """One segment of a B-tree index. page_lookup is in memory; page_data is opened beside it if that is a request."""
 
     def __init__(self, store: Store, metadata: IndexMetadata, sort_bytes: int) -> None:
         super().__init__(metadata)
         self._store = store
         self._sort_bytes = sort_bytes
+        size = self._recorded_size(PAGE_DATA)
+        # most searches need it too
+        self._begun = store.begin_call(partial(FileReader, store, PAGE_DATA, size, verifies=True))
         lookup = LOOKUP_FILES.read(store, self._recorded_size(PAGE_LOOKUP))
         self.value_type = lookup.value_type
         self._page_lookup = lookup.table
@@ -101,7 +105,8 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         address_map = address_map.within(self.fragments)
         if not address_map.loses_rows:
             with suppress(NotCopied):
-                lookup = pa.py_buffer(b"".join(read_verified(self._store, PAGE_LOOKUP)))
+                size = self._recorded_size(PAGE_LOOKUP)
+                lookup = FileReader(self._store, PAGE_LOOKUP, size, verifies=True, whole=True).whole()
                 return copy_pages(self._page_data, lookup, self._remapped_ids(address_map), store_out, durable=False)
         rows = (_remapped(batch, address_map) for batch in self._sorted_rows(None))
         return write_pages(rows, self.value_type, self._pages.page_rows, store_out, durable=False)
@@ -147,7 +152,7 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
 
     @cached_property
     def _page_data(self) -> FileReader:
-        reader = FileReader(self._store, PAGE_DATA, self._recorded_size(PAGE_DATA), verifies=True)
+        reader = self._begun()
         num_pages = -(-reader.num_rows // self._pages.page_rows)
         if num_pages != self._pages.num_pages:
             reason = f"{num_pages} pages where page_lookup has {self._pages.num_pages}: build the index again"

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.maintenance.batch_ledger import checkpoint_batches
@@ -133,12 +134,15 @@ def _execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
         num_failed += len(outcome.failed)
         for old in outcome.remaining:
             needed.add(old.manifest)
-    existing = [*snapshot.committer.versions(), *detached_versions(snapshot.store, snapshot.committer)]
+    store = snapshot.store
+    detached = store.begin_call(partial(detached_versions, store, snapshot.committer))
+    branches = store.begin_call(partial(list_branches, reference_store(snapshot)))
+    existing = [*snapshot.committer.versions(), *detached()]
     _add_named_by_unplanned(needed, snapshot, plan, existing)
-    add_named_by_others(needed, snapshot, list_branches(reference_store(snapshot)))
+    add_named_by_others(needed, snapshot, branches())
     files = [] if _awaits_a_version(snapshot, plan, removed.union(existing)) else _unneeded(plan, needed)
     at_once = plan.options.delete_concurrency or _DELETES_AT_ONCE
-    deleted, failed = delete_files(snapshot.store, files, pace, at_once)
+    deleted, failed = delete_files(store, files, pace, at_once)
     gone = set(plan.old_versions).difference(existing)
     if gone and deleted:
         _remove_versions_with_holes(snapshot, gone, deleted)

@@ -193,13 +193,11 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     def removable(directory: str) -> tuple[ObjectInfo, ...]:
         return tuple(filter(is_removable, store.list(directory)))
 
-    def abandoned() -> tuple[ObjectInfo, ...]:
-        found = (*_own_temporary(store), *_staged_manifests(store), *marks)
-        return tuple(info for info in found if _is_abandoned(info, options, now))
-
     directories = (DATA_DIR, DELETIONS_DIR, INDICES_DIR, TRANSACTIONS_DIR)
     data, deletions, indices, transactions = [store.begin_call(partial(removable, each)) for each in directories]
-    temporary = store.begin_call(abandoned)
+    temporary_begun = store.begin_call(partial(_own_temporary, store))
+    manifests = _listed(store, VERSIONS_DIR)
+    unnamed = (*temporary_begun(), *_staged_manifests(manifests), *marks)
     return CleanupPlan(
         read_version=snapshot.version,
         options=options,
@@ -211,8 +209,8 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         deletion_files=deletions(),
         index_files=indices(),
         transaction_files=transactions(),
-        temporary_files=temporary(),
-        manifests=_manifests(snapshot, versions.old),
+        temporary_files=tuple(info for info in unnamed if _is_abandoned(info, options, now)),
+        manifests=_manifests(snapshot, manifests, versions.old),
     )
 
 
@@ -325,17 +323,17 @@ def _is_abandoned(info: ObjectInfo, options: CleanupOptions, now: datetime) -> b
     return options.delete_unverified or now - info.modified > UNVERIFIED_AGE
 
 
-def _own_temporary(store: Store) -> Iterator[ObjectInfo]:
-    """Yield the temporary files that crashed writers of this branch left."""
-    return (info for info in store.list_temporary() if belongs_to_this_branch(info.path))
+def _own_temporary(store: Store) -> list[ObjectInfo]:
+    """Return the temporary files that crashed writers of this branch left."""
+    return [info for info in store.list_temporary() if belongs_to_this_branch(info.path)]
 
 
-def _staged_manifests(store: Store) -> Iterator[ObjectInfo]:
+def _staged_manifests(listed: Iterable[ObjectInfo]) -> Iterator[ObjectInfo]:
     """Yield staged manifests: their commit failed, or their version has its final name by now."""
-    return (info for info in store.list(VERSIONS_DIR) if is_staged_manifest(info.path.rpartition("/")[2]))
+    return (info for info in listed if is_staged_manifest(info.path.rpartition("/")[2]))
 
 
-def _manifests(snapshot: Snapshot, versions: Iterable[int]) -> tuple[ObjectInfo, ...]:
-    infos = {info.path: info for info in snapshot.store.list(VERSIONS_DIR)}
+def _manifests(snapshot: Snapshot, listed: Iterable[ObjectInfo], versions: Iterable[int]) -> tuple[ObjectInfo, ...]:
+    infos = {info.path: info for info in listed}
     paths = (snapshot.committer.location(version) for version in sorted(versions))
     return tuple(infos[path] for path in paths if path in infos)

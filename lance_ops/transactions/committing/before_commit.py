@@ -33,7 +33,8 @@ def planned_manifest(
     try:
         if base is None or base.version != read_version:
             return read_manifest(store, committer, read_version)
-        if read_version != latest and not committer.exists(read_version):
+        is_there = read_version == latest or committer.as_listed(read_version) is not None
+        if not is_there and not committer.exists(read_version):
             raise VersionNotFound(f"version {read_version} is gone")
     except VersionNotFound as error:
         raise _planned_version_is_gone(store, transaction, latest) from error

@@ -157,14 +157,15 @@ class _Commit:
                     raise self._too_late()
                 began = time.monotonic()
                 latest = self._committer.latest(known=base.version if base and not lost_races else None) or 0
+                self._concurrent.has_requested = False
                 if planned is None:
                     planned = newest = planned_manifest(self._store, self._committer, self._transaction, base, latest)
+                    self._concurrent.has_requested = planned is not base
                 judged = self._concurrent.judge_versions(newest, latest)
                 if isinstance(judged, CommitResult):
                     return judged
                 transaction = self._rebased(planned, judged)
-                has_read_since = judged is not base or transaction is not self._transaction
-                result = self._attempt(judged, transaction, planned, has_read_since)
+                result = self._attempt(judged, transaction, planned)
             if isinstance(result, CommitResult):
                 self._remove(self._superseded)
                 return result
@@ -210,25 +211,25 @@ class _Commit:
         return replace(self._transaction, operation=rebased.operation)
 
     def _attempt(
-        self, newest: Manifest, transaction: Transaction, planned: Manifest, has_read_since: bool
+        self, newest: Manifest, transaction: Transaction, planned: Manifest
     ) -> CommitResult | CommittedVersion:
         """Commit as the version after `newest`; return the version that another writer made first, if one did.
 
         The check for the same dataset comes after every other read, so that it holds for all of them. If nothing was
-        read since the versions were listed, the listing tells. The check is repeated once the version exists.
+        requested since the versions were listed, the listing tells. The check is repeated once the version exists.
         """
         if newest.version:
             check_writable(newest, f"{self._store.uri} at version {newest.version}")
-        needed = {
-            version: read_manifest(self._store, self._committer, version)
-            for version in transaction.operation.needed_versions
-        }
+        numbers = transaction.operation.needed_versions
+        has_requested = self._concurrent.has_requested or transaction is not self._transaction
+        has_requested |= any(self._committer.as_listed(version) is None for version in numbers)
+        needed = {v: read_manifest(self._store, self._committer, v, as_listed=True) for v in numbers}
         made = next_manifest(newest, transaction, replace(self._context, manifests=needed), time.time_ns())
         encoded = transaction.encode()
 
         self._wait_for_early_write()
         is_listed = partial(is_listed_in_same_dataset, self._store, self._committer)
-        if needed or has_read_since or not is_listed(planned):
+        if has_requested or not is_listed(planned):
             is_checked = self._store.begin_call(
                 partial(check_same_dataset, self._store, self._committer, transaction, planned, newest)
             )

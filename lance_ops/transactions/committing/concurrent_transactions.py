@@ -47,7 +47,8 @@ class ConcurrentTransactions:
     """The transactions judged so far, and what ours must take over from them.
 
     `must_rebase` says that ours does not apply as it was planned. `rewrites` are the rewrites, in order, that ours must
-    be remapped through.
+    be remapped through. `has_requested` says whether a version was requested since the caller last made it false: the
+    listing before told others.
     """
 
     def __init__(self, store: Store, committer: Committer, transaction: Transaction) -> None:
@@ -55,6 +56,7 @@ class ConcurrentTransactions:
         self._committer = committer
         self._transaction = transaction
         self.must_rebase = False
+        self.has_requested = False
         self.rewrites: list[CommittedRewriteGroup] = []
 
     @cached_property
@@ -134,8 +136,10 @@ class ConcurrentTransactions:
         return PROCESS_RESOURCES.threads().map(self._read, versions) if at_once else map(self._read, versions)
 
     def _read(self, version: int) -> CommittedVersion:
+        if self._committer.as_listed(version) is None:
+            self.has_requested = True
         try:
-            return read_version(self._store, self._committer, version)
+            return read_version(self._store, self._committer, version, as_listed=True)
         except VersionNotFound as error:
             if self._transaction.read_version == 0:
                 raise self._exists_already() from error
