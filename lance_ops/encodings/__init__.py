@@ -9,6 +9,7 @@ from lance_ops.encodings.choose import (
     Structure,
     choose_block,
     choose_dictionary,
+    choose_equal_pages,
     choose_levels,
     choose_limits,
     choose_mini_block,
@@ -23,7 +24,7 @@ from lance_ops.encodings.gather import gather_ranges, scatter_ranges
 from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.selection import select, select_fixed
-from lance_ops.encodings.stats import FixedStatistics
+from lance_ops.encodings.stats import EqualStatistics, FixedStatistics
 from lance_ops.encodings.values import (
     FixedSizeListValues,
     FixedWidth,
@@ -43,6 +44,7 @@ __all__ = [
     "EncodedChunks",
     "Encoding",
     "EncodingOptions",
+    "EqualStatistics",
     "FixedSizeListValues",
     "FixedStatistics",
     "FixedWidth",
@@ -58,6 +60,7 @@ __all__ = [
     "check_expansion",
     "choose_block",
     "choose_dictionary",
+    "choose_equal_pages",
     "choose_levels",
     "choose_limits",
     "choose_mini_block",

@@ -7,7 +7,7 @@ smaller by at least 3%.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 import numpy as np
@@ -30,7 +30,13 @@ from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
 from lance_ops.encodings.packed_struct import PackedStructEncoding
 from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.stats import FixedStatistics, estimate_distinct, estimate_index_bytes, sample_runs
+from lance_ops.encodings.stats import (
+    EqualStatistics,
+    FixedStatistics,
+    estimate_distinct,
+    estimate_index_bytes,
+    sample_runs,
+)
 from lance_ops.encodings.values import (
     FixedSizeListValues,
     FixedWidth,
@@ -45,6 +51,7 @@ __all__ = [
     "Structure",
     "choose_block",
     "choose_dictionary",
+    "choose_equal_pages",
     "choose_levels",
     "choose_limits",
     "choose_mini_block",
@@ -153,6 +160,24 @@ def choose_mini_block(
     if isinstance(values, PackedValues):
         return _packed_struct(values)
     return _lists(values)
+
+
+def choose_equal_pages(
+    statistics: EqualStatistics, version: FileVersion
+) -> tuple[Sequence[FlatEncoding | InlineBitpackingEncoding], Int64Array]:
+    """Choose the encodings of several pages of integers without options; return them, and which one each page has.
+
+    The number is -1 for a page that needs more than a choice between these encodings: one of runs, one of a single
+    value, and one that may have a dictionary. The choice is that of `choose_dictionary` and `choose_mini_block`.
+    """
+    bits, num_values = statistics.bits_per_value, statistics.values.shape[1]
+    flat, packed, runs = statistics.flat_bytes, statistics.bitpacked_bytes, statistics.rle_bytes
+    is_packed = packed < flat * _MOST_OF_FASTER
+    chosen = is_packed.astype(np.int64)
+    chosen[(runs < np.where(is_packed, packed, flat) * _MOST_OF_FASTER) | (statistics.num_runs == 1)] = -1
+    if bits == 64 and num_values >= _MIN_DICTIONARY_VALUES and version >= FileVersion.V2_2:
+        chosen[statistics.may_repeat] = -1
+    return (FlatEncoding(bits), InlineBitpackingEncoding(bits)), chosen
 
 
 def choose_limits(values: Values, options: EncodingOptions, version: FileVersion) -> ChunkLimits:

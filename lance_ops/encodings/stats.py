@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lance_ops import kernels
 from lance_ops.core.cached_property import cached_property
-from lance_ops.core.ndarrays import Int64Array, UnsignedArray
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array, UnsignedArray
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_lengths, packed_bytes
 from lance_ops.encodings.values import (
     FixedWidth,
@@ -24,7 +24,7 @@ from lance_ops.encodings.values import (
 )
 from lance_ops.kernels import read_only
 
-__all__ = ["FixedStatistics", "estimate_distinct", "estimate_index_bytes", "sample_runs"]
+__all__ = ["EqualStatistics", "FixedStatistics", "estimate_distinct", "estimate_index_bytes", "sample_runs"]
 
 _SAMPLE_VALUES = 8192
 _SAMPLE_BLOCKS = 8
@@ -77,6 +77,54 @@ class FixedStatistics:
         return min(self.num_runs + num_cuts, self.num_runs * 2) * (bits_per_value // 8 + 1)
 
 
+@dataclass(frozen=True, eq=False)
+class EqualStatistics:
+    """Statistics of several pages of integers, all of one block at most: row `i` of `values` has those of page `i`.
+
+    The measures of a page are those of `FixedStatistics`.
+    """
+
+    values: UnsignedArray
+
+    @property
+    def bits_per_value(self) -> int:
+        """The width of the values."""
+        return 8 * self.values.itemsize
+
+    @cached_property
+    def num_runs(self) -> Int64Array:
+        """The number of runs of equal values in each page."""
+        changes: Int64Array = np.count_nonzero(self.values[:, 1:] != self.values[:, :-1], axis=1)
+        return changes + 1
+
+    @property
+    def flat_bytes(self) -> int:
+        """The bytes of any page's values unpacked."""
+        return int(self.values.shape[1] * self.values.itemsize)
+
+    @property
+    def bitpacked_bytes(self) -> Int64Array:
+        """The bytes of each page's values in a packed block."""
+        unions: Uint64Array = np.bitwise_or.reduce(self.values, axis=1).astype(np.uint64)
+        packed: Int64Array = packed_bytes(bit_lengths(unions))
+        return packed + self.values.itemsize
+
+    @property
+    def rle_bytes(self) -> Int64Array:
+        """The bytes of a value and a length byte for each run of a page."""
+        num_cuts = self.values.shape[1] // 255
+        num_runs: Int64Array = np.minimum(self.num_runs + num_cuts, self.num_runs * 2)
+        return num_runs * (self.values.itemsize + 1)
+
+    @property
+    def may_repeat(self) -> BoolArray:
+        """Whether `estimate_distinct` may find fewer distinct values in a page than it has values."""
+        num_values = self.values.shape[1]
+        keys = np.sort(self.values[:, _sample_positions(num_values, _num_picked(num_values))], axis=1)
+        repeats: BoolArray = (keys[:, 1:] == keys[:, :-1]).any(axis=1)
+        return repeats
+
+
 def estimate_distinct(values: FixedWidth | VariableWidth) -> float:
     """Estimate how many distinct values there are.
 
@@ -112,9 +160,12 @@ def _no_two_are_equal(values: FixedWidth | VariableWidth) -> bool:
 
     With `d` distinct values, `n` picks are all different with a probability of about `exp(-n ** 2 / (2 * d))`.
     """
-    num_picked = math.isqrt(_SURE_EXPONENT * values.num_values) + 1
-    keys = np.sort(_keys(values, _sample_positions(values.num_values, num_picked)))
+    keys = np.sort(_keys(values, _sample_positions(values.num_values, _num_picked(values.num_values))))
     return not (keys[1:] == keys[:-1]).any()
+
+
+def _num_picked(num_values: int) -> int:
+    return math.isqrt(_SURE_EXPONENT * num_values) + 1
 
 
 @lru_cache(maxsize=16)

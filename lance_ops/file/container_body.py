@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.checksums import ChecksumWriter
-from lance_ops.file.container import ALIGNMENT, Column, FieldWriter, Footer, encode_extents
+from lance_ops.file.container import ALIGNMENT, PADDING, Column, FieldWriter, Footer, encode_extents
 from lance_ops.file.container_file import check_end
 from lance_ops.file.file_body import FileBody
 from lance_ops.file.page_reading import Extent
@@ -23,7 +23,7 @@ __all__ = ["ContainerBody"]
 _FULL = 2 / 3
 """The share of its budget that fills a page. `_slices` cuts no smaller parts, so each of its parts is a page."""
 
-_PAD = bytes([0xFE]) * ALIGNMENT
+_PAD = bytes([PADDING]) * ALIGNMENT
 
 
 class ContainerBody(FileBody):
@@ -72,6 +72,8 @@ class ContainerBody(FileBody):
 
     def finish(self, metadata: Mapping[str, str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         writers = [writer for field in self._fields for writer in field.writers]
+        if self._fields:
+            self._fields[0].flush_together(self._fields, self.write_buffer)
         for writer in writers:
             writer.flush(self.write_buffer)
         descriptor = file_pb2.FileDescriptor(schema=_fields_to_pb(self._schema), length=self._num_rows)

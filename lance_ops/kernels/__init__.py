@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         read_columns,
         read_file_ends,
         read_single_pages,
+        write_columns,
     )
     from lance_ops.kernels.ranges import copy_ranges
     from lance_ops.kernels.runs import expand_runs, pick_runs
@@ -98,6 +99,7 @@ __all__ = [
     "split_strings",
     "unpack_blocks",
     "walk_entries",
+    "write_columns",
     "write_headers",
     "write_parts",
     "xxh64",
@@ -147,6 +149,7 @@ _MODULES = {
     "split_strings": "strings",
     "unpack_blocks": "fastlanes",
     "walk_entries": "full_zip",
+    "write_columns": "metadata",
     "write_headers": "chunks",
     "write_parts": "chunks",
     "xxh64": "hashing",

@@ -26,7 +26,7 @@ from lance_ops.kernels.levels import (
     renumber_levels,
 )
 from lance_ops.kernels.lz4 import lz4_decode
-from lance_ops.kernels.metadata import read_columns, read_file_ends, read_single_pages
+from lance_ops.kernels.metadata import read_columns, read_file_ends, read_single_pages, write_columns
 from lance_ops.kernels.ranges import copy_ranges
 from lance_ops.kernels.read_only_arrays import read_only
 from lance_ops.kernels.runs import expand_runs, pick_runs
@@ -71,6 +71,7 @@ def warm() -> None:
     keep_levels(levels, 0, out_levels)
     collapse_lists(levels, levels, 1, 0, 0, 0, 0, out_levels, out_levels, offsets, flags)
     read_columns(data, none, none, *[offsets[:0]] * 6)
+    write_columns(none, 1, data, data, out, offsets[:0])
     read_headers(data, none, none, 0, 1, 4, offsets, offsets, offsets)
     write_headers(none, none, none, 0, 4, out, offsets, offsets)
     write_parts(data, none, offsets, out)

@@ -93,3 +93,32 @@ def test_what_is_plain_in_damaged_bytes_is_what_protobuf_reads(
         assert page.length == lengths[0]
         extents = list(zip(page.buffer_offsets, page.buffer_sizes, strict=True))
         assert found[0, : num_buffers[0]].tolist() == [list(extent) for extent in extents]
+
+
+@given(
+    st.integers(1, ROOM).flatmap(
+        lambda count: st.lists(
+            st.lists(st.tuples(st.integers(0, 1 << 62), st.integers(0, 1 << 62)), min_size=count, max_size=count),
+            min_size=1,
+            max_size=5,
+        )
+    ),
+    st.integers(1, 1 << 62),
+    encodings,
+)
+def test_columns_are_written_as_protobuf_writes_them(
+    columns: list[list[tuple[int, int]]], length: int, encoding: bytes
+) -> None:
+    page = file2_pb2.ColumnMetadata.Page(length=length, priority=length // 2)
+    page.encoding.direct.encoding = encoding
+    head = file2_pb2.ColumnMetadata()
+    head.encoding.direct.encoding = b"column"
+    before, within = head.SerializeToString(), page.SerializeToString()
+    buffers = np.array(columns, np.int64)
+    out = np.zeros(len(columns) * (len(before) + len(within) + 32) + 12 * buffers.size, np.uint8)
+    ends = np.zeros(len(columns), np.int64)
+    prefix, suffix = np.frombuffer(before, np.uint8), np.frombuffer(within, np.uint8)
+    kernels.write_columns(read_only(buffers.reshape(-1)), buffers.shape[1], prefix, suffix, out, ends)
+    expected = [message_of(extents, length, encoding, b"column") for extents in columns]
+    assert out[: int(ends[-1])].tobytes() == b"".join(expected)
+    assert ends.tolist() == np.cumsum([len(message) for message in expected]).tolist()

@@ -27,6 +27,7 @@ from lance_ops.wire import MAGIC
 __all__ = [
     "ALIGNMENT",
     "FOOTER_BYTES",
+    "PADDING",
     "Footer",
     "check_inside",
     "check_no_overlap",
@@ -36,6 +37,9 @@ __all__ = [
 
 ALIGNMENT = 64
 """Every buffer starts at a multiple of this."""
+
+PADDING = 0xFE
+"""The bytes between buffers."""
 
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _EXTENT = struct.Struct("<QQ")

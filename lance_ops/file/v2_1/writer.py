@@ -5,22 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.arrow_values import buffer_bytes
-from lance_ops.file.container import ColumnWriter, EncodedPage, FieldWriter, WriteBytes
+from lance_ops.encodings import NO_OPTIONS, FixedWidth
+from lance_ops.file.arrow_values import buffer_bytes, values_of
+from lance_ops.file.container import ColumnWriter, EncodedPage, FieldWriter, WriteBytes, end_columns
 from lance_ops.file.leaves import Leaf, leaves_of_field
 from lance_ops.file.v2_1.assembly import concat_rows
+from lance_ops.file.v2_1.equal_pages import MAX_EQUAL_VALUES, encode_equal_pages
 from lance_ops.file.v2_1.layouts import LeafRows, PageChoice
 from lance_ops.file.v2_1.page_encoder import encode_blob_page, encode_page, store_blob_values
 from lance_ops.file.v2_1.page_reader import PAGE_LAYOUT_URL
 from lance_ops.file.v2_1.shred import shred
 
 __all__ = ["V21FieldWriter"]
+
+
+_LEAST_TOGETHER, _MOST_TOGETHER = 8, 256
+"""Fewer columns are encoded one by one; more are encoded in several calls, which bounds the memory."""
+
+_NUMBERS = (
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+    *(pa.float16(), pa.float32(), pa.float64(), pa.date32(), pa.date64(), pa.timestamp("us"), pa.duration("us")),
+    *(pa.time32("s"), pa.time64("us")),
+)
+_WIDTHS = {number.id: number.bit_width for number in _NUMBERS}
+"""The bits of a value of the types whose columns are encoded together, by type id."""
 
 
 class V21FieldWriter(FieldWriter):
@@ -30,6 +45,20 @@ class V21FieldWriter(FieldWriter):
         self._field = field
         self._leaves = [_LeafWriter(leaf, version) for leaf in leaves_of_field(field)]
         self.writers = self._leaves
+
+    @classmethod
+    def flush_together(cls, fields: Sequence[FieldWriter], write: WriteBytes) -> None:
+        columns: dict[tuple[int, int, FileVersion], list[_LeafWriter]] = {}
+        for field in fields if len(fields) >= _LEAST_TOGETHER else ():
+            assert isinstance(field, V21FieldWriter)
+            leaf = field._leaves[0]
+            key = leaf.equal_key if len(field._leaves) == 1 else None
+            if key is not None:
+                columns.setdefault(key, []).append(leaf)
+        for (bits, num_rows, version), leaves in columns.items():
+            if len(leaves) >= _LEAST_TOGETHER:
+                for first in range(0, len(leaves), _MOST_TOGETHER):
+                    _flush_equal(leaves[first : first + _MOST_TOGETHER], bits, num_rows, version, write)
 
     def add(self, array: pa.Array, first_row: int, write: WriteBytes) -> None:
         for writer, rows in zip(self._leaves, shred(self._field, array), strict=True):
@@ -48,6 +77,21 @@ class _LeafWriter(ColumnWriter[LeafRows]):
             return rows
         with self._naming_column():
             return store_blob_values(rows, write)
+
+    @property
+    def equal_key(self) -> tuple[int, int, FileVersion] | None:
+        """The width and number of the column's values, and the file's version; None if it must be encoded alone.
+
+        Columns with equal keys may be encoded together.
+        """
+        piece = self.only_piece
+        if piece is None or piece.layers or self._leaf.field.metadata:
+            return None
+        array = piece.values
+        bits = _WIDTHS.get(array.type.id)
+        if bits is None or array.null_count or not 2 <= len(array) <= MAX_EQUAL_VALUES:
+            return None
+        return bits, len(array), self._choice.version
 
     def _encode(self, pieces: Sequence[LeafRows]) -> list[EncodedPage]:
         with self._naming_column():
@@ -78,6 +122,20 @@ class _LeafWriter(ColumnWriter[LeafRows]):
 
     def _rows_of(self, page: EncodedPage) -> int:
         return page.length // self._leaf.elements_per_row
+
+
+def _flush_equal(
+    leaves: Sequence[_LeafWriter], bits: int, num_rows: int, version: FileVersion, write: WriteBytes
+) -> None:
+    """Encode and write the pages of columns with equal keys, as far as they can be encoded together."""
+    pieces = [leaf.only_piece for leaf in leaves]
+    bytes_of = [values_of(piece.values) for piece in pieces if piece is not None]
+    matrix = np.concatenate([each.data for each in bytes_of if isinstance(each, FixedWidth)])
+    numbers = matrix.view(f"<u{bits // 8}").reshape(len(leaves), num_rows)
+    for pages in encode_equal_pages(numbers, PageChoice(version, NO_OPTIONS)):
+        position = write(memoryview(pages.data)).position  # type: ignore[arg-type]  # an array is one
+        columns = [leaves[column] for column in pages.columns.tolist()]
+        end_columns(columns, pages.buffers + np.array([position, 0]), num_rows, PAGE_LAYOUT_URL, pages.description)
 
 
 def _layer_bytes(piece: LeafRows) -> int:

@@ -1,4 +1,4 @@
-"""Read the protobuf messages of many columns: where the buffers of each column's page are, and which columns are alike.
+"""Read and write the protobuf messages of many columns: where the buffers of a page are, and which columns are alike.
 
     ColumnMetadata   1: encoding of the column | 2: page (once in a plain column)
     Page             1: buffer positions (packed) | 2: buffer sizes (packed) | 3: length | 4: encoding | 5: priority
@@ -12,7 +12,7 @@ from __future__ import annotations
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.kernels.compile import kernel, part
 
-__all__ = ["read_columns"]
+__all__ = ["read_columns", "write_columns"]
 
 _COLUMN_ENCODING, _PAGE = 0x0A, 0x12
 _POSITIONS, _SIZES, _LENGTH, _PAGE_ENCODING, _PRIORITY = 0x0A, 0x12, 0x18, 0x22, 0x28
@@ -155,3 +155,60 @@ def read_columns(
             kind_of[i], kinds[num_kinds] = num_kinds, i
             num_kinds += 1
     return num_kinds
+
+
+@part
+def _write_varint(out: Uint8Array, place: int, number: int) -> int:
+    """Write a number as a varint; return the place after it."""
+    while number >= 0x80:
+        out[place] = (number & 0x7F) | 0x80
+        number >>= 7
+        place += 1
+    out[place] = number
+    return place + 1
+
+
+@part
+def _varint_size(number: int) -> int:
+    size = 1
+    while number >= 0x80:
+        number >>= 7
+        size += 1
+    return size
+
+
+@kernel
+def write_columns(
+    buffers: Int64Array, num_buffers: int, before: Uint8Array, within: Uint8Array, out: Uint8Array, ends: Int64Array
+) -> None:
+    """Write messages of columns of one page, end to end, as protobuf writes them; `ends` gets the end of each.
+
+    `buffers` has the position and size of each of a column's `num_buffers` buffers, column after column. `before` are
+    the fields of the column that come before its page, `within` those of the page that come after its buffers. The
+    caller has made `out` long enough: 12 bytes for each number of a column, 32 for each column, and the fields.
+    """
+    place = 0
+    for column in range(len(ends)):
+        first = 2 * num_buffers * column
+        positions, sizes = 0, 0
+        for buffer in range(num_buffers):
+            positions += _varint_size(buffers[first + 2 * buffer])
+            sizes += _varint_size(buffers[first + 2 * buffer + 1])
+        for byte in range(len(before)):
+            out[place + byte] = before[byte]
+        place += len(before)
+        out[place] = _PAGE
+        page = 2 + _varint_size(positions) + positions + _varint_size(sizes) + sizes + len(within)
+        place = _write_varint(out, place + 1, page)
+        out[place] = _POSITIONS
+        place = _write_varint(out, place + 1, positions)
+        for buffer in range(num_buffers):
+            place = _write_varint(out, place, buffers[first + 2 * buffer])
+        out[place] = _SIZES
+        place = _write_varint(out, place + 1, sizes)
+        for buffer in range(num_buffers):
+            place = _write_varint(out, place, buffers[first + 2 * buffer + 1])
+        for byte in range(len(within)):
+            out[place + byte] = within[byte]
+        place += len(within)
+        ends[column] = place

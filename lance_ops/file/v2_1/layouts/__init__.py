@@ -6,7 +6,7 @@ from lance_ops.file.v2_1.layouts.contract import LeafRows, PageChoice, PageConte
 from lance_ops.file.v2_1.layouts.equal_columns import EqualColumns
 from lance_ops.file.v2_1.layouts.full_zip import encode_full_zip
 from lance_ops.file.v2_1.layouts.joined_pages import JoinedPages
-from lance_ops.file.v2_1.layouts.mini_block import MiniBlockPage, encode_mini_block
+from lance_ops.file.v2_1.layouts.mini_block import MiniBlockPage, encode_equal_mini_blocks, encode_mini_block
 from lance_ops.file.v2_1.layouts.mini_block_description import MiniBlockDescription, describe_mini_block
 from lance_ops.file.v2_1.layouts.registry import layout_from_pb
 
@@ -22,6 +22,7 @@ __all__ = [
     "describe_mini_block",
     "encode_blob",
     "encode_constant",
+    "encode_equal_mini_blocks",
     "encode_full_zip",
     "encode_mini_block",
     "layout_from_pb",

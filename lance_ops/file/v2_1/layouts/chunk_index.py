@@ -23,11 +23,13 @@ from lance_ops.encodings import CorruptValues, Picks, check
 from lance_ops.file.page_reading import Extent, RowSet, RowSlice
 from lance_ops.kernels import read_only
 
-__all__ = ["ChunkIndex", "RowIndex", "encode_row_index", "encode_words"]
+__all__ = ["COUNT_BITS", "ChunkIndex", "RowIndex", "encode_row_index", "encode_words"]
 
 
 _ALIGNMENT = 8
-_COUNT_BITS = 4
+COUNT_BITS = 4
+"""The bits of a word that hold the logarithm of the number of values."""
+
 _MAX_VALUE_COUNT = 1 << 48
 
 
@@ -110,7 +112,7 @@ class ChunkIndex:
         most = int(num_values.max())
         check(most <= _MAX_VALUE_COUNT, f"{most} values")
         numbers, bounds = words.astype(np.int64), _running(lengths)
-        sizes, counts = ((numbers >> _COUNT_BITS) + 1) * _ALIGNMENT, 1 << (numbers & ((1 << _COUNT_BITS) - 1))
+        sizes, counts = ((numbers >> COUNT_BITS) + 1) * _ALIGNMENT, 1 << (numbers & ((1 << COUNT_BITS) - 1))
         ends = _running(sizes)
         bases = ends[bounds]
         used = bases[1:] - bases[:-1]
@@ -125,29 +127,6 @@ class ChunkIndex:
         rest = num_values - (firsts[1:] - firsts[:-1])
         _check_pages(rest >= 0, lambda page: f"chunks hold more values than the page's {num_values[page]}")
         counts[lasts] = rest[lengths > 0]
-        return cls(stops - sizes, stops, _running(counts), None)
-
-    @classmethod
-    def decode_equal_pages(
-        cls, words: UnsignedArray, num_words: Int64Array, num_values: int, chunks: Int64Array
-    ) -> ChunkIndex:
-        """Parse the chunk words of pages of `num_values` values each, and return their chunks as those of one page.
-
-        `words` has the words of all pages, `num_words[i]` of them those of page `i`. `chunks[i]` has the position and
-        the size of that page's chunks. There is at least one page, and each has a value.
-        """
-        check(num_values <= _MAX_VALUE_COUNT // len(num_words), f"{num_values} values in each page")
-        check(num_words.min() > 0, f"{num_values} values and no chunk")
-        numbers = words.astype(np.int64)
-        sizes, counts = ((numbers >> _COUNT_BITS) + 1) * _ALIGNMENT, 1 << (numbers & ((1 << _COUNT_BITS) - 1))
-        last = num_words.cumsum() - 1
-        first = last - num_words + 1
-        ends, before = _running(sizes), _running(counts)
-        check((ends[last + 1] - ends[first] <= chunks[:, 1]).all(), "chunks that exceed their buffer")
-        held = before[last] - before[first]
-        check(held.max() <= num_values, f"chunks hold more values than the page's {num_values}")
-        counts[last] = num_values - held
-        stops = ends[1:] + (chunks[:, 0] - ends[first]).repeat(num_words)
         return cls(stops - sizes, stops, _running(counts), None)
 
     @classmethod
@@ -246,7 +225,7 @@ def encode_words(words: Int64Array, large: bool) -> Uint8Array:
     dtype = np.dtype("<u4") if large else np.dtype("<u2")
     most = int(words.max(initial=0))
     if most >= 1 << 8 * dtype.itemsize:
-        raise ValueError(f"a chunk of {((most >> _COUNT_BITS) + 1) * _ALIGNMENT} bytes")
+        raise ValueError(f"a chunk of {((most >> COUNT_BITS) + 1) * _ALIGNMENT} bytes")
     return words.astype(dtype).view(np.uint8)
 
 

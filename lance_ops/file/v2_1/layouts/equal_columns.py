@@ -96,4 +96,5 @@ class EqualColumns:
         positions, sizes = self._words[:, 0], self._words[:, 1]
         check(not (sizes % width).any(), f"chunk words that are not {width} bytes wide")
         words = gather_ranges(fetched.data, fetched.locate(positions), sizes).view(f"<u{width}")
-        return ChunkIndex.decode_equal_pages(words, sizes // width, self._context.length, self._chunks)
+        num_values = np.full(self.num_columns, self._context.length, np.int64)
+        return ChunkIndex.decode_joined(words, sizes // width, num_values, *self._chunks.T)

@@ -26,6 +26,7 @@ from lance_ops.encodings import (
     EncodedChunks,
     Encoding,
     FixedStatistics,
+    FixedWidth,
     Values,
     check,
     choose_block,
@@ -36,7 +37,7 @@ from lance_ops.encodings import (
 from lance_ops.file.arrow_values import array_of, copy_array
 from lance_ops.file.container import EncodedPage
 from lance_ops.file.page_reading import Extent, Ranges, RowSelection, RowSet, RowSlice, SourceBytes, Steps
-from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
+from lance_ops.file.v2_1.layouts.chunk_index import COUNT_BITS, ChunkIndex, RowIndex, encode_row_index, encode_words
 from lance_ops.file.v2_1.layouts.chunk_reading import read_chunks
 from lance_ops.file.v2_1.layouts.contract import (
     LeafRows,
@@ -50,11 +51,11 @@ from lance_ops.file.v2_1.layouts.contract import (
 )
 from lance_ops.file.v2_1.layouts.mini_block_description import MiniBlockDescription, describe_mini_block
 from lance_ops.file.v2_1.layouts.page_dictionaries import replace_positions
-from lance_ops.file.v2_1.levels import EncodedLevels
+from lance_ops.file.v2_1.levels import EncodedLevels, LevelScheme
 from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
-__all__ = ["MiniBlockPage", "encode_mini_block"]
+__all__ = ["MiniBlockPage", "encode_equal_mini_blocks", "encode_mini_block"]
 
 
 _ALIGNMENT = 8
@@ -260,6 +261,26 @@ def encode_mini_block(
         buffers.append(encode_row_index(levels.rep, levels.scheme.max_rep, entry_ends))
         length = levels.num_rows
     return EncodedPage(description, tuple(buffers), length)
+
+
+def encode_equal_mini_blocks(
+    values: FixedWidth, num_pages: int, encoding: Encoding, scheme: LevelScheme, choice: PageChoice
+) -> tuple[pb.PageLayout, Sequence[tuple[Uint8Array, Int64Array]]]:
+    """Encode equally many values for each page, all of them present and in one chunk; return the pages' description.
+
+    Also returns the pages' chunk words and then their chunks, each end to end, with the size of each in bytes.
+    """
+    num_values, large = values.num_values // num_pages, choice.large_chunks
+    chunks = encoding.encode_blocks(values, np.full(num_pages, num_values, np.int64))
+    words, body = _write_chunks(np.zeros(num_pages, np.int64), (), chunks, large)
+    words &= -(1 << COUNT_BITS)  # each chunk is the last of its page
+    description = pb.PageLayout()
+    layout = description.mini_block_layout
+    layout.value_compression.CopyFrom(encoding.to_pb())
+    layout.layers.extend(scheme.kinds)  # type: ignore[arg-type]  # numbers of the enum
+    layout.num_buffers, layout.num_items, layout.has_large_chunk = len(chunks.data), num_values, large
+    sizes = ((words >> COUNT_BITS) + 1) * _ALIGNMENT
+    return description, [(encode_words(words, large), np.full(num_pages, 4 if large else 2)), (body, sizes)]
 
 
 def _encode_levels(
