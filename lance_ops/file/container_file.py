@@ -43,7 +43,7 @@ class ContainerFile(OpenFile):
         global_table, column_table = self._read([footer.global_extent, footer.column_extent])
         self.global_buffers = decode_extents(global_table, size, name, "global buffer")
         self.schema, self.num_rows = _read_description(self._read(self.global_buffers[:1])[0], name)
-        self._column_extents = decode_extents(column_table, size, name, "column")
+        self._column_table, self._column_extents = column_table, decode_extents(column_table, size, name, "column")
         column_bytes = sum([extent.size for extent in self._column_extents])
         global_bytes = sum([extent.size for extent in self.global_buffers])
         self.metadata_bytes = column_bytes + global_bytes
@@ -72,8 +72,7 @@ class ContainerFile(OpenFile):
 
     def _load_plain_columns(self, indices: Sequence[int]) -> PlainColumns:
         """Read the metadata of many columns at once, and parse together what can be; it is not kept."""
-        extents = np.array([self._column_extents[index] for index in indices], np.int64)
-        starts, sizes = extents[:, 0], extents[:, 1]
+        starts, sizes = np.frombuffer(self._column_table, "<i8").reshape(-1, 2)[np.array(indices)].T
         found = self._fetch_metadata(Ranges(starts, starts + sizes))
         at = found.locate(starts)
         columns = decode_plain_columns(found.data, at, at + sizes, self.source.size_bytes, self.path)

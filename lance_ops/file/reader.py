@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from copy import copy
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -404,6 +405,7 @@ def _as_rows(ascending: Int64Array) -> RowSelection:
     return RowSet(ascending)
 
 
+@lru_cache(maxsize=64)
 def _row_bytes(projection: Schema) -> int:
     return sum(row_bytes(field.arrow_type) for field in projection.fields)
 

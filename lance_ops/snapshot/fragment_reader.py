@@ -179,10 +179,13 @@ class FragmentReader:
     def _read(
         self, schema: Schema, num_rows: int, read: ReadFile, budget: Budget | None, *, of_most_rows: bool = False
     ) -> pa.Table:
-        parts = []
-        for source in self._sources(schema):
+        parts, sources = [], self._sources(schema)
+        for source in sources:
             reader = self._open_checked(source.file, of_most_rows=of_most_rows)
-            table = read(reader, self._as_stored(source, reader))
+            wanted = self._as_stored(source, reader)
+            table = read(reader, wanted)
+            if len(sources) == 1 and wanted is schema and not schema.names_extensions:
+                return table
             parts.append((source.schema, table))
         of_nulls = Budget(0) if budget is None else budget
         columns = _assemble(schema.fields, parts, num_rows, of_nulls)
@@ -206,7 +209,9 @@ class FragmentReader:
         sources = []
         for file in self._fragment.files:
             field_ids = set(file.fields)
-            fields = tuple(part for field in schema.fields if (part := _part_in(field, field_ids)) is not None)
+            fields = schema.fields
+            if not field_ids.issuperset(schema.ids):
+                fields = tuple(part for field in fields if (part := _part_in(field, field_ids)) is not None)
             if fields:
                 sources.append(_Source(file, schema if fields == schema.fields else Schema(fields)))
         return sources

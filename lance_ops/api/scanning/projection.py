@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow.types as pt
 from lance_ops.api.schemas import shown_array, shown_field
 from lance_ops.blobs import BlobReader, split_by_blob_bytes, with_blobs_as
 from lance_ops.changing.columns import bind_computed
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json import json_to_text, text_field
 from lance_ops.core.predicate import Assignment, Column
@@ -74,7 +76,7 @@ class Projection:
         named = {name for output in self.outputs for name in output.roots}.intersection(SELECTABLE_ROW_COLUMNS)
         return frozenset((*named, ROW_ADDRESS) if self.needs_addresses else named)
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The result's schema, with extension types restored."""
         return pa.schema([output.field for output in self.outputs], self.read.to_arrow().metadata)
@@ -110,8 +112,15 @@ class Projection:
             return table.select([])  # remembers how many rows there are
         if self.needs_addresses:
             table = self._with_bytes(table)
+        if self._returns_columns_as_read and table.schema.equals(self.schema, check_metadata=True):
+            return table
         columns = [_column(table, output, self.snapshot.uri) for output in self.outputs]
         return pa.Table.from_arrays(columns, schema=self.schema)
+
+    @cached_property
+    def _returns_columns_as_read(self) -> bool:
+        """Whether each column of the result is the column of that name, if it is read with the result's type."""
+        return all(output.value is None and output.path == (output.field.name,) for output in self.outputs)
 
     def cut(self, table: pa.Table) -> Iterator[pa.Table]:
         """Cut rows that were read into parts, so that the blobs of each part have a bounded number of bytes."""
@@ -156,6 +165,8 @@ def project(
     if isinstance(columns, Mapping):
         columns = {name: text for name, text in columns.items() if name not in added or text != name}
         return _computed(snapshot, schema, columns, [name for name in added if name not in columns], also, as_bytes)
+    if columns is None and not added and not schema.names_extensions:
+        return Projection(schema, _outputs_of(schema, flatten=flatten), snapshot, as_bytes)
     names = schema.names if columns is None else list(columns)
     twice = sorted({name for name in names if names.count(name) > 1}) if columns is not None else []
     if twice:
@@ -205,6 +216,12 @@ def _is_blob(schema: Schema, path: str) -> bool:
 
 def _row_output(row_column: str, name: str) -> _Output:
     return _Output(row_field(name), row_field(row_column), (row_column,))
+
+
+@lru_cache(maxsize=16)
+def _outputs_of(schema: Schema, *, flatten: bool) -> tuple[_Output, ...]:
+    """Return the result of reading all columns of a schema that names no extension types."""
+    return tuple([_output(schema, name, flatten=flatten) for name in schema.names])
 
 
 def _output(read: Schema, name: str, *, flatten: bool) -> _Output:

@@ -100,6 +100,11 @@ class Schema:
         """Names of the top-level columns, in order."""
         return [column.name for column in self.fields]
 
+    @cached_property
+    def ids(self) -> frozenset[int]:
+        """The ids of all fields, at any depth."""
+        return frozenset([node.id for node in self.walk()])
+
     @property
     def max_field_id(self) -> int:
         """The highest id in use, -1 for a schema without fields."""

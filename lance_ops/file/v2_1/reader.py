@@ -199,9 +199,7 @@ class V21File(ContainerFile):
 
     def _read_together(self, group: _Together, rows: RowSelection, budget: Budget) -> Steps[Sequence[pa.Array]]:
         with naming_place(self.path, "columns that are read together"):
-            found = yield from group.columns.read(rows)
-            budget.spend(sum([array.nbytes for array in found]))
-            return found
+            return (yield from group.columns.read(rows, budget))
 
     def _columns_of(self, field: Field) -> _FieldColumns:
         found = self._field_columns.get(field)

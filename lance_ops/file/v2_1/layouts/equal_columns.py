@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.encodings import check, gather_ranges
-from lance_ops.file.page_reading import Ranges, RowSelection, RowSet, RowSlice, SourceBytes, Steps
+from lance_ops.file.page_reading import Budget, Ranges, RowSelection, RowSet, RowSlice, SourceBytes, Steps
 from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex
 from lance_ops.file.v2_1.layouts.contract import PageLayout, check_entries
 from lance_ops.file.v2_1.layouts.mini_block import MiniBlockPage
@@ -50,8 +50,8 @@ class EqualColumns:
         largest = int(buffers[:, 1, 1].max())
         return cls(page, buffers) if largest <= page.context.length * _MAX_ROW_BYTES else None
 
-    def read(self, rows: RowSelection) -> Steps[Sequence[pa.Array]]:
-        """Return the wanted rows of each column: at least one row."""
+    def read(self, rows: RowSelection, budget: Budget) -> Steps[Sequence[pa.Array]]:
+        """Return the wanted rows of each column, at least one row; what is decoded is counted against the budget."""
         length = self._context.length
         whole = isinstance(rows, RowSlice) and rows.count == length
         fetched: SourceBytes | None = None
@@ -61,7 +61,7 @@ class EqualColumns:
             self._index = self._load(fetched)
         index, firsts = self._index, np.arange(self.num_columns) * length
         if isinstance(rows, RowSet):
-            return (yield from self._read_set(index, (firsts[:, None] + rows.indices).reshape(-1)))
+            return (yield from self._read_set(index, (firsts[:, None] + rows.indices).reshape(-1), budget))
         begin = index.first_values.searchsorted(firsts + rows.first, side="right") - 1
         num_chunks = index.first_values.searchsorted(firsts + rows.last, side="right") - begin
         ends = num_chunks.cumsum()
@@ -74,11 +74,12 @@ class EqualColumns:
         values, entries = self._format.decode_values(parts), self._format.decode_entries(parts)
         check_entries(self._format.scheme, entries)
         array = self._context.finish(values.num_values, self._format.scheme, entries, self._context.to_array(values))
+        budget.spend(array.values.nbytes)
         before = counts.cumsum() - counts  # the decoded values before each chunk
         places = before[ends - num_chunks] + firsts + rows.first - index.first_values[begin]
         return [array.values.slice(place, rows.count) for place in places.tolist()]
 
-    def _read_set(self, index: ChunkIndex, values: Int64Array) -> Steps[Sequence[pa.Array]]:
+    def _read_set(self, index: ChunkIndex, values: Int64Array, budget: Budget) -> Steps[Sequence[pa.Array]]:
         """Read the values at these positions, equally many of each column."""
         chunks, picks = index.locate(values)
         starts, stops = index.starts[chunks], index.stops[chunks]
@@ -88,6 +89,7 @@ class EqualColumns:
         entries, found = self._format.pick_entries(parts, picks), self._format.pick_values(parts, picks)
         check_entries(self._format.scheme, entries)
         array = self._context.finish(len(values), self._format.scheme, entries, self._context.to_array(found))
+        budget.spend(array.values.nbytes)
         count = len(values) // self.num_columns
         return [array.values.slice(place, count) for place in range(0, len(values), count)]
 
