@@ -165,7 +165,8 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         operation = transaction.operation
         if isinstance(operation, Append):
             return snapshot.fragments[len(snapshot.fragments) - len(operation.fragments) :]
-        if version == 1 and isinstance(operation, Overwrite | Clone):
+        is_first = isinstance(operation, Clone) or (version == 1 and isinstance(operation, Overwrite))
+        if is_first:  # of a table, a branch or a clone
             return snapshot.fragments
         if isinstance(operation, _ADDS_NO_ROWS) or self._options.skip_changes:
             return ()

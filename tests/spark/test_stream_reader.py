@@ -175,6 +175,8 @@ def test_filter_columns_and_branch_apply_to_a_stream(dataset_uri: str) -> None:
     write_dataset(pa.table({"x": [2, 3]}), branch, mode="append")
     assert query.next() == [0, 2]
     assert Query(dataset_uri).next() == [0, 1]
+    first = dataset(dataset_uri, version=("trial", None)).versions()[0]["version"]
+    assert Query(dataset_uri, branch="trial", starting_version=str(first)).next() == [0, 1, 2, 3]
 
 
 def test_options_of_a_stream_are_refused_for_one_version(dataset_uri: str) -> None:
