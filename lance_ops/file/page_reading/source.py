@@ -260,8 +260,12 @@ class FileSource:
             blocks = self._checks.unverified(ranges.starts, ranges.stops)
             needed = Ranges.concat([ranges, Ranges(blocks.starts, blocks.stops)])
             view.will_need(needed.starts, needed.stops)
-            self._checks.verify(blocks, data, blocks.starts, self.read)
+            self._checks.verify(blocks, data, blocks.starts, partial(self._bytes_in_place, view))
         return SourceBytes(data, _ZERO, _ZERO)
+
+    def _bytes_in_place(self, view: View, start: int, stop: int) -> bytes:
+        """Return the bytes of one range of this file, verified."""
+        return self.read_in_place(view, Ranges.of((start, stop))).view(start, stop).tobytes()
 
     def _is_read_whole(self, ranges: Ranges) -> bool:
         """Return whether a large part of a small file is read: then the next read will need the rest."""
