@@ -5,7 +5,7 @@ which datasets use directly: these work on a store and know fields by their ids.
 """
 
 from lance_ops.encodings import MAX_RATIO
-from lance_ops.file.alike_files import AlikeFiles
+from lance_ops.file.alike_files import WHOLE_FILE_BYTES, AlikeFiles
 from lance_ops.file.arrow_values import copy_array, reorder
 from lance_ops.file.blob_sidecar import SidecarWriter, verified_sidecar
 from lance_ops.file.checksums import checksum_report, read_verified
@@ -42,6 +42,7 @@ from lance_ops.file.writer import FileWriter, WrittenFile, page_budget
 __all__ = [
     "MAX_RATIO",
     "READ_BYTES",
+    "WHOLE_FILE_BYTES",
     "AlikeFiles",
     "Budget",
     "DescribedFile",

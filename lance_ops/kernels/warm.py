@@ -109,7 +109,7 @@ def warm() -> None:
         symbols,
     )
     xxh64(data, ends, symbols[:0])
-    read_file_ends(data, none, none, offsets)
+    read_file_ends(data, none, none, none, offsets)
     read_single_pages(data, none, none, none, none, offsets)
     walk_entries(data, none, none, 1, 0, 0, 1, 0, np.zeros(0, np.uint32), offsets, offsets)
 

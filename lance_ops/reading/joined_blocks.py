@@ -20,13 +20,13 @@ import pyarrow.types as pt
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.core.schema import Schema
-from lance_ops.file import Budget, row_bytes
+from lance_ops.file import WHOLE_FILE_BYTES, Budget, row_bytes
 from lance_ops.reading.joined_fragments import JoinedFragments
 from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS
 from lance_ops.reading.scan_block import live_mask, read_live, read_offsets
 from lance_ops.reading.scan_plan import Block, ScanRequest
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows
-from lance_ops.snapshot import WHOLE_FILE_BYTES, Snapshot
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["JOINED_BYTES", "BlockJoiner"]
 

@@ -1,6 +1,6 @@
 """One version of a dataset, opened: its manifest, its fragments' rows, deletion vectors and row ids, and its files."""
 
-from lance_ops.snapshot.alike_fragments import WHOLE_FILE_BYTES, open_alike
+from lance_ops.snapshot.alike_fragments import open_alike
 from lance_ops.snapshot.caches import Session
 from lance_ops.snapshot.checksum_use import VERIFY_CHECKSUMS_KEY, ChecksumUse
 from lance_ops.snapshot.expansion import FREE_SORTED_BYTES, FREE_SORTED_ROWS, check_rows_are_stored, limit_held_bytes
@@ -16,7 +16,6 @@ __all__ = [
     "FREE_SORTED_BYTES",
     "FREE_SORTED_ROWS",
     "VERIFY_CHECKSUMS_KEY",
-    "WHOLE_FILE_BYTES",
     "ChecksumUse",
     "FragmentReader",
     "Progress",

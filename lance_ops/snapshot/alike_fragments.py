@@ -16,10 +16,7 @@ from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.stored_columns import check_types, stored_ids_by_table_id
 from lance_ops.table import Fragment
 
-__all__ = ["WHOLE_FILE_BYTES", "open_alike"]
-
-WHOLE_FILE_BYTES = 128 << 10
-"""Larger files are not read whole: the columns that are read may be a small part of them."""
+__all__ = ["open_alike"]
 
 
 def open_alike(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> AlikeFiles | None:
@@ -39,9 +36,7 @@ def open_alike(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema
         return None
     sizes = [file.file_size_bytes for file in files]
     held = {*head.fields}
-    if not 0 < min(sizes) <= max(sizes) <= WHOLE_FILE_BYTES or not all(
-        part.children or part.id in held for part in schema.walk()
-    ):
+    if min(sizes) <= 0 or not all(part.children or part.id in held for part in schema.walk()):
         return None
     store, directory = snapshot.file_locations.data_directory(head.base_id)
     if not store.reads_in_place:

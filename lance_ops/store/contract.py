@@ -15,6 +15,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Self, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import StoreError
@@ -179,18 +180,27 @@ class Store(ABC):
         """Return a whole object for reading parts of it. With `reads_in_place`, nothing is read yet."""
         return View(self.get(path))
 
-    def read_into(self, paths: Sequence[str], places: Sequence[int], sizes: Sequence[int], out: memoryview) -> bool:
-        """Read whole objects into `out`: object `i` from `places[i]` on, where there is room for one byte more.
+    def read_parts(
+        self, paths: Sequence[str], parts: Sequence[Sequence[tuple[int, int, int]]], out: memoryview
+    ) -> list[int] | None:
+        """Read parts of objects into `out`: each part of object `i` is a position in it, a size and a place in `out`.
 
-        Returns False, with anything in `out`, if an object cannot be read so or has another size than `sizes[i]`. The
-        caller then reads each object by itself, which raises the error.
+        Returns how many bytes each part has, for all objects in turn: fewer than its size where the object ends before.
+        Returns None, with anything in `out`, if an object cannot be read so. The caller then reads each object by
+        itself, which raises the error.
         """
-        for path, place, size in zip(paths, places, sizes, strict=True):
-            found = self.get(path)
-            if found.size != size:
-                return False
-            out[place : place + size] = memoryview(found).cast("B")
-        return True
+        found = []
+        for path, of_object in zip(paths, parts, strict=True):
+            view = self.view(path)
+            starts = np.array([position for position, _, _ in of_object], np.int64)
+            stops = np.array([position + size for position, size, _ in of_object], np.int64)
+            view.will_need(starts, stops.clip(max=view.buffer.size))
+            everything = memoryview(view.buffer).cast("B")
+            for position, size, place in of_object:
+                data = everything[position : position + size]
+                out[place : place + len(data)] = data
+                found.append(len(data))
+        return found
 
     @abstractmethod
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:

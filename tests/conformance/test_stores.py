@@ -180,17 +180,15 @@ def test_a_directory_that_could_leave_the_root_is_refused(store: Store, prefix: 
             list(use(prefix))
 
 
-def test_whole_objects_are_read_side_by_side(store: Store) -> None:
-    objects = {"d/a": b"one", "d/b": b"", "d/c": bytes(range(256))}
+def test_parts_of_several_objects_are_read_into_one_buffer(store: Store) -> None:
+    objects = {"d/a": b"one", "d/b": b"x", "d/c": bytes(range(256))}
     for path, data in objects.items():
         store.put(path, data)
-    sizes = [*map(len, objects.values())]
-    places = [1, 8, 20]
-    out = bytearray(b"-" * 300)
-    assert store.read_into([*objects], places, sizes, memoryview(out))
-    assert [out[at : at + size] for at, size in zip(places, sizes, strict=True)] == [*objects.values()]
-    assert not store.read_into(["d/a"], [0], [2], memoryview(out))
-    assert not store.read_into(["d/a"], [0], [4], memoryview(out))
+    out = bytearray(b"-" * 100)
+    parts = [[(0, 4, 1)], [(0, 2, 8)], [(10, 3, 20), (250, 9, 30)]]
+    assert store.read_parts([*objects], parts, memoryview(out)) == [3, 1, 3, 6]
+    assert out[:10] == b"-one----x-"
+    assert out[20:37] == bytes([10, 11, 12]) + b"-" * 7 + bytes(range(250, 256)) + b"-"
 
 
 def test_ranges_are_returned_in_the_requested_order(store: Store) -> None:

@@ -12,6 +12,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.errors import LanceOpsError
 from lance_ops.file import AlikeFiles, FileReader, FileWriter, RowSelection, RowSet, RowSlice
+from lance_ops.file.alike_files import alike_files
 from lance_ops.file.page_reading import Steps
 from lance_ops.file.v2_1.layouts import JoinedPages, LeafRows
 from lance_ops.store import MemoryStore
@@ -61,15 +62,24 @@ def _tables() -> list[pa.Table]:
     return [_rows(first, count) for first, count in zip(firsts, LENGTHS, strict=False)]
 
 
+@pytest.mark.parametrize("are_large", [False, True])
 @pytest.mark.parametrize("version", [FileVersion.V2_1, FileVersion.V2_2], ids=lambda version: version.value)
-def test_any_rows_and_columns_are_read_as_those_of_single_files(version: FileVersion) -> None:
+def test_any_rows_and_columns_are_read_as_those_of_single_files(
+    version: FileVersion, are_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if are_large:
+        monkeypatch.setattr(alike_files, "WHOLE_FILE_BYTES", 1000)
+        monkeypatch.setattr(alike_files, "_TAIL_BYTES", 8000)
     tables = _tables()
     store, schema = _written(tables, version)
     expected = pa.concat_tables(tables).combine_chunks()
     files = _opened(store, len(tables), schema)
     assert files is not None and files.num_rows.tolist() == [*LENGTHS] and files.version is version
+    assert files._is_whole is not are_large
     assert files.read(schema, RowSlice(0, len(expected))) == expected
     assert files.read(schema, RowSlice(60, 100)) == expected[60:100].combine_chunks()
+    few = np.array([69, 100, 101, 425])  # of three files
+    assert files.read(schema, RowSet(few)) == expected.take(few).combine_chunks()
     wanted = np.array([0, 3, 69, 70, 71, 403, 404, 443])
     assert files.read(schema, RowSet(wanted)) == expected.take(wanted).combine_chunks()
     for name in expected.column_names:
@@ -93,6 +103,38 @@ def test_plain_pages_of_all_files_are_read_by_one_call(monkeypatch: pytest.Monke
     monkeypatch.setattr(JoinedPages, "read", counting)
     files.read(schema, RowSlice(0, 500))
     assert pages == [len(tables)] * 4
+
+
+def test_of_large_files_the_ends_and_the_wanted_columns_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike_files, "WHOLE_FILE_BYTES", 1000)
+    monkeypatch.setattr(alike_files, "_TAIL_BYTES", 4000)
+    tables = [_rows(100 * at, 100).select(["number", "long"]) for at in range(5)]
+    store, schema = _written(tables)
+    files = _opened(store, len(tables), schema)
+    assert files is not None
+    store.counters.take()
+    numbers = schema.project(["number"])
+    assert files.read(numbers, RowSlice(0, 500))["number"] == pa.concat_tables(tables)["number"]
+    read = store.counters.take()
+    assert read.read_iops == 5 and read.read_bytes < 5 * 2000
+    files.read(numbers, RowSet(np.array([7, 450])))
+    assert store.counters.take().read_bytes < 2 * 2000
+
+
+def test_metadata_before_the_last_bytes_that_are_read_is_left_to_the_other_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(alike_files, "WHOLE_FILE_BYTES", 1000)
+    tables = [_rows(100 * at, 100) for at in range(2)]
+    store, schema = _written(tables)
+    opened = []
+    for tail_bytes in range(40, 4000, 40):
+        monkeypatch.setattr(alike_files, "_TAIL_BYTES", tail_bytes)
+        files = _opened(store, len(tables), schema)
+        opened.append(files is not None)
+        if files is not None:
+            assert files.read(schema, RowSlice(0, 200)) == pa.concat_tables(tables).combine_chunks()
+    assert opened == sorted(opened) and opened[0] is False and opened[-1] is True
 
 
 @pytest.mark.parametrize("other", ["another schema", "another version", "two pages", "no rows", "a missing column"])

@@ -33,7 +33,8 @@ def test_files_and_pages_are_those_of_the_plain_readers(version: FileVersion) ->
     starts = np.cumsum(sizes + 1) - sizes - 1
     facts = np.zeros((len(files), kernels.FILE_FACTS), np.int64)
     places = read_only(data), read_only(starts), read_only(sizes)
-    assert kernels.read_file_ends(*places, facts.reshape(-1)) == len(files)
+    skipped = read_only(np.zeros(len(files), np.int64))
+    assert kernels.read_file_ends(*places, skipped, facts.reshape(-1)) == len(files)
     columns = [2, 0]
     pages = np.zeros((len(columns), len(files), kernels.PAGE_FACTS), np.int64)
     arguments = *places, read_only(facts.reshape(-1)), read_only(np.array(columns))
@@ -67,7 +68,7 @@ def test_parsing_ends_before_the_first_file_of_another_form(damaged: int) -> Non
     facts = np.zeros(len(files) * kernels.FILE_FACTS, np.int64)
     starts = np.cumsum(sizes) - sizes
     places = read_only(np.frombuffer(b"".join(files), np.uint8)), read_only(starts), read_only(sizes)
-    assert kernels.read_file_ends(*places, facts) == damaged
+    assert kernels.read_file_ends(*places, read_only(np.zeros(len(files), np.int64)), facts) == damaged
 
 
 def test_random_bytes_are_never_read_beyond_their_file() -> None:
@@ -83,7 +84,7 @@ def test_random_bytes_are_never_read_beyond_their_file() -> None:
         data, size = np.frombuffer(bytes(changed), np.uint8), np.array([len(changed)])
         places = read_only(data), read_only(np.zeros(1, np.int64)), read_only(size)
         facts = np.zeros(kernels.FILE_FACTS, np.int64)
-        if kernels.read_file_ends(*places, facts) != 1 or facts[2] != 3:
+        if kernels.read_file_ends(*places, read_only(np.zeros(1, np.int64)), facts) != 1 or facts[2] != 3:
             continue
         assert facts[4] >= 0 and facts[4] + facts[5] <= len(changed)
         pages = np.zeros((3, kernels.PAGE_FACTS), np.int64)

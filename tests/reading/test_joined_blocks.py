@@ -443,18 +443,18 @@ def test_a_joint_read_asks_the_store_for_each_file_once(
 ) -> None:
     uri = made(tmp_path / "t").uri
     asked: list[str] = []
-    view, read_into = LocalStore.view, LocalStore.read_into
+    view, read_parts = LocalStore.view, LocalStore.read_parts
 
     def watched(self: LocalStore, path: str) -> View:
         asked.append(path)
         return view(self, path)
 
-    def watched_together(self: LocalStore, paths: Sequence[str], *args: Any) -> bool:
+    def watched_together(self: LocalStore, paths: Sequence[str], parts: Any, out: memoryview) -> list[int] | None:
         asked.extend(paths)
-        return read_into(self, paths, *args)
+        return read_parts(self, paths, parts, out)
 
     monkeypatch.setattr(LocalStore, "view", watched)
-    monkeypatch.setattr(LocalStore, "read_into", watched_together)
+    monkeypatch.setattr(LocalStore, "read_parts", watched_together)
     dataset = lance_ops.dataset(uri)
     assert READS[read](dataset)
     files = [f"data/{fragment.files[0].path}" for fragment in dataset.snapshot.fragments]

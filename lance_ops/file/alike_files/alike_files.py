@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.cached_property import cached_property
-from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.alike_files.metadata import FileTable, PageTable
-from lance_ops.file.container import Page, decode_any, decode_encoding
+from lance_ops.file.container import ALIGNMENT, Page, decode_any, decode_encoding
 from lance_ops.file.container_file import shared_schema
 from lance_ops.file.leaves import Leaf, leaves_of, leaves_of_field, number_leaves
 from lance_ops.file.page_reading import (
@@ -24,9 +24,11 @@ from lance_ops.file.page_reading import (
     Extent,
     Ranges,
     RowSelection,
+    RowSet,
     SourceBytes,
     Steps,
     combine_steps,
+    merge_ranges,
     naming_place,
     run_steps,
     split_rows,
@@ -37,39 +39,57 @@ from lance_ops.file.v2_1 import assemble, concat_rows, describe_joinable, open_p
 from lance_ops.file.v2_1.layouts import JoinedPages, LeafRows, MiniBlockDescription
 from lance_ops.store import Store
 
-__all__ = ["AlikeFiles"]
+__all__ = ["WHOLE_FILE_BYTES", "AlikeFiles"]
+
+WHOLE_FILE_BYTES = 128 << 10
+"""Files up to this size are read whole; of larger ones, first the end and then the parts that are needed."""
+
+_TAIL_BYTES = 16 << 10
+"""The last bytes of a large file, which hold most files' metadata."""
+
+_PADDING = ALIGNMENT - 1
+"""The most bytes between two buffers of a file that belong to neither. They are read too, to read once."""
 
 _ZERO = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class AlikeFiles:
-    """Files with the same schema, each read whole into memory. `path` names the first one.
+    """Files with the same schema. `path` names the first one.
 
-    All columns that were asked for have one page in each file.
+    All columns that were asked for have one page in each file. Positions count through all files, laid end to end with
+    gaps: file `i` begins at `_starts[i]`. Short files are in memory, `_is_whole`, as they are laid.
     """
 
     path: str
     version: FileVersion
     schema: Schema
     field_ids: tuple[int, ...]
+    _store: Store
+    _paths: Sequence[str]
+    _starts: Int64Array
+    _is_whole: bool
     _files: FileTable
     _pages: dict[int, PageTable]
 
     @classmethod
     def open(cls, store: Store, paths: Sequence[str], sizes: Sequence[int], schema: Schema) -> AlikeFiles | None:
-        """Read files of these sizes, and the metadata of `schema`'s columns; its fields are known by their ids.
+        """Read the metadata of files of these sizes, and of `schema`'s columns; its fields are known by their ids.
 
         Returns None for files that must be opened one by one: they differ, or a check fails, of which the other way
-        gives the reason. What is missing in the first file is missing in all.
+        gives the reason. Raises as `Store.get` does.
         """
         lengths = np.array(sizes, np.int64)
-        ends = (lengths + 1).cumsum()
-        starts = ends - lengths - 1
-        data = new_bytes(int(ends[-1]))
-        if not store.read_into(paths, starts.tolist(), sizes, memoryview(data)):  # type: ignore[arg-type]  # a buffer
+        starts = _starts_of(lengths)
+        is_whole = max(sizes) <= WHOLE_FILE_BYTES
+        kept = lengths if is_whole else np.minimum(lengths, _TAIL_BYTES)
+        places = starts if is_whole else _starts_of(kept)
+        data, skipped = new_bytes(int(places[-1] + kept[-1]) + 1), lengths - kept
+        parts = zip(skipped.tolist(), (kept + 1).tolist(), places.tolist(), strict=True)
+        # A part of one byte more shows that the file ends where it should.
+        if store.read_parts(paths, [[part] for part in parts], memoryview(data)) != kept.tolist():  # type: ignore[arg-type]  # a buffer
             return None
-        table = FileTable.parse(data, starts, lengths)
+        table = FileTable.parse(data, places - skipped, lengths, skipped)
         if table is None:
             return None
         path = store.uri_of(paths[0])
@@ -89,7 +109,8 @@ class AlikeFiles:
             _is_complete(table, leaves[column], page, path) for column, page in zip(columns, pages, strict=True)
         ):
             return None
-        return cls(path, version, stored, field_ids, table, dict(zip(columns, pages, strict=True)))
+        by_column = dict(zip(columns, pages, strict=True))
+        return cls(path, version, stored, field_ids, store, paths, starts, is_whole, table, by_column)
 
     @property
     def num_rows(self) -> Int64Array:
@@ -109,6 +130,10 @@ class AlikeFiles:
         files.
         """
         budget = Budget(int(self._files.sizes.sum())) if budget is None else budget
+        if isinstance(rows, RowSet):
+            touched = np.unique(self.row_ends.searchsorted(rows.indices, side="right"))
+            if len(touched) < len(self._paths):
+                return self._only(touched).read(schema, self._in_only(touched, rows), budget)
         leaves, _, index_of = number_leaves(self.schema)
         parts: list[list[list[Steps[LeafRows]]]] = []
         for wanted in schema.fields:
@@ -125,6 +150,25 @@ class AlikeFiles:
                 )
         return table_of(schema, arrays, rows.count, self.path)
 
+    def _only(self, numbers: Int64Array) -> AlikeFiles:
+        """Return some of the files."""
+        data, starts, sizes, facts = self._files.data, self._files.starts, self._files.sizes, self._files.facts
+        files = FileTable(data, starts[numbers], sizes[numbers], facts[numbers])
+        return replace(
+            self,
+            _paths=[self._paths[number] for number in numbers.tolist()],
+            _starts=self._starts[numbers],
+            _files=files,
+            _pages={column: PageTable(files, pages.facts[numbers]) for column, pages in self._pages.items()},
+        )
+
+    def _in_only(self, numbers: Int64Array, rows: RowSet) -> RowSet:
+        """Return rows of some of the files, counted from the first of those."""
+        counts = self.num_rows[numbers]
+        skipped: Int64Array = self.row_ends[numbers] - counts.cumsum()
+        file_of = numbers.searchsorted(self.row_ends.searchsorted(rows.indices, side="right"))
+        return RowSet(rows.indices - skipped[file_of])
+
     def _steps(
         self, leaf: Leaf, pages: PageTable, rows: RowSelection, budget: Budget, place: str
     ) -> list[Steps[LeafRows]]:
@@ -139,14 +183,15 @@ class AlikeFiles:
         described = [joinable[each] for each in encodings]
         changes = _changes(described) if len(joinable) > 1 else []
         bounds = [0, *changes, len(described)]
-        starts, sizes = zip(pages.buffer(0), pages.buffer(1), strict=True)
+        (words, word_bytes), (chunks, chunk_bytes) = pages.buffer(0), pages.buffer(1)
+        words, chunks = words + self._starts, chunks + self._starts
         runs = [
             JoinedPages(
                 leaf,
                 described[first:last],
                 pages.lengths[first:last],
-                (starts[0][first:last], starts[1][first:last]),
-                (sizes[0][first:last], sizes[1][first:last]),
+                (words[first:last], chunks[first:last]),
+                (word_bytes[first:last], chunk_bytes[first:last]),
             )
             for first, last in pairwise(bounds)
         ]
@@ -160,7 +205,7 @@ class AlikeFiles:
     ) -> list[PageGroup]:
         """Return the wanted pages as objects, in groups that are read by one call."""
         groups: list[PageGroup] = []
-        lengths, sizes, starts = pages.lengths.tolist(), self._files.sizes.tolist(), self._files.starts.tolist()
+        lengths, sizes, starts = pages.lengths.tolist(), self._files.sizes.tolist(), self._starts.tolist()
         for part in split_rows(rows, [0, *self.row_ends.tolist()]):
             at = part.page
             page = Page(lengths[at], Extent.of_pairs(pages.extents(at)), 0, *decode_any(encodings[at]))
@@ -169,8 +214,35 @@ class AlikeFiles:
         return groups
 
     def _fetch(self, ranges: Ranges) -> SourceBytes:
-        """Return all bytes: the files were read whole, and positions in the files laid end to end are those in them."""
-        return SourceBytes(self._files.data, _ZERO, _ZERO)
+        """Return the bytes of ranges: all bytes of short files, or those that are read now.
+
+        Raises `CorruptFile` for a file that is cut short by now.
+        """
+        if self._is_whole:
+            return SourceBytes(self._files.data, _ZERO, _ZERO)
+        is_wanted = ranges.starts < ranges.stops
+        if not is_wanted.any():
+            return SourceBytes(new_bytes(0), _ZERO, _ZERO)
+        starts, stops = merge_ranges(Ranges(ranges.starts[is_wanted], ranges.stops[is_wanted] + _PADDING))
+        sizes = stops - _PADDING - starts
+        places = sizes.cumsum() - sizes
+        data = new_bytes(int(sizes.sum()))
+        first_of = starts.searchsorted(self._starts)
+        positions = starts - self._starts[self._starts.searchsorted(starts, side="right") - 1]
+        parts = list(zip(positions.tolist(), sizes.tolist(), places.tolist(), strict=True))
+        bounds = [*first_of.tolist(), len(parts)]
+        read = [(path, parts[a:b]) for path, (a, b) in zip(self._paths, pairwise(bounds), strict=True) if a < b]
+        found = self._store.read_parts([path for path, _ in read], [part for _, part in read], memoryview(data))  # type: ignore[arg-type]  # a buffer
+        if found != sizes.tolist():
+            raise CorruptFile(self.path, "read", "this or another file ended before its pages, or could not be read")
+        return SourceBytes(data, starts, places)
+
+
+def _starts_of(sizes: Int64Array) -> Int64Array:
+    """Return where parts of these sizes begin if they are laid end to end with gaps."""
+    ends = (sizes + ALIGNMENT).cumsum()
+    starts: Int64Array = ends - sizes - ALIGNMENT
+    return starts
 
 
 def _changes(described: Sequence[MiniBlockDescription]) -> list[int]:

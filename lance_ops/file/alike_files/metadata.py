@@ -20,7 +20,7 @@ __all__ = ["FileTable", "PageTable"]
 
 @dataclass(frozen=True, eq=False)
 class FileTable:
-    """Files laid end to end in `data`: file `i` is the `sizes[i]` bytes from `starts[i]` on.
+    """The ends of files in `data`: byte `p` of file `i` is at `starts[i] + p`, and the file has `sizes[i]` bytes.
 
     Row `i` of `facts` has what `kernels.read_file_ends` returns for it.
     """
@@ -31,11 +31,14 @@ class FileTable:
     facts: Int64Array
 
     @classmethod
-    def parse(cls, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> FileTable | None:
-        """Parse the ends of the files; None if a file is not as the first one, or fails a check."""
+    def parse(cls, data: Uint8Array, starts: Int64Array, sizes: Int64Array, skipped: Int64Array) -> FileTable | None:
+        """Parse the ends of the files; None if a file is not as the first one, or fails a check.
+
+        The first `skipped[i]` bytes of file `i` are not in `data`.
+        """
         facts = np.zeros((len(starts), kernels.FILE_FACTS), np.int64)
         places = read_only(data), read_only(starts), read_only(sizes)
-        if kernels.read_file_ends(*places, facts.reshape(-1)) < len(starts):
+        if kernels.read_file_ends(*places, read_only(skipped), facts.reshape(-1)) < len(starts):
             return None
         table = cls(*places, facts)
         return table if table._has_its_checksums() else None
@@ -124,8 +127,8 @@ class PageTable:
         return [bytes(view[start : start + size]) for start, size in self.facts[:, 1:3].tolist()]
 
     def buffer(self, index: int) -> tuple[Int64Array, Int64Array]:
-        """Return where a buffer of each page begins in the files laid end to end, and its size."""
-        return self.facts[:, 6 + 2 * index] + self.files.starts, self.facts[:, 7 + 2 * index]
+        """Return where in its file a buffer of each page begins, and its size."""
+        return self.facts[:, 6 + 2 * index], self.facts[:, 7 + 2 * index]
 
     def extents(self, page: int) -> list[tuple[int, int]]:
         """Return the position in its file, and the size, of each buffer of one page."""

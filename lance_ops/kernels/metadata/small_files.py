@@ -83,18 +83,21 @@ def _table_fits(data: Uint8Array, table: int, num_entries: int, size: int) -> bo
 
 
 @kernel
-def read_file_ends(data: Uint8Array, starts: Int64Array, sizes: Int64Array, facts: Int64Array) -> int:
+def read_file_ends(
+    data: Uint8Array, starts: Int64Array, sizes: Int64Array, skipped: Int64Array, facts: Int64Array
+) -> int:
     """Parse the footer, the tables and the description of each file; return how many files were parsed.
 
-    File `i` is the `sizes[i]` bytes from `starts[i]` on, which lie in `data`. `facts` has `FILE_FACTS` numbers for each
-    file. Places in it count from the start of `data`. The first file that has another form ends the loop. The caller
-    compares the checksums.
+    File `i` has `sizes[i]` bytes, of which the first `skipped[i]` are not in `data`. Its byte `p` is `starts[i] + p` of
+    `data`, so `starts[i]` may be negative. `facts` has `FILE_FACTS` numbers for each file. Places in it count from the
+    start of `data`. The first file that has another form, or metadata among its skipped bytes, ends the loop. The
+    caller compares the checksums.
     """
     for i in range(len(starts)):
         start, size, fact = starts[i], sizes[i], i * FILE_FACTS
         stop = start + size
         footer = stop - _FOOTER_BYTES
-        if size < _FOOTER_BYTES or read_number(data, stop - 4, 4) != _FOOTER_MAGIC:
+        if size - skipped[i] < _FOOTER_BYTES or read_number(data, stop - 4, 4) != _FOOTER_MAGIC:
             return i
         metadata = read_number(data, footer, 8)
         columns, buffers = read_number(data, footer + 8, 8), read_number(data, footer + 16, 8)
@@ -104,12 +107,15 @@ def read_file_ends(data: Uint8Array, starts: Int64Array, sizes: Int64Array, fact
             return i
         if num_buffers == 0 or num_buffers > (room - buffers) // 16 or num_columns > (room - columns) // 16:
             return i
-        trusted, trailer = 0, footer - _TRAILER_BYTES
+        trusted, trailer = skipped[i], footer - _TRAILER_BYTES
         facts[fact + 8] = 0
-        if trailer >= start and read_number(data, trailer + 32, 8) == _TRAILER_MAGIC:
+        if trailer < start + trusted:
+            if trusted > 0:
+                return i
+        elif read_number(data, trailer + 32, 8) == _TRAILER_MAGIC:
             pages, table = read_number(data, trailer + 8, 8), read_number(data, trailer + 16, 8)
             end = read_number(data, trailer + 24, 8)
-            if not 0 <= pages <= table < end <= trailer - start or end - table > _BLOCK_BYTES:
+            if not 0 <= pages <= table < end <= trailer - start or table < trusted or end - table > _BLOCK_BYTES:
                 return i
             num_page_blocks = (pages + _BLOCK_BYTES - 1) // _BLOCK_BYTES
             num_table_blocks = (table - pages + _BLOCK_BYTES - 1) // _BLOCK_BYTES

@@ -96,30 +96,33 @@ class LocalStore(Store):
         self.counters.add_reads(1, view.buffer.size)  # a short file, which has been read whole
         return view
 
-    def read_into(self, paths: Sequence[str], places: Sequence[int], sizes: Sequence[int], out: memoryview) -> bool:
+    def read_parts(
+        self, paths: Sequence[str], parts: Sequence[Sequence[tuple[int, int, int]]], out: memoryview
+    ) -> list[int] | None:
         """Read files of one directory, which is examined once. A file that is a symbolic link is not read so."""
         (directory, *others) = {path.rpartition("/")[0] for path in paths}
         names = [path.rpartition("/")[2] for path in paths]
         check_path("/".join(names))
         if others or not directory:
-            return False
+            return None
+        found = []
         try:
             folder = os.open(self._file(directory), os.O_RDONLY | os.O_DIRECTORY)
             try:
-                for name, place, size in zip(names, places, sizes, strict=True):
-                    # O_NONBLOCK: a pipe would wait for a writer. The byte more shows that the file ends there.
+                for name, of_file in zip(names, parts, strict=True):
+                    # O_NONBLOCK: a pipe would wait for a writer.
                     file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
                     try:
-                        if os.readv(file, [out[place : place + size + 1]]) != size:
-                            return False
+                        for position, size, place in of_file:
+                            found.append(os.preadv(file, [out[place : place + size]], position))
                     finally:
                         os.close(file)
             finally:
                 os.close(folder)
         except OSError:
-            return False
-        self.counters.add_reads(len(paths), sum(sizes))
-        return True
+            return None
+        self.counters.add_reads(len(found), sum(found))
+        return found
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         check_ranges(path, ranges)
