@@ -51,6 +51,7 @@ __all__ = [
     "Structure",
     "choose_block",
     "choose_dictionary",
+    "choose_equal_levels",
     "choose_equal_pages",
     "choose_levels",
     "choose_limits",
@@ -171,13 +172,24 @@ def choose_equal_pages(
     value, and one that may have a dictionary. The choice is that of `choose_dictionary` and `choose_mini_block`.
     """
     bits, num_values = statistics.bits_per_value, statistics.values.shape[1]
-    flat, packed, runs = statistics.flat_bytes, statistics.bitpacked_bytes, statistics.rle_bytes
-    is_packed = packed < flat * _MOST_OF_FASTER
-    chosen = is_packed.astype(np.int64)
-    chosen[(runs < np.where(is_packed, packed, flat) * _MOST_OF_FASTER) | (statistics.num_runs == 1)] = -1
+    chosen = _smallest_of_each(statistics.flat_bytes, statistics.bitpacked_bytes, statistics.rle_bytes)
+    chosen[(chosen == 2) | (statistics.num_runs == 1)] = -1
     if bits == 64 and num_values >= _MIN_DICTIONARY_VALUES and version >= FileVersion.V2_2:
         chosen[statistics.may_repeat] = -1
     return (FlatEncoding(bits), InlineBitpackingEncoding(bits)), chosen
+
+
+def choose_equal_levels(statistics: EqualStatistics, version: FileVersion) -> tuple[Sequence[Encoding], Int64Array]:
+    """Choose the encodings of the levels of several pages, each 0 or 1 and in one block, as `choose_levels` does.
+
+    Returns the encodings, and which one each page has.
+    """
+    flat, packed = FlatEncoding(statistics.bits_per_value), OutOfLineBitpackingEncoding(statistics.bits_per_value, 1)
+    sizes: list[int | Int64Array] = [packed.size_of_blocks(np.array([statistics.values.shape[1]]))]
+    if version >= FileVersion.V2_2:
+        sizes.append(statistics.rle_bytes + 8)
+    chosen = _smallest_of_each(np.full(len(statistics.values), statistics.flat_bytes), *sizes)
+    return (flat, packed, RleEncoding(statistics.bits_per_value)), chosen
 
 
 def choose_limits(values: Values, options: EncodingOptions, version: FileVersion) -> ChunkLimits:
@@ -367,6 +379,17 @@ def _smallest(sizes: list[tuple[Encoding, float]]) -> Encoding:
     for encoding, size in sizes[1:]:
         if size < least * _MOST_OF_FASTER:
             best, least = encoding, size
+    return best
+
+
+def _smallest_of_each(first: int | Int64Array, *sizes: int | Int64Array) -> Int64Array:
+    """Return for each page which of several sizes `_smallest` chooses; one of them differs from page to page."""
+    least = np.array(np.broadcast_arrays(first, *sizes)[0], np.float64)
+    best = np.zeros(len(least), np.int64)
+    for number, size in enumerate(sizes, start=1):
+        smaller = size < least * _MOST_OF_FASTER
+        best[smaller] = number
+        least = np.where(smaller, size, least)
     return best
 
 

@@ -97,6 +97,13 @@ def test_a_wide_read_holds_no_column_longer_than_its_group() -> None:
     assert column.get_total_buffer_size() <= 128 * 4096
 
 
+def test_columns_of_nulls_share_one_array() -> None:
+    table = pa.table({f"c{number}": pa.nulls(1000, pa.int32()) for number in range(50)})
+    found = FileReader(written(table), PATH).read()
+    assert found.equals(table)
+    assert len({column.chunk(0).buffers()[0].address for column in found.columns}) == 1
+
+
 def test_columns_of_many_rows_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call for each column no longer matters, and threads decode them at once."""
     table = pa.table({f"c{number}": np.arange(9000, dtype=np.int32) + number for number in range(10)})

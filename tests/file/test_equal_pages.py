@@ -36,7 +36,9 @@ def columns_of(dtype: str, num_rows: int, rng: np.random.Generator) -> list[pa.A
     arrays = [pa.array(each.astype(dtype)) for each in numbers]
     wide = rng.integers(0, 256, (3, num_rows * np.dtype(dtype).itemsize), np.uint8).view(dtype)
     arrays += [pa.array(np.nan_to_num(each)) for each in wide]
-    return [*arrays, pa.array(np.arange(num_rows).astype(dtype), mask=np.arange(num_rows) % 5 == 2)]
+    masks = [rng.random(num_rows) < share for share in (0.01, 0.1, 0.5, 0.99)] + [np.arange(num_rows) == num_rows // 2]
+    masks += [np.arange(num_rows) < num_rows // 2, np.ones(num_rows, np.bool_)]
+    return arrays + [pa.array(each.astype(dtype), mask=mask) for mask in masks for each in (numbers[0], numbers[2])]
 
 
 @pytest.mark.parametrize("num_rows", [1, 2, 99, 700, 1024, 1025])
@@ -73,10 +75,13 @@ def test_short_columns_are_encoded_by_one_call(monkeypatch: pytest.MonkeyPatch) 
         blocks.append(len(num_values))
         return encode(self, values, num_values)
 
+    table = table.append_column("with nulls", pa.array([None, *range(699)], pa.int32()))
+    for number in range(99):
+        table = table.append_column(f"n{number}", pa.array([None, number, *range(698)], pa.int32()))
     monkeypatch.setattr(InlineBitpackingEncoding, "encode_blocks", counting)
     monkeypatch.setattr(page_encoder, "encode_mini_block", None)
     assert FileReader(written(table), PATH).read().equals(table)
-    assert blocks == [200]
+    assert blocks == [200, 100]
 
 
 def test_columns_that_arrive_in_several_batches_are_encoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Encode the pages of many short columns together: columns of numbers of one width, without nulls.
+"""Encode the pages of many short columns together: columns of numbers of one width.
 
 Each call has a fixed cost, which is most of the cost of writing thousands of short columns. The pages are those of
 columns that are encoded one by one. A column that needs another kind of page, as one of few distinct values does, is
@@ -8,14 +8,15 @@ left to be encoded on its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
-from lance_ops.core.ndarrays import Int64Array, Uint8Array, UnsignedArray
-from lance_ops.encodings import EqualStatistics, FixedWidth, choose_equal_pages
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array, UnsignedArray
+from lance_ops.encodings import Encoding, EqualStatistics, FixedWidth, choose_equal_levels, choose_equal_pages
 from lance_ops.file.container import ALIGNMENT, PADDING
 from lance_ops.file.v2_1.layers import Items
 from lance_ops.file.v2_1.layouts import PageChoice, encode_equal_mini_blocks
@@ -40,22 +41,36 @@ class EqualPages(NamedTuple):
     buffers: Int64Array
 
 
-def encode_equal_pages(values: UnsignedArray, choice: PageChoice) -> Iterator[EqualPages]:
+def encode_equal_pages(values: UnsignedArray, present: BoolArray | None, choice: PageChoice) -> Iterator[EqualPages]:
     """Yield the pages of columns, given as rows of a matrix; columns that must be encoded alone are left out.
 
-    `choice` has no options of a field. There are at least one column and two values, and at most `MAX_EQUAL_VALUES`.
+    `present` says which values are not null; None if each column is without nulls, otherwise each has some. `choice`
+    has no options of a field. There are at least one column and two values, and at most `MAX_EQUAL_VALUES`.
     """
-    num_values = values.shape[1]
-    levels = encode_levels([Items(num_values, None)])
     candidates, chosen = choose_equal_pages(EqualStatistics(values), choice.version)
-    for number, encoding in enumerate(candidates):
-        columns = np.flatnonzero(chosen == number)
+    levels: Uint16Array | None = None
+    of_levels: tuple[Sequence[Encoding | None], Int64Array] = (None,), np.zeros(len(values), np.int64)
+    if present is not None:
+        chosen[_have_one_value(values, present)] = -1
+        levels = (~present).astype(np.uint16)
+        of_levels = choose_equal_levels(EqualStatistics(levels), choice.version)
+    scheme = encode_levels([Items(values.shape[1], None if present is None else present[0])]).scheme
+    for (number, encoding), (level, compression) in product(enumerate(candidates), enumerate(of_levels[0])):
+        columns = np.flatnonzero((chosen == number) & (of_levels[1] == level))
         if not len(columns):
             continue
-        rows = np.ascontiguousarray(values[columns])
+        rows = values[columns]
         fixed = FixedWidth(rows.reshape(-1).view(np.uint8), 8 * values.itemsize, rows.size)
-        description, buffers = encode_equal_mini_blocks(fixed, len(columns), encoding, levels.scheme, choice)
+        definition = None if compression is None or levels is None else (compression, levels[columns].reshape(-1))
+        description, buffers = encode_equal_mini_blocks(fixed, len(columns), encoding, scheme, choice, definition)
         yield EqualPages(columns, description.SerializeToString(), *_lay_out(buffers, len(columns)))
+
+
+def _have_one_value(values: UnsignedArray, present: BoolArray) -> BoolArray:
+    """Return which columns have only one distinct value beside nulls, or none."""
+    first = np.take_along_axis(values, present.argmax(axis=1)[:, None], axis=1)
+    alike: BoolArray = ((values == first) | ~present).all(axis=1)
+    return alike
 
 
 def _lay_out(buffers: Sequence[tuple[Uint8Array, Int64Array]], num_pages: int) -> tuple[Uint8Array, Int64Array]:

@@ -33,7 +33,7 @@ from lance_ops.file.page_reading import (
     split_rows,
 )
 from lance_ops.file.v2_1.assembly import assemble, concat_rows
-from lance_ops.file.v2_1.layouts import EqualColumns, LeafRows, PageLayout
+from lance_ops.file.v2_1.layouts import EqualColumns, LeafRows, PageLayout, SameColumns
 from lance_ops.file.v2_1.page_reader import open_page, read_pages
 
 __all__ = ["V21File"]
@@ -73,7 +73,7 @@ class _Together:
     """Equal columns, and the places of their fields among those that are read."""
 
     places: Sequence[int]
-    columns: EqualColumns
+    columns: EqualColumns | SameColumns
 
 
 class _Groups(NamedTuple):
@@ -184,7 +184,7 @@ class V21File(ContainerFile):
 
     def _equal_columns(
         self, plain: PlainColumns, chosen: Int64Array, indices: Sequence[int]
-    ) -> Iterator[tuple[Int64Array, EqualColumns]]:
+    ) -> Iterator[tuple[Int64Array, EqualColumns | SameColumns]]:
         """Yield columns of one type and kind in groups that one call decodes; none if they are few or unlike."""
         if len(chosen) < _LEAST_TOGETHER:
             return
@@ -192,6 +192,9 @@ class V21File(ContainerFile):
         described, leaf = plain.pages[int(plain.kind_of[first])], self._leaves[indices[first]]
         with suppress(LanceOpsError):  # raised again when the columns are read on their own
             page = open_page(described, leaf, self.source.size_bytes, self.path, "")
+            if not described.buffers:
+                yield chosen, SameColumns(page, len(chosen))
+                return
             for columns in np.array_split(chosen, -(-len(chosen) // _MOST_TOGETHER)):
                 equal = EqualColumns.of(page, plain.buffers[columns])
                 if equal is not None:

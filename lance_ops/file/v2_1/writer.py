@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import NO_OPTIONS, FixedWidth
-from lance_ops.file.arrow_values import buffer_bytes, values_of
+from lance_ops.file.arrow_values import buffer_bytes, validity_of, values_of
 from lance_ops.file.container import ColumnWriter, EncodedPage, FieldWriter, WriteBytes, end_columns
 from lance_ops.file.leaves import Leaf, leaves_of_field
 from lance_ops.file.v2_1.assembly import concat_rows
@@ -38,6 +39,15 @@ _WIDTHS = {number.id: number.bit_width for number in _NUMBERS}
 """The bits of a value of the types whose columns are encoded together, by type id."""
 
 
+class _EqualKey(NamedTuple):
+    """What columns that are encoded together have in common."""
+
+    bits_per_value: int
+    num_rows: int
+    has_nulls: bool
+    version: FileVersion
+
+
 class V21FieldWriter(FieldWriter):
     """The writer of a top-level field, which is shredded into its leaves."""
 
@@ -48,17 +58,17 @@ class V21FieldWriter(FieldWriter):
 
     @classmethod
     def flush_together(cls, fields: Sequence[FieldWriter], write: WriteBytes) -> None:
-        columns: dict[tuple[int, int, FileVersion], list[_LeafWriter]] = {}
+        columns: dict[_EqualKey, list[_LeafWriter]] = {}
         for field in fields if len(fields) >= _LEAST_TOGETHER else ():
             assert isinstance(field, V21FieldWriter)
             leaf = field._leaves[0]
             key = leaf.equal_key if len(field._leaves) == 1 else None
             if key is not None:
                 columns.setdefault(key, []).append(leaf)
-        for (bits, num_rows, version), leaves in columns.items():
+        for key, leaves in columns.items():
             if len(leaves) >= _LEAST_TOGETHER:
                 for first in range(0, len(leaves), _MOST_TOGETHER):
-                    _flush_equal(leaves[first : first + _MOST_TOGETHER], bits, num_rows, version, write)
+                    _flush_equal(leaves[first : first + _MOST_TOGETHER], key, write)
 
     def add(self, array: pa.Array, first_row: int, write: WriteBytes) -> None:
         for writer, rows in zip(self._leaves, shred(self._field, array), strict=True):
@@ -79,19 +89,16 @@ class _LeafWriter(ColumnWriter[LeafRows]):
             return store_blob_values(rows, write)
 
     @property
-    def equal_key(self) -> tuple[int, int, FileVersion] | None:
-        """The width and number of the column's values, and the file's version; None if it must be encoded alone.
-
-        Columns with equal keys may be encoded together.
-        """
+    def equal_key(self) -> _EqualKey | None:
+        """What columns that are encoded together have in common; None if this one must be encoded alone."""
         piece = self.only_piece
         if piece is None or piece.layers or self._leaf.field.metadata:
             return None
         array = piece.values
         bits = _WIDTHS.get(array.type.id)
-        if bits is None or array.null_count or not 2 <= len(array) <= MAX_EQUAL_VALUES:
+        if bits is None or not 2 <= len(array) <= MAX_EQUAL_VALUES:
             return None
-        return bits, len(array), self._choice.version
+        return _EqualKey(bits, len(array), array.null_count > 0, self._choice.version)
 
     def _encode(self, pieces: Sequence[LeafRows]) -> list[EncodedPage]:
         with self._naming_column():
@@ -124,18 +131,18 @@ class _LeafWriter(ColumnWriter[LeafRows]):
         return page.length // self._leaf.elements_per_row
 
 
-def _flush_equal(
-    leaves: Sequence[_LeafWriter], bits: int, num_rows: int, version: FileVersion, write: WriteBytes
-) -> None:
-    """Encode and write the pages of columns with equal keys, as far as they can be encoded together."""
-    pieces = [leaf.only_piece for leaf in leaves]
-    bytes_of = [values_of(piece.values) for piece in pieces if piece is not None]
-    matrix = np.concatenate([each.data for each in bytes_of if isinstance(each, FixedWidth)])
-    numbers = matrix.view(f"<u{bits // 8}").reshape(len(leaves), num_rows)
-    for pages in encode_equal_pages(numbers, PageChoice(version, NO_OPTIONS)):
+def _flush_equal(leaves: Sequence[_LeafWriter], key: _EqualKey, write: WriteBytes) -> None:
+    """Encode and write the pages of columns with this key, as far as they can be encoded together."""
+    arrays = [piece.values for piece in (leaf.only_piece for leaf in leaves) if piece is not None]
+    parts = [values.data for values in map(values_of, arrays) if isinstance(values, FixedWidth)]
+    numbers = np.concatenate(parts).view(f"<u{key.bits_per_value // 8}").reshape(len(leaves), key.num_rows)
+    present = None
+    if key.has_nulls:
+        present = np.stack([validity for validity in map(validity_of, arrays) if validity is not None])
+    for pages in encode_equal_pages(numbers, present, PageChoice(key.version, NO_OPTIONS)):
         position = write(memoryview(pages.data)).position  # type: ignore[arg-type]  # an array is one
         columns = [leaves[column] for column in pages.columns.tolist()]
-        end_columns(columns, pages.buffers + np.array([position, 0]), num_rows, PAGE_LAYOUT_URL, pages.description)
+        end_columns(columns, pages.buffers + np.array([position, 0]), key.num_rows, PAGE_LAYOUT_URL, pages.description)
 
 
 def _layer_bytes(piece: LeafRows) -> int:

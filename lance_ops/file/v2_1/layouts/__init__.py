@@ -3,7 +3,7 @@
 from lance_ops.file.v2_1.layouts.blob import encode_blob
 from lance_ops.file.v2_1.layouts.constant import encode_constant
 from lance_ops.file.v2_1.layouts.contract import LeafRows, PageChoice, PageContext, PageLayout
-from lance_ops.file.v2_1.layouts.equal_columns import EqualColumns
+from lance_ops.file.v2_1.layouts.equal_columns import EqualColumns, SameColumns
 from lance_ops.file.v2_1.layouts.full_zip import encode_full_zip
 from lance_ops.file.v2_1.layouts.joined_pages import JoinedPages
 from lance_ops.file.v2_1.layouts.mini_block import MiniBlockPage, encode_equal_mini_blocks, encode_mini_block
@@ -19,6 +19,7 @@ __all__ = [
     "PageChoice",
     "PageContext",
     "PageLayout",
+    "SameColumns",
     "describe_mini_block",
     "encode_blob",
     "encode_constant",

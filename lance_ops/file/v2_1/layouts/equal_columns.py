@@ -19,7 +19,7 @@ from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex
 from lance_ops.file.v2_1.layouts.contract import PageLayout, check_entries
 from lance_ops.file.v2_1.layouts.mini_block import MiniBlockPage
 
-__all__ = ["EqualColumns"]
+__all__ = ["EqualColumns", "SameColumns"]
 
 _MAX_ROW_BYTES = 32
 """Columns that take more bytes a row in the file are read one by one."""
@@ -100,3 +100,17 @@ class EqualColumns:
         words = gather_ranges(fetched.data, fetched.locate(positions), sizes).view(f"<u{width}")
         num_values = np.full(self.num_columns, self._context.length, np.int64)
         return ChunkIndex.decode_joined(words, sizes // width, num_values, *self._chunks.T)
+
+
+class SameColumns:
+    """Columns whose pages have no buffers and one description, as columns of nulls have: their rows are the same."""
+
+    def __init__(self, page: PageLayout, num_columns: int) -> None:
+        self._page = page
+        self._num_columns = num_columns
+
+    def read(self, rows: RowSelection, budget: Budget) -> Steps[Sequence[pa.Array]]:
+        """Return the wanted rows of each column, at least one row, which share one array."""
+        found = yield from self._page.read(rows)
+        budget.spend(found.values.nbytes)
+        return [found.values] * self._num_columns

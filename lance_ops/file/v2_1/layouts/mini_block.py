@@ -20,7 +20,7 @@ import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
-from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import (
     EncodedChunks,
@@ -264,18 +264,30 @@ def encode_mini_block(
 
 
 def encode_equal_mini_blocks(
-    values: FixedWidth, num_pages: int, encoding: Encoding, scheme: LevelScheme, choice: PageChoice
+    values: FixedWidth,
+    num_pages: int,
+    encoding: Encoding,
+    scheme: LevelScheme,
+    choice: PageChoice,
+    definition: tuple[Encoding, Uint16Array] | None,
 ) -> tuple[pb.PageLayout, Sequence[tuple[Uint8Array, Int64Array]]]:
-    """Encode equally many values for each page, all of them present and in one chunk; return the pages' description.
+    """Encode equally many values for each page, all of them in one chunk; return the pages' description.
 
-    Also returns the pages' chunk words and then their chunks, each end to end, with the size of each in bytes.
+    `definition` has the encoding and the definition levels of all values, if some are null. Also returns the pages'
+    chunk words and then their chunks, each end to end, with the size of each in bytes.
     """
     num_values, large = values.num_values // num_pages, choice.large_chunks
     chunks = encoding.encode_blocks(values, np.full(num_pages, num_values, np.int64))
-    words, body = _write_chunks(np.zeros(num_pages, np.int64), (), chunks, large)
+    counts, levels = np.zeros(num_pages, np.int64), []
+    if definition is not None:
+        counts += num_values
+        levels.append(definition[0].encode_blocks(levels_as_values(definition[1]), counts))
+    words, body = _write_chunks(counts, levels, chunks, large)
     words &= -(1 << COUNT_BITS)  # each chunk is the last of its page
     description = pb.PageLayout()
     layout = description.mini_block_layout
+    if definition is not None:
+        layout.def_compression.CopyFrom(definition[0].to_pb())
     layout.value_compression.CopyFrom(encoding.to_pb())
     layout.layers.extend(scheme.kinds)  # type: ignore[arg-type]  # numbers of the enum
     layout.num_buffers, layout.num_items, layout.has_large_chunk = len(chunks.data), num_values, large
