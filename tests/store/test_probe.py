@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow as pa
@@ -128,3 +130,26 @@ def test_one_proof_serves_every_table_of_a_bucket(s3_server: S3Server) -> None:
         assert len(proxy.seen) == 4
         prove_conditional_create(FsspecStore(s3_server.new_uri("first"), options))
         assert len(proxy.seen) == 8
+
+
+def test_of_two_threads_one_does_the_proof_and_the_other_waits_for_it() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    class Slow(Promising):
+        num_creates = 0
+
+        def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
+            self.num_creates += 1
+            begun.set()
+            assert may_end.wait(60)
+            return super().put_if_absent(path, data, after=after)
+
+    store = Slow()
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(prove_conditional_create, store)
+        assert begun.wait(60)
+        second = threads.submit(prove_conditional_create, store)
+        may_end.set()
+        first.result(60)
+        second.result(60)
+    assert store.num_creates == 2
