@@ -1,4 +1,4 @@
-"""Measure both contenders in turns, each in a process of its own, through one proxy that counts their requests."""
+"""Measure the contenders in turns, each in a process of its own, through one proxy that counts their requests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from tests.bench.s3.operations import ALL_OPERATIONS, NUM_ROWS
 from tests.lossy_proxy import LossyProxy, lossy_proxy, request_name
 from tests.s3_server import S3Server, moto_server
 
-__all__ = ["CONTENDERS", "LATENCY_SECONDS", "Measured", "measure"]
+__all__ = ["CONTENDERS", "LATENCY_SECONDS", "WITH_OBSTORE", "Measured", "measure"]
 
-CONTENDERS = {"pylance": "lance", "ours": "lance_ops"}
+WITH_OBSTORE = "ours with obstore"
+CONTENDERS = {"pylance": ("lance", None), "ours": ("lance_ops", None), WITH_OBSTORE: ("lance_ops", "obstore")}
+"""The module of each contender, and the client that its stores use; None for the default one."""
 LATENCY_SECONDS = 0.03
 
 
@@ -48,11 +50,11 @@ def measure(
     with ExitStack() as resources:
         server = resources.enter_context(moto_server())
         proxy = resources.enter_context(lossy_proxy(server.endpoint, latency_seconds=latency_seconds))
-        options = json.dumps(replace(server, endpoint=proxy.endpoint).storage_options)
-        workers = {
-            name: resources.enter_context(Worker(module, options, str(num_rows), module="tests.bench.s3.worker"))
-            for name, module in CONTENDERS.items()
-        }
+        workers = {}
+        for name, (module, client) in CONTENDERS.items():
+            options = json.dumps(replace(server, endpoint=proxy.endpoint, client=client).storage_options)
+            worker = Worker(module, options, str(num_rows), module="tests.bench.s3.worker")
+            workers[name] = resources.enter_context(worker)
         for number in range(rounds + 1):
             _round(server, proxy, workers, results if number else None)
     return results
