@@ -52,6 +52,30 @@ def test_the_oldest_entry_is_evicted_first(decoded: list[str]) -> None:
     assert decoded == ["a", "b", "c", "a"]
 
 
+def test_long_manifests_are_cached_up_to_a_number_of_bytes(decoded: list[str]) -> None:
+    long = pa.py_buffer(encode_manifest(manifest(*map(fragment, range(4000))), b""))
+    assert 128 << 10 < long.size < 512 << 10
+    known = ManifestCache(16, max_bytes=2 * long.size + DATA.size)
+    for path in ("a", "b", "c", "b", "c"):
+        known.decode(long, path)
+    assert decoded == ["a", "b", "c"]
+    known.decode(DATA, "b")  # replaces a long one
+    for path, data in (("d", long), ("c", long), ("b", DATA), ("d", long)):
+        known.decode(data, path)
+    assert decoded == ["a", "b", "c", "b", "d"]
+
+
+def test_the_bytes_are_copied_because_they_may_be_those_of_a_mapped_file(decoded: list[str]) -> None:
+    file = bytearray(DATA.to_pybytes())
+    known = ManifestCache(2)
+    known.decode(pa.py_buffer(file), "a")
+    file[:] = bytes(len(file))
+    with pytest.raises(CorruptFile):
+        known.decode(pa.py_buffer(file), "a")
+    known.decode(DATA, "a")
+    assert decoded == ["a", "a"]
+
+
 def test_a_written_manifest_is_cached_without_decoding(decoded: list[str]) -> None:
     known = ManifestCache(2)
     known.add(DATA.to_pybytes(), "a", TABLE)
@@ -62,9 +86,10 @@ def test_a_written_manifest_is_cached_without_decoding(decoded: list[str]) -> No
     assert found.fragments.changes_since(decode_manifest(DATA, "a").fragments) == ([], False, True)
 
 
-def test_a_long_manifest_is_not_cached(decoded: list[str]) -> None:
+def test_a_very_long_manifest_is_not_cached(decoded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest_cache, "_LONGEST_BYTES", 1000)
     known = ManifestCache(2)
-    long = manifest(*map(fragment, range(5000)))
+    long = manifest(*map(fragment, range(50)))
     data = pa.py_buffer(encode_manifest(long, b""))
     known.add(data.to_pybytes(), "a", long)
     decoded.clear()

@@ -15,14 +15,19 @@ from lance_ops.table.manifest.manifest_bytes import decode_manifest, decode_with
 
 __all__ = ["MANIFEST_CACHE", "ManifestCache"]
 
-_LONGEST_BYTES = 128 << 10  # longer manifests take much memory, and a local store's buffer maps the file
+_LONGEST_BYTES, _MAX_BYTES = 512 << 10, 2 << 20
+"""The bytes of the longest manifest that is cached, and of all together; decoded, they take several times as much."""
 
 
 class ManifestCache:
-    """Caches manifests by path; an entry is used only while the file has the bytes that it was decoded from."""
+    """Caches manifests by path; an entry is used only while the file has the bytes that it was decoded from.
 
-    def __init__(self, capacity: int) -> None:
+    It holds at most `capacity` manifests, of at most `max_bytes` together, and never less than the one used last.
+    """
+
+    def __init__(self, capacity: int, max_bytes: int = _MAX_BYTES) -> None:
         self._capacity = capacity
+        self._max_bytes = max_bytes
         self.reset()
 
     def decode(self, data: pa.Buffer, path: str) -> Manifest:
@@ -55,15 +60,21 @@ class ManifestCache:
     def _keep(self, data: pa.Buffer, path: str, manifest: Manifest) -> None:
         if data.size > _LONGEST_BYTES:
             return
+        copied = pa.py_buffer(data.to_pybytes())  # a local store's buffer may map the file
         with self._lock:
-            self._manifests[path] = data, manifest
-            self._manifests.move_to_end(path)
-            while len(self._manifests) > self._capacity:
-                self._manifests.popitem(last=False)
+            replaced = self._manifests.pop(path, None)
+            self._num_bytes += copied.size - (0 if replaced is None else replaced[0].size)
+            self._manifests[path] = copied, manifest
+            while len(self._manifests) > self._capacity or (
+                self._num_bytes > self._max_bytes and len(self._manifests) > 1
+            ):
+                _, (oldest, _) = self._manifests.popitem(last=False)
+                self._num_bytes -= oldest.size
 
     def reset(self) -> None:
         """Empty the cache and renew the lock: in a forked child, the thread that held the lock does not exist."""
         self._manifests: OrderedDict[str, tuple[pa.Buffer, Manifest]] = OrderedDict()
+        self._num_bytes = 0
         self._lock = threading.Lock()
 
 
