@@ -149,6 +149,30 @@ def test_a_search_reads_the_pages_it_touches_and_the_lookup_once() -> None:
     assert everything < size * 0.7, "values of pages inside of the range were read"
 
 
+def test_values_and_addresses_of_one_page_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = train(pa.array(np.arange(1000) // 2 * 10), BTree(page_rows=64))
+    reads: list[list[str]] = []
+    read = FileReader.read
+
+    def recorded(self: FileReader, schema: Schema, *arguments: Any, **options: Any) -> pa.Table:
+        reads.append(schema.names)
+        return read(self, schema, *arguments, **options)
+
+    monkeypatch.setattr(FileReader, "read", recorded)
+    for text, found in (
+        ("x = 100", [20, 21]),
+        ("x = 105", []),
+        ("x > 100 and x < 130", [22, 23, 24, 25]),
+        ("x in (0, 100)", [0, 1, 20, 21]),
+        ("x < 20", [0, 1, 2, 3]),
+    ):
+        assert find(index, text) == found
+        assert reads == [["values", "ids"]], text
+        reads.clear()
+    assert find(index, "x > 100 and x < 1000") == [*range(22, 200)]
+    assert reads == [["values"], ["ids"]]  # the first and the last page, then all rows between them
+
+
 def test_a_value_between_two_pages_is_known_to_be_absent_without_reading() -> None:
     store = CountingStore()
     index = train(pa.array([0, 1, 2, 10, 11, 12]), store=store)

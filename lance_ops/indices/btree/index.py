@@ -1,7 +1,8 @@
 """A loaded segment of a B-tree index: search it, remap it, merge it with others.
 
 A search reads in two steps. First it reads the values of the pages in which its spans begin or end. Then it reads the
-row addresses of the spans. It does not read the values of pages that lie inside a span.
+row addresses of the spans. It does not read the values of pages that lie inside a span. If all spans begin and end in
+one page, a single step reads the values and addresses of that page.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -67,6 +69,17 @@ _BYTES_PER_PAGE = 200  # two Python values, of some 60 bytes each, and their pla
 _DATA_BYTES_PER_METADATA_BYTE = 256
 
 
+_NO_ADDRESSES: Uint64Array = np.empty(0, np.uint64)
+
+
+class _Page(NamedTuple):
+    """One page of page_data: its first row, and the keys and addresses of its rows."""
+
+    first: int
+    keys: pa.Array
+    ids: pa.Array
+
+
 class BTreeIndex(LoadedIndex[BTreeQuery]):
     """One segment of a B-tree index. page_lookup is in memory; page_data is opened beside it if that is a request."""
 
@@ -92,8 +105,15 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
     def search(self, query: BTreeQuery) -> RowAddressSet:
         """Return the rows of the values that the query looks for."""
         spans = spans_of(query.wanted, self.value_type)
-        rows = self._rows_after({cut for span in spans for cut in span})
-        found = RowAddressSet.union(self._addresses_in(join_ranges((rows[start], rows[stop]) for start, stop in spans)))
+        rows, page = self._rows_after({cut for span in spans for cut in span})
+        ranges = join_ranges((rows[start], rows[stop]) for start, stop in spans)
+        if page is not None and all(
+            page.first <= start and stop <= page.first + len(page.ids) for start, stop in ranges
+        ):
+            parts = [self._addresses(page.ids.slice(start - page.first, stop - start)) for start, stop in ranges]
+            found = RowAddressSet.from_addresses(np.concatenate([*parts, _NO_ADDRESSES]))
+        else:
+            found = RowAddressSet.union(self._addresses_in(ranges))
         covered = found if self.fragments is None else found.restrict(self.fragments)
         return replace(covered, exact=query.exact)
 
@@ -171,8 +191,11 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         for part in split_ranges([(start, min(stop, num_rows)) for start, stop in ranges], _READ_ROWS):
             yield RowAddressSet.from_addresses(self._addresses(self._read(IDS, part)))
 
-    def _rows_after(self, cuts: Collection[Cut | None]) -> dict[Cut | None, int]:
-        """Return the row that follows each cut; read the pages that have a cut inside."""
+    def _rows_after(self, cuts: Collection[Cut | None]) -> tuple[dict[Cut | None, int], _Page | None]:
+        """Return the row that follows each cut; read the pages that have a cut inside.
+
+        A single page is read with its addresses and returned too: the rows of most look-ups are in it.
+        """
         positions = {cut: self._pages.position(cut) for cut in cuts}
         rows = {cut: position.row for cut, position in positions.items()}
         inside: dict[int, list[Cut]] = {}
@@ -180,11 +203,22 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
             if cut is not None and position.page is not None:
                 inside.setdefault(position.page, []).append(cut)
         pages = sorted(inside)
+        if len(pages) == 1:
+            page = self._read_page(pages[0])
+            rows.update(self._pages.rows_in(pages[0], page.keys, inside[pages[0]], self._page_data.path))
+            return rows, page
         at_once = max(1, _READ_ROWS // self._pages.page_rows)
         for portion in (pages[start : start + at_once] for start in range(0, len(pages), at_once)):
-            for page, keys in self._page_keys(portion):
-                rows.update(self._pages.rows_in(page, keys, inside[page], self._page_data.path))
-        return rows
+            for number, keys in self._page_keys(portion):
+                rows.update(self._pages.rows_in(number, keys, inside[number], self._page_data.path))
+        return rows, None
+
+    def _read_page(self, page: int) -> _Page:
+        first = page * self._pages.page_rows
+        stop = min(first + self._pages.page_rows, self._page_data.num_rows)
+        table = self._page_data.read(self._page_data.schema.project([VALUES, IDS]), first, stop)
+        values, ids = (column.combine_chunks() for column in table.columns)
+        return _Page(first, sort_keys(values), ids)
 
     def _page_keys(self, pages: Sequence[int]) -> Iterator[tuple[int, pa.Array]]:
         """Yield the keys of these pages; the page numbers ascend."""
