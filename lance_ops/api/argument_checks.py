@@ -176,7 +176,8 @@ def _rule(hint: Any, largest: int = _MAX) -> _Fits | None:
     if issubclass(kind, Mapping):
         return _mapping_of(tuple(map(_rule, arguments)))
     if kind in (Sequence, Iterable, Collection, list):
-        return _items_of(_rule(arguments[0]) if arguments else None, has_length=kind is not Iterable)
+        rule = _rule(arguments[0]) if arguments else None
+        return _items_of(rule, has_length=kind is not Iterable, are_numbers=arguments[:1] == (int,))
     return lambda value: isinstance(value, kind)
 
 
@@ -215,8 +216,11 @@ def _entries_of(rules: Mapping[str, _Fits | None]) -> _Fits:
     return fits
 
 
-def _items_of(rule: _Fits | None, *, has_length: bool) -> _Fits:
-    """Accept whatever has items, such as arrays and data frames' columns, but no text, bytes or mapping."""
+def _items_of(rule: _Fits | None, *, has_length: bool, are_numbers: bool) -> _Fits:
+    """Accept whatever has items, such as arrays and data frames' columns, but no text, bytes or mapping.
+
+    Of items that must be integers and are Python's, the least and the greatest stand for all.
+    """
 
     def fits(value: Any) -> bool:
         if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
@@ -224,6 +228,10 @@ def _items_of(rule: _Fits | None, *, has_length: bool) -> _Fits:
         if has_length and not hasattr(value, "__len__"):
             return False
         is_short = hasattr(value, "__len__") and len(value) <= _CHECKED_ITEMS
-        return rule is None or not is_short or all(map(rule, value))
+        if rule is None or not is_short:
+            return True
+        if are_numbers and set(map(type, value)) == {int}:
+            return rule(min(value)) and rule(max(value))
+        return all(map(rule, value))
 
     return fits

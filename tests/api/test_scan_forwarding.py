@@ -16,7 +16,7 @@ from lance_ops.api import argument_checks
 from lance_ops.api.fragments import fragment as fragment_module
 from lance_ops.api.lance_dataset import scan_methods as dataset_module
 from lance_ops.api.scanning import ScanOptions
-from lance_ops.errors import WrongType
+from lance_ops.errors import InvalidInput, WrongType
 
 METHODS = ("scanner", "to_table", "to_batches", "to_pandas")
 NO_OPTIONS = {"self", "kwargs", "schema", "blob_mode"}
@@ -93,3 +93,25 @@ def test_a_scan_checks_its_options_once(dataset: lance_ops.LanceDataset, monkeyp
     assert checked == ["Scanning.to_table", "LanceScanner.__init__", "LanceScanner.to_table"]
     with pytest.raises(WrongType, match=r"to_table: limit"):
         dataset.to_table(limit="five")  # type: ignore[arg-type]  # what is tested
+
+
+@pytest.mark.parametrize("given", [[0, 2**63], [-(2**63) - 1, 0], [0, "a"], [0, 1.5], [None]])
+def test_a_list_of_numbers_is_refused_for_one_that_does_not_fit(
+    dataset: lance_ops.LanceDataset, given: list[Any]
+) -> None:
+    with pytest.raises(InvalidInput, match="take: indices"):
+        dataset.take(given)
+
+
+def test_a_list_of_numbers_is_checked_by_its_least_and_greatest() -> None:
+    asked: list[int] = []
+
+    def rule(value: int) -> bool:
+        asked.append(value)
+        return 0 <= value < 10
+
+    fits = argument_checks._items_of(rule, has_length=True, are_numbers=True)
+    assert [fits([5, 9, 0, 3]), fits([5, 10, 0])] == [True, False]
+    assert asked == [0, 9, 0, 10]
+    asked.clear()
+    assert fits([True, 5]) and asked == [True, 5]  # not only integers of Python

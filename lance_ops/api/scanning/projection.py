@@ -70,7 +70,7 @@ class Projection:
     snapshot: Snapshot
     blobs_as_bytes: bool = False
 
-    @property
+    @cached_property
     def row_columns(self) -> frozenset[str]:
         """The row columns that the scan must add."""
         named = {name for output in self.outputs for name in output.roots}.intersection(SELECTABLE_ROW_COLUMNS)
@@ -99,6 +99,8 @@ class Projection:
 
     def with_known_positions(self) -> Projection:
         """Return the projection of a take, in which positions of rows (`_rowoffset`) allow no nulls."""
+        if ROW_OFFSET not in self.row_columns:
+            return self
 
         def known(output: _Output) -> _Output:
             strict = output.value is None and output.path == (ROW_OFFSET,)
