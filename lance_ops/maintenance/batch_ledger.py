@@ -13,7 +13,7 @@ keeps the events, not the state after them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -31,7 +31,9 @@ from lance_ops.transactions import (
 )
 
 __all__ = [
+    "BatchEvent",
     "IngestedBatch",
+    "batch_event",
     "batch_properties",
     "batches_of",
     "checkpoint_batches",
@@ -47,6 +49,15 @@ class IngestedBatch:
 
     token: str
     version: int
+
+
+@dataclass(frozen=True)
+class BatchEvent:
+    """A version that ingested batches, or that set the table back to an earlier version (0: the empty table)."""
+
+    version: int
+    batches: Mapping[str, str]
+    back_to: int | None
 
 
 def batch_properties(tokens: Mapping[str, str]) -> dict[str, str]:
@@ -75,30 +86,31 @@ def ingested_batches(snapshot: Snapshot) -> dict[str, IngestedBatch]:
     return found
 
 
-def checkpoint_batches(snapshot: Snapshot) -> None:
-    """Write a durable checkpoint of this snapshot's batch events, so that its older versions may be removed.
+def batch_event(snapshot: Snapshot, committed: CommittedVersion, after: CommittedVersion | None) -> BatchEvent | None:
+    """Return the event of a version; None if it has none or is stray. `after` is the next retained version, if any."""
+    event = _event_of(committed)
+    read = partial(read_manifest, snapshot.store, snapshot.committer)
+    return event if event is not None and is_in_history(committed, after, read) else None
 
-    Nothing is written for a table that never ingested a batch: the other events only say which batches count.
+
+def checkpoint_batches(store: Store, version: int, events: Iterable[BatchEvent]) -> None:
+    """Write a durable checkpoint at a version, so that older versions may be removed.
+
+    `events` are those of the versions up to this one, newest first, which the caller has read before this call. A
+    version that another clean-up had removed by then is in the checkpoint that is read now. Nothing is written for a
+    table that never ingested a batch: the other events only say which batches count.
     """
-    events = _events(snapshot)
-    if not any(event.batches for event in events):
+    newest, older = _newest_checkpoint(store)
+    known = [*(event for event in events if event.version > newest), *older]
+    if newest >= version or not any(event.batches for event in known):
         return
-    snapshot.store.put(_path(snapshot.version), json.dumps([asdict(event) for event in events]).encode())
-    for version in _checkpoints(snapshot.store):
-        if version < snapshot.version:
-            snapshot.store.delete(_path(version))
+    store.put(_path(version), json.dumps([asdict(event) for event in known]).encode())
+    for earlier in _checkpoints(store):
+        if earlier < version:
+            store.delete(_path(earlier))
 
 
-@dataclass(frozen=True)
-class _Event:
-    """A version that ingested batches, or that set the table back to an earlier version (0: the empty table)."""
-
-    version: int
-    batches: Mapping[str, str]
-    back_to: int | None
-
-
-def _events(snapshot: Snapshot) -> list[_Event]:
+def _events(snapshot: Snapshot) -> list[BatchEvent]:
     """Return the events up to the snapshot's version, newest first.
 
     A clean-up writes its checkpoint before it removes a version. If the newest checkpoint is the same before and after
@@ -111,20 +123,20 @@ def _events(snapshot: Snapshot) -> list[_Event]:
             return [event for event in (*newer, *older) if event.version <= snapshot.version]
 
 
-def _events_since(snapshot: Snapshot, checkpoint: int) -> list[_Event]:
+def _events_since(snapshot: Snapshot, checkpoint: int) -> list[BatchEvent]:
     """Return the events after a checkpoint, newest first, without those of stray versions."""
     store, committer = snapshot.store, snapshot.committer
-    events: list[_Event] = []
+    events: list[BatchEvent] = []
     after: CommittedVersion | None = None
     for committed in versions_newest_first(store, committer, down_to=checkpoint + 1, to_the_end=True):
-        event = _event_of(committed)
-        if event is not None and is_in_history(committed, after, partial(read_manifest, store, committer)):
+        event = batch_event(snapshot, committed, after)
+        if event is not None:
             events.append(event)
         after = committed
     return events
 
 
-def _event_of(committed: CommittedVersion) -> _Event | None:
+def _event_of(committed: CommittedVersion) -> BatchEvent | None:
     stored = committed.stored_transaction
     if stored is None:
         return None
@@ -134,10 +146,10 @@ def _event_of(committed: CommittedVersion) -> _Event | None:
     elif stored.operation_type is Restore:
         assert isinstance(stored.decoded.operation, Restore)
         back_to = stored.decoded.operation.version
-    return _Event(committed.version, batches, back_to) if batches or back_to is not None else None
+    return BatchEvent(committed.version, batches, back_to) if batches or back_to is not None else None
 
 
-def _newest_checkpoint(store: Store) -> tuple[int, list[_Event]]:
+def _newest_checkpoint(store: Store) -> tuple[int, list[BatchEvent]]:
     """Return the newest checkpoint's version and its events, newest first; (0, []) if there is none.
 
     A concurrent clean-up may delete it after it was listed: then a newer one is read.
@@ -152,7 +164,8 @@ def _newest_checkpoint(store: Store) -> tuple[int, list[_Event]]:
             continue
         try:
             return version, [
-                _Event(int(event["version"]), dict(event["batches"]), event["back_to"]) for event in json.loads(data)
+                BatchEvent(int(event["version"]), dict(event["batches"]), event["back_to"])
+                for event in json.loads(data)
             ]
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFile(store.uri_of(_path(version)), "checkpoint", f"not batch events: {error!r}") from error

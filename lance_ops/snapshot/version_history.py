@@ -13,9 +13,9 @@ from lance_ops.transactions import CommittedVersion, manifests_newest_first, ver
 __all__ = ["history", "past_manifests", "snapshot_as_of"]
 
 
-def history(snapshot: Snapshot) -> Iterator[CommittedVersion]:
+def history(snapshot: Snapshot, *, to_the_end: bool = False) -> Iterator[CommittedVersion]:
     """Yield the retained versions up to the snapshot's, newest first; see `versions_newest_first`."""
-    past = versions_newest_first(snapshot.store, snapshot.committer)
+    past = versions_newest_first(snapshot.store, snapshot.committer, to_the_end=to_the_end)
     return (committed for committed in past if committed.version <= snapshot.version)
 
 

@@ -11,7 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.errors import CorruptFile, StoreError, VersionNotFound
-from lance_ops.maintenance.batch_ledger import batch_properties, checkpoint_batches, ingested_batches
+from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import cleanup, cleanup_plan
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
@@ -248,8 +248,26 @@ def test_batches_are_found_during_a_concurrent_clean_up(dataset_uri: str, monkey
         return versions(self)
 
     monkeypatch.setattr(PutIfAbsentCommitter, "versions", clean_up_first)
-    checkpoint_batches(snapshot)
     assert set(ingested_batches(snapshot)) == {"a", "b", "c"}
+    assert ran
+
+
+@pytest.mark.parametrize("when", ["before the history is read", "after it"])
+def test_a_plan_that_missed_removed_versions_keeps_their_batches(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    for key in ("a", "b", "c"):
+        snapshot = ingest(dataset_uri, key)
+    if when == "after it":
+        plan = plan_cleanup(snapshot, CleanupOptions(NOW))
+    lance_ops.dataset(dataset_uri).cleanup_old_versions(NOW)
+    newest = ingest(dataset_uri, "d")
+    if when == "before the history is read":
+        plan = plan_cleanup(newest, CleanupOptions(NOW))
+        assert [event.version for event in plan.batch_events] == [newest.version, newest.version - 1]
+    execute(newest, plan)
+    lance_ops.dataset(dataset_uri).cleanup_old_versions(NOW)
+    assert set(ingested_batches(newest)) == {"a", "b", "c", "d"}
 
 
 @pytest.mark.parametrize("planned", ["before", "meanwhile"])

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from lance_ops.core.errors import CorruptFile, UnsafePath
+from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsafePath
 from lance_ops.pb import table_pb2
 from lance_ops.pb.manifest_parts_pb2 import ManifestParts
 from lance_ops.table import Fragment, FragmentList, check_adds_no_violation, flags_for, violations
@@ -52,6 +52,37 @@ def test_totals_are_sums_over_the_fragments(content: list[Fragment]) -> None:
         sum(deletion.num_deleted_rows for deletion in deletions),
         len(deletions),
     )  # fmt: skip
+
+
+@given(st.lists(FRAGMENTS, max_size=4), st.integers(0, 4))
+def test_the_files_since_a_list_are_those_of_its_new_fragments(content: list[Fragment], num_before: int) -> None:
+    before, after = untouched(*content[:num_before]), untouched(*content)
+    new = after.changes_since(before).new
+    deletions = [(one.deletion_file, one.id) for one in new if one.deletion_file]
+    assert after.files_since(before) == FragmentList(content).files_since(FragmentList(content[:num_before])) == (
+        [(file.base_id, file.path) for one in new for file in one.files],
+        [(deletion.base_id, deletion.name(fragment_id)) for deletion, fragment_id in deletions],
+        [(None, path) for one in new for path in one.sequence_paths()],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        table_pb2.DataFragment(files=[table_pb2.DataFile(path="../elsewhere")]),
+        table_pb2.DataFragment(external_row_ids=table_pb2.ExternalFile(path="../elsewhere")),
+        table_pb2.DataFragment(deletion_file=table_pb2.DeletionFile(file_type=7)),  # type: ignore[arg-type]
+        table_pb2.DataFragment(physical_rows=(1 << 32) + 1),
+    ],
+    ids=["data file", "sequence", "deletion file", "rows"],
+)
+def test_reading_the_files_refuses_what_decoding_refuses(message: table_pb2.DataFragment) -> None:
+    read = FragmentList.from_messages([message.SerializeToString()], "m")
+    with pytest.raises(LanceOpsError) as expected:
+        read[0]
+    with pytest.raises(type(expected.value)) as found:
+        read.files_since(FragmentList())
+    assert str(found.value) == str(expected.value)
 
 
 @given(st.lists(FRAGMENTS, max_size=4), st.integers(0, 9))

@@ -119,7 +119,7 @@ def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     deleted. They are left to the next clean-up.
     """
     if plan.old_versions:
-        checkpoint_batches(snapshot)
+        checkpoint_batches(snapshot.store, plan.read_version, plan.batch_events)
     with announced_removal(snapshot, plan.old_versions):
         return _execute(snapshot, plan)
 

@@ -30,6 +30,7 @@ from lance_ops.core.file_names import (
     belongs_to_this_branch,
     is_staged_manifest,
 )
+from lance_ops.maintenance.batch_ledger import BatchEvent, batch_event
 from lance_ops.refs import (
     PINS_DIR,
     REMOVALS_DIR,
@@ -42,10 +43,10 @@ from lance_ops.refs import (
     pinned_version,
     reference_store,
 )
-from lance_ops.snapshot import Snapshot, past_manifests
+from lance_ops.snapshot import Snapshot, history
 from lance_ops.store import ObjectInfo, Store, path_beneath
 from lance_ops.table import FragmentList, Manifest
-from lance_ops.transactions import read_manifest
+from lance_ops.transactions import CommittedVersion, read_manifest
 
 __all__ = [
     "DEFAULT_AGE",
@@ -96,7 +97,9 @@ class CleanupOptions:
 
 @dataclass(frozen=True)
 class CleanupPlan:
-    """The versions, manifests and files to remove, as of `read_version`; files by type.
+    """The versions, manifests and files to remove, and the batch events, as of `read_version`; files by type.
+
+    `planned_at` is the time of the plan by the store's clock.
 
     `missing_versions` are tagged or pinned but do not exist: another clean-up may be about to put them back. Until then
     nobody can read which files they name.
@@ -104,6 +107,7 @@ class CleanupPlan:
 
     read_version: int
     options: CleanupOptions
+    planned_at: datetime
     old_versions: tuple[int, ...] = ()
     kept_versions: tuple[int, ...] = ()
     missing_versions: tuple[int, ...] = ()
@@ -114,6 +118,7 @@ class CleanupPlan:
     transaction_files: tuple[ObjectInfo, ...] = ()
     temporary_files: tuple[ObjectInfo, ...] = ()
     manifests: tuple[ObjectInfo, ...] = ()
+    batch_events: tuple[BatchEvent, ...] = ()
 
     @property
     def files(self) -> tuple[ObjectInfo, ...]:
@@ -201,6 +206,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     return CleanupPlan(
         read_version=snapshot.version,
         options=options,
+        planned_at=now,
         old_versions=tuple(versions.old[::-1]),
         kept_versions=(*versions.recent, *versions.old_but_tagged),
         missing_versions=tuple(sorted(missing)),
@@ -211,18 +217,20 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         transaction_files=transactions(),
         temporary_files=tuple(info for info in unnamed if _is_abandoned(info, options, now)),
         manifests=_manifests(snapshot, manifests, versions.old),
+        batch_events=tuple(versions.batch_events),
     )
 
 
 @dataclass(frozen=True)
 class _Classified:
-    """The retained versions, newest first, by what clean-up does with them, and the files that they name."""
+    """The retained versions, newest first, by what clean-up does with them, and what they name and recorded."""
 
     old: list[int]
     old_but_tagged: list[int]
     recent: list[int]
     old_files: NamedFiles
     kept_files: NamedFiles
+    batch_events: list[BatchEvent]
 
 
 def _classify(
@@ -233,8 +241,13 @@ def _classify(
     branch_starts: Mapping[int, str],
 ) -> _Classified:
     """Classify the versions up to the snapshot's; one that a branch began with (`branch_starts`) counts as recent."""
-    found = _Classified([], [], [], NamedFiles(snapshot.uri), NamedFiles(snapshot.uri))
-    for rank, past in enumerate(past_manifests(snapshot, to_the_end=True)):  # few at a time: they can be large
+    found = _Classified([], [], [], NamedFiles(snapshot.uri), NamedFiles(snapshot.uri), [])
+    after: CommittedVersion | None = None
+    for rank, committed in enumerate(history(snapshot, to_the_end=True)):  # few at a time: they can be large
+        event = batch_event(snapshot, committed, after)
+        if event is not None:
+            found.batch_events.append(event)
+        after, past = committed, committed.manifest
         if past.version in branch_starts or not _is_old(past, rank, options, now):
             found.recent.append(past.version)
             found.kept_files.add(past)
@@ -247,15 +260,18 @@ def _classify(
     return found
 
 
-def tagged_or_pinned_versions(snapshot: Snapshot, options: CleanupOptions) -> tuple[dict[int, str], datetime]:
+def tagged_or_pinned_versions(
+    snapshot: Snapshot, options: CleanupOptions, now: datetime | None = None
+) -> tuple[dict[int, str], datetime]:
     """Return the tagged and pinned versions, which are kept at any age, with the name of a tag (or pin) of each.
 
-    The time by the store's clock comes with them: pins that were abandoned before it are left out.
+    The time by the store's clock comes with them: pins that were abandoned before it are left out. A store is asked for
+    its time unless `now` tells it; a file system tells it by a new file.
     """
     store = snapshot.store
     pins_begun = store.begin_call(partial(_listed, store, PINS_DIR))
     tags_begun = store.begin_call(partial(list_tags, reference_store(snapshot)))
-    now = store.now()
+    now = store.now() if now is None else now
     pins = (info.path for info in pins_begun() if not _is_abandoned(info, options, now))
     tagged_or_pinned = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
     branch, tags = branch_of(snapshot), tags_begun()

@@ -99,7 +99,7 @@ def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> It
 def protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
     """Return the versions that a tag, a pin or a branch needs at this moment, with the name of one such each."""
     branches = snapshot.store.begin_call(partial(list_branches, reference_store(snapshot)))
-    tagged_or_pinned, _ = tagged_or_pinned_versions(snapshot, plan.options)
+    tagged_or_pinned, _ = tagged_or_pinned_versions(snapshot, plan.options, plan.planned_at)
     return tagged_or_pinned | branch_start_versions(snapshot, branches())
 
 

@@ -42,6 +42,7 @@ __all__ = [
     "check_deletion_file",
     "decode_deletion_vector",
     "deletion_checksum_report",
+    "deletion_file_name_in",
     "encode_deletion_vector",
 ]
 
@@ -72,6 +73,7 @@ _WIRE_TYPES = {
     DeletionFileType.BITMAP: table_pb2.DeletionFile.BITMAP,
 }
 _BY_WIRE_TYPE = {int(number): kind for kind, number in _WIRE_TYPES.items()}
+_SUFFIXES = {kind: kind.suffix for kind in DeletionFileType}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +136,8 @@ class DeletionFile:
     @classmethod
     def from_pb(cls, message: table_pb2.DeletionFile, path: str) -> DeletionFile:
         """Build from the message; raise `UnsupportedFeature` for an unknown file type."""
-        file_type = _BY_WIRE_TYPE.get(message.file_type)
-        if file_type is None:
-            raise UnsupportedFeature(f"deletion file type {message.file_type}", path)
         return cls(
-            file_type=file_type,
+            file_type=_file_type(message, path),
             read_version=message.read_version,
             id=message.id,
             num_deleted_rows=message.num_deleted_rows,
@@ -157,6 +156,19 @@ class DeletionFile:
         )
         restore_unknown(message, self.unknown)
         return message
+
+
+def deletion_file_name_in(message: table_pb2.DeletionFile, fragment_id: int, path: str) -> str:
+    """Return `DeletionFile.name` of the message, without decoding the rest; raise as `DeletionFile.from_pb` does."""
+    suffix = _SUFFIXES[_file_type(message, path)]
+    return deletion_file_name(fragment_id, message.read_version, message.id, suffix)
+
+
+def _file_type(message: table_pb2.DeletionFile, path: str) -> DeletionFileType:
+    file_type = _BY_WIRE_TYPE.get(message.file_type)
+    if file_type is None:
+        raise UnsupportedFeature(f"deletion file type {message.file_type}", path)
+    return file_type
 
 
 def encode_deletion_vector(vector: BitMap, read_version: int, deletion_id: int) -> tuple[DeletionFile, bytes]:

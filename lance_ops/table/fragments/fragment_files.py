@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lance_ops.pb.manifest_parts_pb2 import FragmentFileNames, ManifestFileNames, ManifestParts
 from lance_ops.store import check_path
-from lance_ops.table.fragments.deletion_file import DeletionFile
+from lance_ops.table.fragments.deletion_file import deletion_file_name_in
 from lance_ops.table.fragments.fragment import check_row_count
 from lance_ops.table.fragments.row_metadata import ExternalFile
 from lance_ops.wire import parse_message
@@ -43,8 +43,9 @@ def files_named_in(messages: Iterable[bytes], path: str) -> FragmentFiles:
             (file.base_id if file.HasField("base_id") else None, check_path(file.path)) for file in fragment.files
         )
         if fragment.HasField("deletion_file"):
-            deletions = DeletionFile.from_pb(fragment.deletion_file, path)
-            found.deletions.append((deletions.base_id, deletions.name(fragment.id)))
+            deletions = fragment.deletion_file
+            base_id = deletions.base_id if deletions.HasField("base_id") else None
+            found.deletions.append((base_id, deletion_file_name_in(deletions, fragment.id, path)))
         found.sequences.extend((None, sequence.path) for sequence in _sequences(fragment))
     return found
 
