@@ -127,6 +127,8 @@ class BlockJoiner:
         if chosen is not None:
             offsets, table = read_offsets(snapshot, joined, whole, chosen, request.schema, budget)
         else:
+            if not request.include_deleted_rows:
+                snapshot.read_short_deletion_vectors(block.fragment for block in blocks)
             masks = () if request.include_deleted_rows else [live_mask(snapshot, block) for block in blocks]
             offsets, table = read_live(snapshot, joined, whole, _joined(blocks, masks), request, budget)
         if isinstance(offsets, range):

@@ -7,8 +7,9 @@ version again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from uuid import UUID
 
 import numpy as np
@@ -18,7 +19,7 @@ from lance_ops.committers import CommitLock, Committer, LockedCommitter, open_ro
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.cores import available_cores
-from lance_ops.core.errors import CorruptFile, DatasetNotFound, VersionNotFound
+from lance_ops.core.errors import CorruptFile, DatasetNotFound, LanceOpsError, VersionNotFound
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
@@ -29,6 +30,7 @@ from lance_ops.snapshot.checksum_use import ChecksumUse
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.index_location import find_index_root
 from lance_ops.snapshot.row_lineage import RowLineage
+from lance_ops.snapshot.short_deletion_files import SHORT_VECTOR, read_short_deletion_files
 from lance_ops.store import Store
 from lance_ops.table import (
     DataFile,
@@ -216,6 +218,26 @@ class Snapshot:
         workers = 1 if self.store.reads_in_place else min(self.calls_at_once, len(with_deletions))
         for _ in map_ordered(self.deletion_vector, with_deletions, workers, _REMOTE_CALLS_AT_ONCE):
             pass
+
+    def read_short_deletion_vectors(self, fragments: Iterable[Fragment]) -> None:
+        """Read short deletion files of these fragments together into the cache, where the store reads in place.
+
+        Files that cannot be read so, or fail a check, are left to `deletion_vector`, which raises the error.
+        """
+        short = [
+            (fragment, file)
+            for fragment in fragments
+            if (file := fragment.deletion_file) is not None
+            and file.base_id is None
+            and 0 < file.num_deleted_rows <= SHORT_VECTOR
+            and not self.read_cache.has_deletion_vector(fragment)
+        ]
+        if len(short) < 2 or not self.store.reads_in_place or self.manifest.writer_version is None:
+            return
+        with suppress(LanceOpsError, OSError):
+            vectors = read_short_deletion_files(self.store, *zip(*short, strict=True))
+            for (fragment, _), vector in zip(short, vectors or (), strict=False):
+                self.read_cache.deletion_vector(fragment, partial(BitMap, vector))
 
     def live_offsets(self, fragment: Fragment) -> Uint64Array:
         """Return the physical offsets of a fragment's live rows, ascending."""

@@ -17,6 +17,7 @@ from lance_ops.table.fragments import (
     RowSequence,
     check_deletion_file,
     decode_deletion_vector,
+    decode_deletion_vectors,
     deletion_checksum_report,
     encode_deletion_vector,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "check_readable",
     "check_writable",
     "decode_deletion_vector",
+    "decode_deletion_vectors",
     "decode_manifest",
     "decode_reuse_content",
     "decode_reuse_details",

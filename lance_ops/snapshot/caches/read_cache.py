@@ -38,6 +38,11 @@ class ReadCache:
         self._deletion_vectors[fragment.id] = file, vector
         return vector
 
+    def has_deletion_vector(self, fragment: Fragment) -> bool:
+        """Return whether the deletion vector of a fragment is cached."""
+        cached = self._deletion_vectors.get(fragment.id)
+        return cached is not None and cached[0] == _deletion_file(fragment)
+
     def for_version(self, manifest: Manifest) -> ReadCache:
         """Return a cache for another version: the same session, and the vectors whose files the manifest names.
 

@@ -1,5 +1,6 @@
 """Fragments of a manifest: their data files, their deletion files, and lists of them."""
 
+from lance_ops.table.fragments.alike_deletion_files import decode_deletion_vectors
 from lance_ops.table.fragments.deletion_file import (
     DeletionFile,
     DeletionFileType,
@@ -26,6 +27,7 @@ __all__ = [
     "RowSequence",
     "check_deletion_file",
     "decode_deletion_vector",
+    "decode_deletion_vectors",
     "deletion_checksum_report",
     "encode_deletion_vector",
 ]
