@@ -48,6 +48,7 @@ from lance_ops.transactions import read_manifest
 __all__ = ["Snapshot"]
 
 _REMOTE_CALLS_AT_ONCE = 16
+_TASKS_BYTES = 64 << 20  # the fragments of tasks that run at once; a file of unknown size counts as all of it
 _CACHED_LINEAGES = 32
 
 
@@ -150,6 +151,19 @@ class Snapshot:
     def calls_at_once(self) -> int:
         """How many store calls to make at once: one for each core on a local store, more on a remote one."""
         return available_cores() if self.store.reads_in_place else _REMOTE_CALLS_AT_ONCE
+
+    @property
+    def tasks_at_once(self) -> int:
+        """How many tasks to run at once that each read and write one fragment: one for each core on a local store.
+
+        On a remote store they wait for requests, so more of them run if the largest fragments take few bytes together.
+        """
+        cores = available_cores()
+        if self.store.reads_in_place:
+            return cores
+        sizes = ([file.file_size_bytes or _TASKS_BYTES for file in fragment.files] for fragment in self.fragments)
+        largest = max(map(sum, sizes), default=0)
+        return max(cores, min(self.calls_at_once, _TASKS_BYTES // max(largest, 1)))
 
     @property
     def manifest_uri(self) -> str:

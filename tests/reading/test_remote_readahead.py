@@ -1,4 +1,4 @@
-"""A task waits for many small blocks of a remote store at once, and for few large ones."""
+"""Many small blocks of a remote store are waited for at once, and few large ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.core.cores import available_cores
 from lance_ops.reading import scan_execution, scan_plan
+from lance_ops.snapshot import snapshot
 from lance_ops.store import Buffers, ByteRange, MemoryStore
 
 _FRAGMENTS, _ROWS = 12, 100
@@ -18,6 +20,7 @@ _VERBS: dict[str, Callable[[lance_ops.LanceDataset], object]] = {
     "update": lambda dataset: dataset.update({"n": "-1"}, where="n % 10 = 3"),
     "merge": lambda dataset: dataset.merge_insert("n").when_not_matched_insert_all().execute(pa.table({"n": [-5]})),
     "compact": lambda dataset: dataset.optimize.compact_files(),
+    "add a column": lambda dataset: dataset.add_columns({"m": "n + 1"}),  # a task for each fragment
 }
 
 
@@ -44,7 +47,7 @@ def _watch(monkeypatch: pytest.MonkeyPatch, began: Callable[[str], None], ended:
 
 
 @pytest.mark.parametrize("verb", _VERBS)
-def test_a_task_waits_for_eight_small_fragments_at_once(
+def test_a_verb_waits_for_eight_small_fragments_at_once(
     verb: str, dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together, seen, lock = threading.Barrier(8, timeout=120), set[str](), threading.Lock()
@@ -111,3 +114,11 @@ def test_a_task_holds_no_more_than_two_large_blocks(
     _watch(monkeypatch, began, ended)
     assert dataset.delete("n % 10 = 3")
     assert 1 <= most[0] <= 2
+
+
+def test_large_fragments_of_a_remote_store_have_a_task_for_each_core(
+    dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dataset.snapshot.tasks_at_once >= 16
+    monkeypatch.setattr(snapshot, "_TASKS_BYTES", 1000)
+    assert dataset.snapshot.tasks_at_once == available_cores()

@@ -85,7 +85,9 @@ class SchemaChanges(Reading):
 
             def computed(current: Snapshot) -> Snapshot:
                 schema, source = bind_computed(current, transforms)
-                return add_columns(current, schema, source, runner or InThreads(), properties, batch_size)
+                return add_columns(
+                    current, schema, source, runner or InThreads(current.tasks_at_once), properties, batch_size
+                )
 
             self._commit_change(computed)
         elif callable(transforms):
@@ -121,7 +123,9 @@ class SchemaChanges(Reading):
                 raise InvalidInput(f"alteration {dict(each)}: it has a path and {', '.join(sorted(known - {'path'}))}")
         changes = [Alteration(**each) for each in alterations]
         self._commit_change(
-            lambda current: alter_columns(current, changes, runner or InThreads(), transaction_properties)
+            lambda current: alter_columns(
+                current, changes, runner or InThreads(current.tasks_at_once), transaction_properties
+            )
         )
 
     def merge(
@@ -143,7 +147,9 @@ class SchemaChanges(Reading):
 
         def joined(current: Snapshot) -> Snapshot:
             added, source = bind_joined(current, table, left_on, right_on or left_on)
-            return add_columns(current, added, source, runner or InThreads(), transaction_properties)
+            return add_columns(
+                current, added, source, runner or InThreads(current.tasks_at_once), transaction_properties
+            )
 
         if left_on == ROW_ADDRESS or (left_on == ROW_ID and not self.has_stable_row_ids):
             self._committed(joined(self._snapshot))

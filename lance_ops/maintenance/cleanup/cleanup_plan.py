@@ -177,6 +177,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     branches_begun = store.begin_call(partial(list_branches, reference_store(snapshot)))
     tagged_or_pinned, now = tagged_or_pinned_versions(snapshot, options)
     branches, marks = branches_begun(), [info for listed in marks_begun for info in listed()]
+    detached_begun = store.begin_call(partial(detached_versions, store, snapshot.committer))
     versions = _classify(snapshot, options, now, tagged_or_pinned, branch_start_versions(snapshot, branches))
     if versions.old_but_tagged and options.error_if_tagged_old_versions:
         names = ", ".join(
@@ -188,7 +189,9 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         )
     kept_files, old_files = versions.kept_files, versions.old_files
     add_named_by_others(kept_files, snapshot, branches)
-    detached = _add_named_by_detached(kept_files, snapshot)
+    detached = detached_begun()
+    for version in detached:  # clean-up never removes them
+        kept_files.add(read_manifest(store, snapshot.committer, version))
     missing = tagged_or_pinned.keys() - {*detached, *versions.old, *versions.recent, *versions.old_but_tagged}
 
     def is_removable(info: ObjectInfo) -> bool:
@@ -295,14 +298,6 @@ def add_named_by_others(named: NamedFiles, snapshot: Snapshot, branches: Iterabl
         for version in (*branch.committer.versions(), *detached_versions(branch.store, branch.committer)):
             with suppress(VersionNotFound):  # a clean-up of that branch removed it
                 named.add(read_manifest(branch.store, branch.committer, version), branch.store.uri)
-
-
-def _add_named_by_detached(named: NamedFiles, snapshot: Snapshot) -> list[int]:
-    """Add the files that detached versions name, which clean-up never removes; return these versions."""
-    detached = detached_versions(snapshot.store, snapshot.committer)
-    for version in detached:
-        named.add(read_manifest(snapshot.store, snapshot.committer, version))
-    return detached
 
 
 def detached_versions(store: Store, committer: Committer) -> list[int]:
