@@ -1,60 +1,67 @@
 """The public API: the reference's names, argument order and defaults, translated to calls of the rooms below."""
 
-from lance_ops.api.base_paths import DatasetBasePath
-from lance_ops.api.blob_values import Blob, BlobArray, BlobColumn, BlobType, blob_array, blob_field
-from lance_ops.api.compaction import Compaction, CompactionOptions, CompactionPlan, CompactionTask, RewriteResult
-from lance_ops.api.fragments import DataFile, FragmentSession, LanceFragment, RowIdSequence, write_fragments
-from lance_ops.api.images import (
-    EncodedImageArray,
-    EncodedImageScalar,
-    EncodedImageType,
-    FixedShapeImageTensorArray,
-    FixedShapeImageTensorScalar,
-    FixedShapeImageTensorType,
-    ImageArray,
-    ImageScalar,
-    ImageURIArray,
-    ImageURIScalar,
-    ImageURIType,
-)
-from lance_ops.api.lance_dataset import (
-    AlterColumn,
-    Branch,
-    Branches,
-    BulkCommitResult,
-    DatasetDelta,
-    DatasetOptimizer,
-    DeleteResult,
-    ExecuteResult,
-    LanceDataset,
-    MergeInsertBuilder,
-    ScannerBuilder,
-    Tag,
-    Tags,
-    UpdateResult,
-    Version,
-    VersionRef,
-    dataset,
-)
-from lance_ops.api.operations import LanceOperation
-from lance_ops.api.scanning import BlobFile, LanceScanner, ScanStatistics
-from lance_ops.api.schemas import LanceField, LanceSchema, json_to_schema, schema_to_json
-from lance_ops.api.sql import SqlQuery, SqlQueryBuilder
-from lance_ops.api.stats import DataStatistics, FieldStatistics, LanceStats
-from lance_ops.api.transaction import Transaction
-from lance_ops.api.udf import BatchUDF, batch_udf
-from lance_ops.api.write import write_dataset
-from lance_ops.core.logs import set_logger
-from lance_ops.maintenance.cleanup import AutoCleanupConfig, CleanupExplanation, CleanupStats
-from lance_ops.maintenance.compaction import CompactionMetrics
-from lance_ops.maintenance.verification import VerificationReport
-from lance_ops.reading import ColumnOrdering
-from lance_ops.snapshot import Session
-from lance_ops.store import IOStats, bytes_read_counter, iops_counter
-from lance_ops.table import DeletionFile, RowDatasetVersionMeta, RowIdMeta
-from lance_ops.table import Fragment as FragmentMetadata
-from lance_ops.transactions import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
-from lance_ops.writing import FileSystemFragmentWriteProgress, FragmentWriteProgress, NoopFragmentWriteProgress
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.api.base_paths import DatasetBasePath
+    from lance_ops.api.blob_values import Blob, BlobArray, BlobColumn, BlobType, blob_array, blob_field
+    from lance_ops.api.compaction import Compaction, CompactionOptions, CompactionPlan, CompactionTask, RewriteResult
+    from lance_ops.api.fragments import DataFile, FragmentSession, LanceFragment, RowIdSequence, write_fragments
+    from lance_ops.api.images import (
+        EncodedImageArray,
+        EncodedImageScalar,
+        EncodedImageType,
+        FixedShapeImageTensorArray,
+        FixedShapeImageTensorScalar,
+        FixedShapeImageTensorType,
+        ImageArray,
+        ImageScalar,
+        ImageURIArray,
+        ImageURIScalar,
+        ImageURIType,
+    )
+    from lance_ops.api.lance_dataset import (
+        AlterColumn,
+        Branch,
+        Branches,
+        BulkCommitResult,
+        DatasetDelta,
+        DatasetOptimizer,
+        DeleteResult,
+        ExecuteResult,
+        LanceDataset,
+        MergeInsertBuilder,
+        ScannerBuilder,
+        Tag,
+        Tags,
+        UpdateResult,
+        Version,
+        VersionRef,
+        dataset,
+    )
+    from lance_ops.api.operations import LanceOperation
+    from lance_ops.api.scanning import BlobFile, LanceScanner, ScanStatistics
+    from lance_ops.api.schemas import LanceField, LanceSchema, json_to_schema, schema_to_json
+    from lance_ops.api.sql import SqlQuery, SqlQueryBuilder
+    from lance_ops.api.stats import DataStatistics, FieldStatistics, LanceStats
+    from lance_ops.api.transaction import Transaction
+    from lance_ops.api.udf import BatchUDF, batch_udf
+    from lance_ops.api.write import write_dataset
+    from lance_ops.core.logs import set_logger
+    from lance_ops.maintenance.cleanup import AutoCleanupConfig, CleanupExplanation, CleanupStats
+    from lance_ops.maintenance.compaction import CompactionMetrics
+    from lance_ops.maintenance.verification import VerificationReport
+    from lance_ops.reading import ColumnOrdering
+    from lance_ops.snapshot import Session
+    from lance_ops.store import IOStats, bytes_read_counter, iops_counter
+    from lance_ops.table import DeletionFile, RowDatasetVersionMeta, RowIdMeta
+    from lance_ops.table import Fragment as FragmentMetadata
+    from lance_ops.transactions import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
+    from lance_ops.writing import FileSystemFragmentWriteProgress, FragmentWriteProgress, NoopFragmentWriteProgress
 
 __all__ = [
     "LANCE_COMMIT_MESSAGE_KEY",
@@ -139,3 +146,90 @@ __all__ = [
     "write_dataset",
     "write_fragments",
 ]
+
+_MODULES = {
+    "LANCE_COMMIT_MESSAGE_KEY": "lance_ops.transactions:COMMIT_MESSAGE",
+    "AlterColumn": "lance_dataset",
+    "AutoCleanupConfig": "lance_ops.maintenance.cleanup",
+    "BatchUDF": "udf",
+    "Blob": "blob_values",
+    "BlobArray": "blob_values",
+    "BlobColumn": "blob_values",
+    "BlobFile": "scanning",
+    "BlobType": "blob_values",
+    "Branch": "lance_dataset",
+    "Branches": "lance_dataset",
+    "BulkCommitResult": "lance_dataset",
+    "CleanupExplanation": "lance_ops.maintenance.cleanup",
+    "CleanupStats": "lance_ops.maintenance.cleanup",
+    "ColumnOrdering": "lance_ops.reading",
+    "Compaction": "compaction",
+    "CompactionMetrics": "lance_ops.maintenance.compaction",
+    "CompactionOptions": "compaction",
+    "CompactionPlan": "compaction",
+    "CompactionTask": "compaction",
+    "DataFile": "fragments",
+    "DataStatistics": "stats",
+    "DatasetBasePath": "base_paths",
+    "DatasetDelta": "lance_dataset",
+    "DatasetOptimizer": "lance_dataset",
+    "DeleteResult": "lance_dataset",
+    "DeletionFile": "lance_ops.table",
+    "EncodedImageArray": "images",
+    "EncodedImageScalar": "images",
+    "EncodedImageType": "images",
+    "ExecuteResult": "lance_dataset",
+    "FieldStatistics": "stats",
+    "FileSystemFragmentWriteProgress": "lance_ops.writing",
+    "FixedShapeImageTensorArray": "images",
+    "FixedShapeImageTensorScalar": "images",
+    "FixedShapeImageTensorType": "images",
+    "FragmentMetadata": "lance_ops.table:Fragment",
+    "FragmentSession": "fragments",
+    "FragmentWriteProgress": "lance_ops.writing",
+    "IOStats": "lance_ops.store",
+    "ImageArray": "images",
+    "ImageScalar": "images",
+    "ImageURIArray": "images",
+    "ImageURIScalar": "images",
+    "ImageURIType": "images",
+    "LanceDataset": "lance_dataset",
+    "LanceField": "schemas",
+    "LanceFragment": "fragments",
+    "LanceOperation": "operations",
+    "LanceScanner": "scanning",
+    "LanceSchema": "schemas",
+    "LanceStats": "stats",
+    "MergeInsertBuilder": "lance_dataset",
+    "NoopFragmentWriteProgress": "lance_ops.writing",
+    "RewriteResult": "compaction",
+    "RowDatasetVersionMeta": "lance_ops.table",
+    "RowIdMeta": "lance_ops.table",
+    "RowIdSequence": "fragments",
+    "ScanStatistics": "scanning",
+    "ScannerBuilder": "lance_dataset",
+    "Session": "lance_ops.snapshot",
+    "SqlQuery": "sql",
+    "SqlQueryBuilder": "sql",
+    "Tag": "lance_dataset",
+    "Tags": "lance_dataset",
+    "Transaction": "transaction",
+    "UpdateResult": "lance_dataset",
+    "VerificationReport": "lance_ops.maintenance.verification",
+    "Version": "lance_dataset",
+    "VersionRef": "lance_dataset",
+    "batch_udf": "udf",
+    "blob_array": "blob_values",
+    "blob_field": "blob_values",
+    "bytes_read_counter": "lance_ops.store",
+    "dataset": "lance_dataset",
+    "iops_counter": "lance_ops.store",
+    "json_to_schema": "schemas",
+    "schema_to_json": "schemas",
+    "set_logger": "lance_ops.core.logs",
+    "write_dataset": "write",
+    "write_fragments": "fragments",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -14,17 +14,7 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, WrongType
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.compaction import (
-    CompactionMetrics,
-    RewriteTask,
-    RewrittenFragments,
-    commit_rewrites,
-    compact_files,
-    configured_options,
-    execute_rewrite,
-    plan_compaction,
-)
-from lance_ops.maintenance.compaction import CompactionOptions as CheckedOptions
+from lance_ops.maintenance import compaction
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
@@ -79,9 +69,9 @@ class RewriteResult:
     new_fragments: tuple[Fragment, ...]
 
     @property
-    def metrics(self) -> CompactionMetrics:
+    def metrics(self) -> compaction.CompactionMetrics:
         """What the commit of this result alone would change."""
-        return CompactionMetrics.of(self.original_fragments, self.new_fragments)
+        return compaction.CompactionMetrics.of(self.original_fragments, self.new_fragments)
 
     def json(self) -> str:
         """Return the result as JSON text."""
@@ -117,8 +107,8 @@ class CompactionTask:
         """
         snapshot = dataset.snapshot.at(self.read_version)
         _check_fragments(snapshot, self.fragments)
-        outcome = execute_rewrite(
-            RewriteTask(
+        outcome = compaction.execute_rewrite(
+            compaction.RewriteTask(
                 SnapshotReference.of(snapshot),
                 tuple(fragment.id for fragment in self.fragments),
                 self.target_rows_per_fragment,
@@ -178,7 +168,7 @@ class Compaction:
     def plan(dataset: Handle, options: CompactionOptions) -> CompactionPlan:
         """Choose the fragments to rewrite; nothing is written."""
         snapshot = dataset.snapshot
-        plan = plan_compaction(snapshot, checked_options(snapshot, options))
+        plan = compaction.plan_compaction(snapshot, checked_options(snapshot, options))
         tasks = (
             CompactionTask(
                 plan.read_version,
@@ -192,7 +182,7 @@ class Compaction:
         return CompactionPlan(plan.read_version, tuple(tasks))
 
     @staticmethod
-    def execute(dataset: Handle, options: CompactionOptions) -> CompactionMetrics:
+    def execute(dataset: Handle, options: CompactionOptions) -> compaction.CompactionMetrics:
         """Plan, rewrite and commit in this process, and move the handle; see `DatasetOptimizer.compact_files`."""
         snapshot, metrics = compact(dataset.snapshot, options)
         dataset._committed(snapshot)
@@ -201,7 +191,7 @@ class Compaction:
     @staticmethod
     def commit(
         dataset: Handle, rewrites: Sequence[RewriteResult], options: CompactionOptions | None = None
-    ) -> CompactionMetrics:
+    ) -> compaction.CompactionMetrics:
         """Commit the results of one plan's tasks, all or some, as one version, and move the handle to it.
 
         The indices of the newest version are remapped, and rows deleted since the plan stay deleted. If the commit
@@ -211,29 +201,29 @@ class Compaction:
         """
         checked_options(dataset.snapshot, options or {})
         if not rewrites:
-            return CompactionMetrics()
+            return compaction.CompactionMetrics()
         versions = sorted({rewrite.read_version for rewrite in rewrites})
         if len(versions) > 1:
             raise InvalidInput(f"the results are of versions {versions}: commit those of each plan on their own")
         planned = dataset.snapshot.at(versions[0])
         outcomes = [_outcome_of(planned, rewrite) for rewrite in rewrites]
-        snapshot, metrics = commit_rewrites(planned, outcomes, keep_files=True)
+        snapshot, metrics = compaction.commit_rewrites(planned, outcomes, keep_files=True)
         dataset._committed(snapshot)
         return metrics
 
 
 def compact(
     snapshot: Snapshot, options: Mapping[str, Any], runner: Runner | None = None
-) -> tuple[Snapshot, CompactionMetrics]:
+) -> tuple[Snapshot, compaction.CompactionMetrics]:
     """Compact at once, and return the newest version and what changed.
 
     `runner` executes the tasks, by default in `num_threads` threads. Raises as `checked_options` does.
     """
     checked = checked_options(snapshot, options)
-    return compact_files(snapshot, checked, runner or InThreads(options.get("num_threads") or None))
+    return compaction.compact_files(snapshot, checked, runner or InThreads(options.get("num_threads") or None))
 
 
-def checked_options(snapshot: Snapshot, options: Mapping[str, Any]) -> CheckedOptions:
+def checked_options(snapshot: Snapshot, options: Mapping[str, Any]) -> compaction.CompactionOptions:
     """Check the caller's options, and return them completed from the table's configuration and the defaults.
 
     Raises `InvalidInput` for an unknown option or a value that cannot be used, and `WrongType` for a value of another
@@ -249,12 +239,14 @@ def checked_options(snapshot: Snapshot, options: Mapping[str, Any]) -> CheckedOp
         raise UnsupportedFeature("compaction_mode='force_binary_copy' (pages are always encoded again)", snapshot.uri)
     if "data_storage_version" in given:
         FileVersion.parse(given["data_storage_version"])
-    known = {field.name for field in fields(CheckedOptions)}
-    merged = configured_options(snapshot.manifest.config) | {name: given[name] for name in known & given.keys()}
+    known = {field.name for field in fields(compaction.CompactionOptions)}
+    merged = compaction.configured_options(snapshot.manifest.config) | {
+        name: given[name] for name in known & given.keys()
+    }
     if merged.get("materialize_deletions_threshold", 0.0) >= 1:  # no fragment has that many deleted rows
         merged |= {"materialize_deletions": False, "materialize_deletions_threshold": 1.0}
     merged["excluded_fragment_ids"] = tuple(given.get("excluded_fragment_ids", ()))
-    return CheckedOptions(**cast(Any, merged))
+    return compaction.CompactionOptions(**cast(Any, merged))
 
 
 _MODES = ("reencode", "try_binary_copy", "force_binary_copy")
@@ -294,11 +286,11 @@ def _check_fragments(snapshot: Snapshot, expected: Iterable[Fragment]) -> None:
             )
 
 
-def _outcome_of(planned: Snapshot, rewrite: RewriteResult) -> RewrittenFragments:
+def _outcome_of(planned: Snapshot, rewrite: RewriteResult) -> compaction.RewrittenFragments:
     """Return a result in the form of `lance_ops.maintenance`, with the rows that were deleted when it was made."""
     _check_fragments(planned, rewrite.original_fragments)
     deleted = tuple(planned.deletion_vector(fragment).serialize() for fragment in rewrite.original_fragments)
-    return RewrittenFragments(planned.version, rewrite.original_fragments, deleted, rewrite.new_fragments)
+    return compaction.RewrittenFragments(planned.version, rewrite.original_fragments, deleted, rewrite.new_fragments)
 
 
 def _parsed(text: str, what: str, make: Callable[[Any], T]) -> T:

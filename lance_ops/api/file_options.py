@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import warnings
 
-from lance_ops.blobs import ExternalBlobs
+from lance_ops import blobs, writing
 from lance_ops.core.errors import InvalidInput
-from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits, FragmentWriteProgress
 
 __all__ = ["fragment_limits", "storage_version"]
 
 
 def fragment_limits(
-    max_rows_per_file: int = MAX_ROWS_PER_FILE,
-    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    max_rows_per_file: int = writing.MAX_ROWS_PER_FILE,
+    max_bytes_per_file: int = writing.MAX_BYTES_PER_FILE,
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
     *,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
     blob_pack_file_size_threshold: int | None = None,
-    progress: FragmentWriteProgress | None = None,
-) -> FragmentLimits:
+    progress: writing.FragmentWriteProgress | None = None,
+) -> writing.FragmentLimits:
     """Return the limits for fragments; raise `InvalidInput` for an invalid size or an unknown mode."""
-    if progress is not None and not isinstance(progress, FragmentWriteProgress):
+    if progress is not None and not isinstance(progress, writing.FragmentWriteProgress):
         raise InvalidInput(f"progress must be a FragmentWriteProgress, not {progress!r}")
-    return FragmentLimits(
+    return writing.FragmentLimits(
         max_rows_per_file,
         max_bytes_per_file,
         _external_blobs(external_blob_mode, allow_external_blob_outside_bases),
@@ -44,13 +43,13 @@ def storage_version(data_storage_version: str | None, use_legacy_format: bool | 
     return "legacy" if use_legacy_format else "stable"
 
 
-def _external_blobs(mode: str, allow_outside_bases: bool) -> ExternalBlobs:
+def _external_blobs(mode: str, allow_outside_bases: bool) -> blobs.ExternalBlobs:
     """Return how a write treats blobs that are URIs of other objects."""
     match mode:
         case "reference":
-            return ExternalBlobs.REFERENCE if allow_outside_bases else ExternalBlobs.REFUSE
+            return blobs.ExternalBlobs.REFERENCE if allow_outside_bases else blobs.ExternalBlobs.REFUSE
         case "ingest" if not allow_outside_bases:
-            return ExternalBlobs.INGEST
+            return blobs.ExternalBlobs.INGEST
         case "ingest":
             raise InvalidInput(
                 "allow_external_blob_outside_bases is for blobs that stay there: none does that is ingested"

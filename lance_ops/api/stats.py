@@ -8,7 +8,7 @@ from typing import Any
 
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.core.errors import IndexNotFound
-from lance_ops.maintenance.health import IndexCoverage, index_coverage
+from lance_ops.maintenance import health
 from lance_ops.reading import open_index
 from lance_ops.snapshot import Snapshot, field_sizes
 from lance_ops.table import IndexMetadata
@@ -112,7 +112,7 @@ def list_indices(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 def describe_indices(snapshot: Snapshot) -> Iterator[IndexDescription]:
     """Yield a description of each index."""
-    for coverage in index_coverage(snapshot):
+    for coverage in health.index_coverage(snapshot):
         segment = next(index for index in snapshot.manifest.indices if index.name == coverage.name)
         yield IndexDescription(
             name=coverage.name,
@@ -126,8 +126,8 @@ def describe_indices(snapshot: Snapshot) -> Iterator[IndexDescription]:
         )
 
 
-def _find(snapshot: Snapshot, name: str) -> IndexCoverage:
-    found = {coverage.name: coverage for coverage in index_coverage(snapshot)}
+def _find(snapshot: Snapshot, name: str) -> health.IndexCoverage:
+    found = {coverage.name: coverage for coverage in health.index_coverage(snapshot)}
     if name not in found:
         raise IndexNotFound(f"{snapshot.uri} has no index {name!r}: it has {', '.join(found) or 'none'}")
     return found[name]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_ops.api.schemas import shown_array, shown_field
-from lance_ops.changing.columns import Checkpoint, FunctionColumns
+from lance_ops.changing import columns as column_changes
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_COLUMNS
@@ -29,7 +29,7 @@ class BatchUDF:
     ) -> None:
         self.func = func
         self.output_schema = output_schema
-        self.cache = None if checkpoint_file is None else Checkpoint(fspath(checkpoint_file))
+        self.cache = None if checkpoint_file is None else column_changes.Checkpoint(fspath(checkpoint_file))
 
     def __call__(self, batch: pa.RecordBatch) -> Any:
         """Call the function directly, for example to test it."""
@@ -49,12 +49,14 @@ def batch_udf(
     return lambda func: BatchUDF(func, output_schema, checkpoint_file)
 
 
-def source_of(udf: BatchUDF, columns: Sequence[str], schema: Schema) -> FunctionColumns:
+def source_of(udf: BatchUDF, columns: Sequence[str], schema: Schema) -> column_changes.FunctionColumns:
     """Return the source that calls a function with these columns of a table, which have the types that users see."""
     read = schema.project(path for path in columns if path not in ROW_COLUMNS)
     fields = [field for field in read.fields if field.names_extensions and not field.holds_blobs_v2]
     shown = {field.name: shown_field(field) for field in fields}
-    return FunctionColumns(_OfShownTypes(udf.func, shown) if shown else udf.func, tuple(columns), udf.cache)
+    return column_changes.FunctionColumns(
+        _OfShownTypes(udf.func, shown) if shown else udf.func, tuple(columns), udf.cache
+    )
 
 
 @dataclass(frozen=True)

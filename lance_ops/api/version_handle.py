@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from lance_ops.api.argument_checks import check_public_methods
-from lance_ops.maintenance.cleanup import clean_up_if_due
+from lance_ops.maintenance import cleanup
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import IOStats
 
@@ -68,5 +68,5 @@ class Handle:
         """Move to a version that this handle committed, and run automatic clean-up if the table's configuration asks
         for it.
         """
-        clean_up_if_due(self._snapshot.version, snapshot)
+        cleanup.clean_up_if_due(self._snapshot.version, snapshot)
         self._move(snapshot)

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from lance_ops import writing
 from lance_ops.api.base_paths import BaseStoreParams, DatasetBasePath, with_params
 from lance_ops.api.version_handle import Handle
 from lance_ops.committers import CommitLock
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, WrongType
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
-from lance_ops.writing import FragmentLimits, append, choose_bases, overwrite, table_schema
 
 __all__ = ["Destination", "check_mode", "existing_dataset", "lock_of", "place_of", "write_onto"]
 
@@ -73,16 +73,16 @@ def write_onto(
     snapshot: Snapshot,
     reader: pa.RecordBatchReader,
     mode: str,
-    limits: FragmentLimits,
+    limits: writing.FragmentLimits,
     properties: Mapping[str, str],
     target_bases: Sequence[str] | None,
     target_all_bases: bool | None,
     data_storage_version: str | None,
 ) -> Snapshot:
     """Append the rows, or overwrite the table with them; return the version made."""
-    base_ids = choose_bases(snapshot.manifest.base_paths, target_bases, target_all_bases, root_uri=snapshot.uri)
+    base_ids = writing.choose_bases(snapshot.manifest.base_paths, target_bases, target_all_bases, root_uri=snapshot.uri)
     if mode == "append":
-        return append(snapshot, reader, limits, properties, base_ids, data_storage_version)
+        return writing.append(snapshot, reader, limits, properties, base_ids, data_storage_version)
     version = FileVersion.parse(data_storage_version) if data_storage_version else snapshot.file_version
-    schema = table_schema(reader.schema, version)
-    return overwrite(snapshot, reader, schema, version, limits, properties, base_ids)
+    schema = writing.table_schema(reader.schema, version)
+    return writing.overwrite(snapshot, reader, schema, version, limits, properties, base_ids)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_ops import transactions, writing
 from lance_ops.api.argument_checks import check_arguments
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.base_paths import (
@@ -23,20 +24,8 @@ from lance_ops.committers import with_allowed_bases
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.cleanup import AutoCleanupConfig, auto_cleanup_config, clean_up_if_due
+from lance_ops.maintenance import cleanup
 from lance_ops.snapshot import Session, Snapshot
-from lance_ops.transactions import with_commit_message
-from lance_ops.writing import (
-    MAX_BYTES_PER_FILE,
-    MAX_ROWS_PER_FILE,
-    FragmentWriteProgress,
-    NewTable,
-    check_stable_row_ids,
-    choose_bases,
-    create,
-    number_bases,
-    table_schema,
-)
 
 __all__ = ["write_version"]
 
@@ -48,19 +37,19 @@ def write_version(
     schema: pa.Schema | None = None,
     mode: str = "create",
     *,
-    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_rows_per_file: int = writing.MAX_ROWS_PER_FILE,
     max_rows_per_group: int = 1024,
-    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    max_bytes_per_file: int = writing.MAX_BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
     commit_lock: object | None = None,
-    progress: FragmentWriteProgress | None = None,
+    progress: writing.FragmentWriteProgress | None = None,
     storage_options: Mapping[str, str] | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
     enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
-    auto_cleanup_options: AutoCleanupConfig | None = None,
+    auto_cleanup_options: cleanup.AutoCleanupConfig | None = None,
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     initial_bases: Sequence[DatasetBasePath] | None = None,
@@ -117,27 +106,27 @@ def write_version(
         progress=progress,
     )
     data_storage_version = storage_version(data_storage_version, use_legacy_format)
-    properties = with_commit_message(transaction_properties, commit_message)
+    properties = transactions.with_commit_message(transaction_properties, commit_message)
     existing = existing_dataset(target, storage_options, mode, initial_bases, base_store_params)
     if existing is None:
         version = FileVersion.parse(data_storage_version or "stable")
-        bases = number_bases(declared_bases(initial_bases or (), storage_options))
-        table = NewTable(
-            table_schema(reader.schema, version),
+        bases = writing.number_bases(declared_bases(initial_bases or (), storage_options))
+        table = writing.NewTable(
+            writing.table_schema(reader.schema, version),
             version,
             enable_stable_row_ids,
             bases,
-            {} if auto_cleanup_options is None else auto_cleanup_config(**auto_cleanup_options),
+            {} if auto_cleanup_options is None else cleanup.auto_cleanup_config(**auto_cleanup_options),
             ManifestNaming.V2 if enable_v2_manifest_paths else ManifestNaming.V1,
         )
         options = with_base_store_params(target, storage_options, bases, base_store_params)
         options = with_allowed_bases(target, options, [base.path for base in bases])
-        base_ids = choose_bases(bases, target_bases, target_all_bases, root_uri=target)
-        made = create(target, options, table, reader, limits, properties, base_ids, mode=mode, commit_lock=lock)
+        base_ids = writing.choose_bases(bases, target_bases, target_all_bases, root_uri=target)
+        made = writing.create(target, options, table, reader, limits, properties, base_ids, mode=mode, commit_lock=lock)
         return made.with_session(session)
     if enable_stable_row_ids:
-        check_stable_row_ids(existing)
+        writing.check_stable_row_ids(existing)
     existing = existing.with_commit_lock(lock).with_session(session)
     made = write_onto(existing, reader, mode, limits, properties, target_bases, target_all_bases, data_storage_version)
-    clean_up_if_due(existing.version, made)
+    cleanup.clean_up_if_due(existing.version, made)
     return made

@@ -1,10 +1,17 @@
 """Change rows, columns and metadata of a table; each change is a plan, tasks and one commit."""
 
-from lance_ops.changing.deletion import commit_deletion, delete, find_rows, plan_deletion, truncate
-from lance_ops.changing.restoration import restore
-from lance_ops.changing.row_replacement import replace_matching, replace_rows
-from lance_ops.changing.row_updates import bind_updates, update
-from lance_ops.changing.table_metadata import MetadataValues, bind_field_metadata, bind_metadata, update_config
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.changing.deletion import commit_deletion, delete, find_rows, plan_deletion, truncate
+    from lance_ops.changing.restoration import restore
+    from lance_ops.changing.row_replacement import replace_matching, replace_rows
+    from lance_ops.changing.row_updates import bind_updates, update
+    from lance_ops.changing.table_metadata import MetadataValues, bind_field_metadata, bind_metadata, update_config
 
 __all__ = [
     "MetadataValues",
@@ -22,3 +29,23 @@ __all__ = [
     "update",
     "update_config",
 ]
+
+_MODULES = {
+    "MetadataValues": "table_metadata",
+    "bind_field_metadata": "table_metadata",
+    "bind_metadata": "table_metadata",
+    "bind_updates": "row_updates",
+    "commit_deletion": "deletion",
+    "delete": "deletion",
+    "find_rows": "deletion",
+    "plan_deletion": "deletion",
+    "replace_matching": "row_replacement",
+    "replace_rows": "row_replacement",
+    "restore": "restoration",
+    "truncate": "deletion",
+    "update": "row_updates",
+    "update_config": "table_metadata",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

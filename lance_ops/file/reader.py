@@ -17,6 +17,7 @@ from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, Unsup
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.file import v0_1, v2_0
 from lance_ops.file.arrow_values import reorder
 from lance_ops.file.checksums import BlockChecks, find_table
 from lance_ops.file.container import Column
@@ -34,8 +35,6 @@ from lance_ops.file.page_reading import (
     row_bytes,
     run_all,
 )
-from lance_ops.file.v0_1 import V01File
-from lance_ops.file.v2_0 import V20File
 from lance_ops.file.v2_1 import V21File
 from lance_ops.store import Store, View
 from lance_ops.wire import MAGIC
@@ -94,9 +93,9 @@ class FileReader:
         self.version = _read_version(tail, self._source.name)
         self._file: OpenFile
         if self.version is FileVersion.V0_1:
-            self._file = V01File(self._checked_source, tail, schema)
+            self._file = v0_1.V01File(self._checked_source, tail, schema)
         elif self.version is FileVersion.V2_0:
-            self._file = V20File(self._checked_source, tail)
+            self._file = v2_0.V20File(self._checked_source, tail)
         else:
             self._file = V21File(self._checked_source, tail)
 

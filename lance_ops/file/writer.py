@@ -17,6 +17,7 @@ from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.json import json_to_storage
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.file import v0_1, v2_0, v2_1
 from lance_ops.file.arrow_values import storage_of
 from lance_ops.file.container import FieldWriter
 from lance_ops.file.container_body import ContainerBody
@@ -25,9 +26,6 @@ from lance_ops.file.file_body import FileBody
 from lance_ops.file.page_reading import Extent
 from lance_ops.file.reader import FileReader
 from lance_ops.file.supported_types import check_types
-from lance_ops.file.v0_1 import Dictionaries, V01Body
-from lance_ops.file.v2_0 import V20FieldWriter
-from lance_ops.file.v2_1 import V21FieldWriter
 from lance_ops.store import BytesLike, Store
 
 __all__ = ["DEFAULT_PAGE_BYTES", "FileWriter", "WrittenFile", "page_budget"]
@@ -83,7 +81,7 @@ class FileWriter:
         version: FileVersion = FileVersion.V2_2,
         *,
         page_bytes: int | None = None,
-        dictionaries: Dictionaries | None = None,
+        dictionaries: v0_1.Dictionaries | None = None,
         batch_offsets: Sequence[int] = (0,),
         durable: bool = True,
     ) -> None:
@@ -110,7 +108,7 @@ class FileWriter:
         try:
             self._body: FileBody
             if version is FileVersion.V0_1:
-                self._body = V01Body(self._sink, schema, dictionaries or Dictionaries(schema), batch_offsets)
+                self._body = v0_1.V01Body(self._sink, schema, dictionaries or v0_1.Dictionaries(schema), batch_offsets)
             else:
                 self._body = ContainerBody(
                     self._sink, schema, version, self._page_bytes, _field_writers(schema, version)
@@ -228,8 +226,8 @@ def _default_page_bytes(schema: Schema) -> int:
 
 def _field_writers(schema: Schema, version: FileVersion) -> Sequence[FieldWriter]:
     if version is FileVersion.V2_0:
-        return [V20FieldWriter(field) for field in schema.fields]
-    return [V21FieldWriter(field, version) for field in schema.fields]
+        return [v2_0.V20FieldWriter(field) for field in schema.fields]
+    return [v2_1.V21FieldWriter(field, version) for field in schema.fields]
 
 
 def _storage_column(batch: pa.RecordBatch, at: int, field: Field) -> pa.Array:

@@ -8,19 +8,19 @@ load_index(store, metadata).search(query) -> RowAddressSet                      
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.indices.btree import BTree, BTreeQuery
-from lance_ops.indices.contract import INDEX_ROW, INDEX_VALUE, IndexType, LoadedIndex, RowKey
-from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
-from lance_ops.indices.nested_sort_keys import is_nested_sortable, nested_keys
-from lance_ops.indices.row_address_set import RowAddressSet
-from lance_ops.indices.row_order import Direction, RowOrder
-from lance_ops.indices.sort_keys import is_sortable
-from lance_ops.indices.sort_keys import sort_keys as keys_of
-from lance_ops.store import Store
-from lance_ops.table import IndexMetadata
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.indices.contract import INDEX_ROW, INDEX_VALUE, IndexType, LoadedIndex, RowKey
+    from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
+    from lance_ops.indices.nested_sort_keys import is_nested_sortable, nested_keys
+    from lance_ops.indices.registry import ALL_INDEX_TYPES, IndexQuery, index_type_named, index_type_of, load_index
+    from lance_ops.indices.row_address_set import RowAddressSet
+    from lance_ops.indices.row_order import Direction, RowOrder
+    from lance_ops.indices.sort_keys import is_sortable
+    from lance_ops.indices.sort_keys import sort_keys as keys_of
 
 __all__ = [
     "ALL_INDEX_TYPES",
@@ -44,42 +44,27 @@ __all__ = [
     "sort_rows",
 ]
 
-IndexQuery: TypeAlias = BTreeQuery
-"""The query of any index type in `ALL_INDEX_TYPES`: a union, once there are several."""
+_MODULES = {
+    "ALL_INDEX_TYPES": "registry",
+    "DEFAULT_SORT_BYTES": "external_sort",
+    "INDEX_ROW": "contract",
+    "INDEX_VALUE": "contract",
+    "Direction": "row_order",
+    "IndexQuery": "registry",
+    "IndexType": "contract",
+    "LoadedIndex": "contract",
+    "RowAddressSet": "row_address_set",
+    "RowKey": "contract",
+    "RowOrder": "row_order",
+    "index_type_named": "registry",
+    "index_type_of": "registry",
+    "is_nested_sortable": "nested_sort_keys",
+    "is_sortable": "sort_keys",
+    "keys_of": "sort_keys:sort_keys",
+    "load_index": "registry",
+    "nested_keys": "nested_sort_keys",
+    "sort_rows": "external_sort",
+}
 
-ALL_INDEX_TYPES: tuple[IndexType[IndexQuery], ...] = (BTree(),)
-
-_UNSUPPORTED_NAMES = frozenset(
-    ["BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER", "RTREE", "MINHASHLSH", "JSON", "FM"]
-)
-
-
-def index_type_named(name: str) -> IndexType[IndexQuery]:
-    """Return the index type of a name, in upper or lower case.
-
-    Raises `UnsupportedFeature` for a type of the format that this library does not build, `InvalidInput` for any other
-    name.
-    """
-    wanted = name.upper()
-    for index_type in ALL_INDEX_TYPES:
-        if index_type.name == wanted:
-            return index_type
-    if wanted in _UNSUPPORTED_NAMES:
-        raise UnsupportedFeature(f"index type {wanted}")
-    raise InvalidInput(
-        f"index type {name!r} is unknown: use one of {', '.join(known.name for known in ALL_INDEX_TYPES)}"
-    )
-
-
-def index_type_of(metadata: IndexMetadata) -> IndexType[IndexQuery]:
-    """Return the type of a table's index; raise `UnsupportedFeature` naming an index of another kind."""
-    found = metadata.details.type_name if metadata.details else "unstated type"
-    for index_type in ALL_INDEX_TYPES:
-        if index_type.details.type_name == found:
-            return index_type
-    raise UnsupportedFeature(f"an index of {found}", f"index {metadata.name!r}")
-
-
-def load_index(store: Store, metadata: IndexMetadata) -> LoadedIndex[IndexQuery]:
-    """Open an index of the table whose root `store` is; see `IndexType.load` for the errors."""
-    return index_type_of(metadata).load(store.child(metadata.directory), metadata)
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -1,8 +1,23 @@
 """Maintain a dataset: ingest, compact, index, clean up, verify, repair and measure; each verb begins with a plan."""
 
-from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 
 __all__ = [
     "batch_properties",
     "ingested_batches",
 ]
+
+_MODULES = {
+    "batch_properties": "batch_ledger",
+    "ingested_batches": "batch_ledger",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

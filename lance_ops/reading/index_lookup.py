@@ -9,17 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pyroaring import BitMap
 
+from lance_ops import indices
+from lance_ops.core import predicate as predicates
 from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.predicate import Predicate, split_servable
-from lance_ops.indices import IndexQuery, IndexType, LoadedIndex, RowAddressSet, RowKey, index_type_of, load_index
+from lance_ops.indices import RowAddressSet
 from lance_ops.reading.scan_trace import current_trace
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import FRAGMENT_REUSE_INDEX, IndexMetadata
+
+if TYPE_CHECKING:
+    from lance_ops.core.predicate import Predicate
+    from lance_ops.indices import IndexQuery, IndexType, LoadedIndex
 
 __all__ = ["IndexLookup", "awaits_remap", "look_up", "open_index", "row_key_of", "serving_index"]
 
@@ -57,19 +63,19 @@ class _IndexSearch:
 
 def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
     """Search the indices that can answer conjuncts of the predicate; None if there are none."""
-    indices = _usable_indices(snapshot)
-    if not indices:
+    usable = _usable_indices(snapshot)
+    if not usable:
         return None
 
     def index_search(conjunct: Predicate) -> _IndexSearch | None:
-        for path, segments, index_type in indices:
+        for path, segments, index_type in usable:
             if conjunct.columns() == (path,):
                 query = index_type.serves(conjunct)
                 if query is not None:
                     return _IndexSearch(conjunct, segments, index_type, query)
         return None
 
-    searches, remainder = split_servable(predicate, index_search)
+    searches, remainder = predicates.split_servable(predicate, index_search)
     if not searches:
         return None
     found: RowAddressSet | None = None
@@ -89,13 +95,13 @@ def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
     )
 
 
-def row_key_of(snapshot: Snapshot, segment: IndexMetadata) -> RowKey:
+def row_key_of(snapshot: Snapshot, segment: IndexMetadata) -> indices.RowKey:
     """Return whether a segment's entries name rows by address or by stable row id.
 
     Raises `UnsupportedFeature` for an index type or version that is not read here, and for a base that is not a
     dataset's root.
     """
-    kind, version = index_type_of(segment), segment.index_version or 0
+    kind, version = indices.index_type_of(segment), segment.index_version or 0
     if version > kind.newest_index_version:
         raise UnsupportedFeature("an index of this version", f"index {segment.name!r}")
     snapshot.file_locations.dataset_root(segment.base_id, "an index")
@@ -131,10 +137,10 @@ def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex[Index
     def load() -> LoadedIndex[IndexQuery]:
         nonlocal is_cached
         is_cached = False
-        by_id = row_key_of(snapshot, metadata) is RowKey.STABLE_ID
+        by_id = row_key_of(snapshot, metadata) is indices.RowKey.STABLE_ID
         # ids do not name fragments, so coverage by fragment must not drop entries
         segment = replace(metadata, fragment_bitmap=None) if by_id else metadata
-        return load_index(snapshot.index_root(metadata), segment)
+        return indices.load_index(snapshot.index_root(metadata), segment)
 
     index = snapshot.session.index(snapshot.uri, metadata, load)
     if trace is not None:
@@ -169,7 +175,7 @@ def _usable(
             continue  # a scan answers instead
         if any(segment.base_id is not None and snapshot.find_index_root(segment) is None for segment in segments):
             continue  # the base was removed or is named wrongly
-        yield snapshot.schema.path_of(first.fields[0]), tuple(segments), index_type_of(first)
+        yield snapshot.schema.path_of(first.fields[0]), tuple(segments), indices.index_type_of(first)
 
 
 def _search(snapshot: Snapshot, search: _IndexSearch) -> tuple[RowAddressSet, BitMap]:
@@ -182,7 +188,7 @@ def _search(snapshot: Snapshot, search: _IndexSearch) -> tuple[RowAddressSet, Bi
             except UnsupportedFeature:
                 continue  # a scan answers instead
             found = index.search(search.query)
-            if row_key_of(snapshot, segment) is RowKey.STABLE_ID:
+            if row_key_of(snapshot, segment) is indices.RowKey.STABLE_ID:
                 found = _addresses_of_ids(snapshot, found)
             rows |= found.restrict(set(fragments))
             covered |= fragments

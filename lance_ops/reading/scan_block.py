@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,6 @@ import pyarrow as pa
 from lance_ops.core.arrow import rows_at, rows_where
 from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
-from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import Budget
 from lance_ops.reading.row_columns import ROW_ADDRESS, SELECTABLE_ROW_COLUMNS
@@ -24,6 +23,9 @@ from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanRequest
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows, with_row_columns
 from lance_ops.snapshot import FragmentReader, Snapshot
 from lance_ops.table.rows import offsets_in
+
+if TYPE_CHECKING:
+    from lance_ops.core.predicate import Predicate
 
 __all__ = ["MAX_BLOCK_BYTES", "RowReader", "live_mask", "read_block", "read_halves", "read_live", "read_offsets"]
 

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, chain
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,6 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
-from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading.index_lookup import IndexLookup, look_up
@@ -28,6 +27,9 @@ from lance_ops.reading.scan_trace import current_trace
 from lance_ops.snapshot import Snapshot, check_rows_are_stored
 from lance_ops.table import Fragment
 from lance_ops.table.rows import offsets_in
+
+if TYPE_CHECKING:
+    from lance_ops.core.predicate import Predicate
 
 __all__ = ["BLOCK_BYTES", "Block", "Blocks", "ScanPlan", "ScanRequest", "check_is_stored", "plan_scan"]
 

@@ -13,19 +13,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops import indices
+from lance_ops.core import predicate
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.predicate import Column
 from lance_ops.core.schema import Schema
 from lance_ops.file import copy_array
-from lance_ops.indices import (
-    DEFAULT_SORT_BYTES,
-    Direction,
-    RowOrder,
-    is_nested_sortable,
-    is_sortable,
-    nested_keys,
-    sort_rows,
-)
 from lance_ops.reading.row_columns import ROW_ADDRESS
 from lance_ops.reading.scan_execution import ScanRequest, empty_answer, limit_rows, scan_whole
 from lance_ops.reading.take import take_addresses
@@ -59,7 +51,7 @@ def check_orderings(schema: Schema, orderings: Sequence[ColumnOrdering]) -> None
         if repeated is not None:
             raise InvalidInput(f"order_by {ordering.column_name!r}: {repeated.name!r} has several values in a row")
         column = _column(schema, ordering.column_name)
-        if not (is_sortable(column.type) or is_nested_sortable(column.type)):
+        if not (indices.is_sortable(column.type) or indices.is_nested_sortable(column.type)):
             raise UnsupportedFeature(f"order_by on values of {column.arrow_type}", f"column {column.name!r}")
 
 
@@ -67,18 +59,20 @@ def scan_sorted(
     snapshot: Snapshot,
     request: ScanRequest,
     orderings: Sequence[ColumnOrdering],
-    sort_bytes: int = DEFAULT_SORT_BYTES,
+    sort_bytes: int | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the answer in order, in parts; `request.schema` must contain the columns of `orderings`.
 
-    `sort_bytes` bounds the memory of the rows that are sorted.
+    `sort_bytes` bounds the memory of the rows that are sorted; by default `DEFAULT_SORT_BYTES` does.
     """
-    order = RowOrder(tuple(Direction(ordering.ascending, ordering.nulls_first) for ordering in orderings))
+    order = indices.RowOrder(
+        tuple(indices.Direction(ordering.ascending, ordering.nulls_first) for ordering in orderings)
+    )
     columns = [_column(snapshot.schema, ordering.column_name) for ordering in orderings]
     last = None if request.limit is None else request.offset + request.limit
     if last is not None and last <= MOST_KEPT_ROWS and not request.include_deleted_rows:
         return _first_rows(snapshot, request, order, columns, last)
-    return _all_rows(snapshot, request, order, columns, sort_bytes)
+    return _all_rows(snapshot, request, order, columns, sort_bytes or indices.DEFAULT_SORT_BYTES)
 
 
 def without_limit(request: ScanRequest) -> ScanRequest:
@@ -98,7 +92,7 @@ def describe_order(orderings: Sequence[ColumnOrdering], request: ScanRequest) ->
 
 
 def _first_rows(
-    snapshot: Snapshot, request: ScanRequest, order: RowOrder, columns: Sequence[Column], last: int
+    snapshot: Snapshot, request: ScanRequest, order: indices.RowOrder, columns: Sequence[predicate.Column], last: int
 ) -> Iterator[pa.Table]:
     keys = replace(
         without_limit(request),
@@ -125,7 +119,11 @@ def _first_rows(
 
 
 def _all_rows(
-    snapshot: Snapshot, request: ScanRequest, order: RowOrder, columns: Sequence[Column], sort_bytes: int
+    snapshot: Snapshot,
+    request: ScanRequest,
+    order: indices.RowOrder,
+    columns: Sequence[predicate.Column],
+    sort_bytes: int,
 ) -> Iterator[pa.Table]:
     whole = (table for _, table in scan_whole(snapshot, without_limit(request)))
     rows = limit_held_bytes(snapshot, whole, snapshot.fragments, FREE_SORTED_BYTES)
@@ -133,17 +131,19 @@ def _all_rows(
         _keyed(batch, columns, order, batch.schema.names) for table in rows for batch in _plain(table).to_batches()
     )
     schema = empty_answer(request).schema
-    with sort_rows(batches, sort_bytes, order) as ordered:
+    with indices.sort_rows(batches, sort_bytes, order) as ordered:
         tables = (_restored(batch, len(columns), schema) for batch in ordered)
         yield from limit_rows(tables, request.offset, request.limit)
 
 
-def _column(schema: Schema, path: str) -> Column:
+def _column(schema: Schema, path: str) -> predicate.Column:
     lineage = schema.lineage(path)
-    return Column(tuple(field.name for field in lineage), lineage[-1].arrow_type)
+    return predicate.Column(tuple(field.name for field in lineage), lineage[-1].arrow_type)
 
 
-def _keyed(batch: pa.RecordBatch, columns: Sequence[Column], order: RowOrder, names: Sequence[str]) -> pa.RecordBatch:
+def _keyed(
+    batch: pa.RecordBatch, columns: Sequence[predicate.Column], order: indices.RowOrder, names: Sequence[str]
+) -> pa.RecordBatch:
     """Return the sort columns and then the named columns; nested sort columns become bytes of the same order."""
     keys = [
         _key(column.evaluate(batch), direction) for column, direction in zip(columns, order.directions, strict=True)
@@ -154,10 +154,10 @@ def _keyed(batch: pa.RecordBatch, columns: Sequence[Column], order: RowOrder, na
     return pa.record_batch([*keys, *values], schema=pa.schema(fields))
 
 
-def _key(values: pa.Array, direction: Direction) -> pa.Array:
-    if not is_nested_sortable(values.type):
+def _key(values: pa.Array, direction: indices.Direction) -> pa.Array:
+    if not indices.is_nested_sortable(values.type):
         return values
-    return nested_keys(values, ascending=direction.ascending, nulls_first=direction.nulls_first)
+    return indices.nested_keys(values, ascending=direction.ascending, nulls_first=direction.nulls_first)
 
 
 def _without_offset(array: pa.Array) -> pa.Array:

@@ -1,29 +1,36 @@
 """Tags, branches and clones of versions, and the pins and announced removals that protect versions."""
 
-from lance_ops.refs.announced_removals import REMOVALS_DIR, UNVERIFIED_AGE, announced_removal, check_version_is_kept
-from lance_ops.refs.branch_file import Branch, list_branches, replace_branch_metadata
-from lance_ops.refs.branch_locations import (
-    branch_of,
-    branch_uri,
-    open_branch,
-    reference_store,
-    tagged_version,
-    writable_reference_store,
-)
-from lance_ops.refs.branches import create_branch, delete_branch
-from lance_ops.refs.clone import commit_shallow_clone, deep_clone, shallow_clone
-from lance_ops.refs.dataset_removal import drop_dataset
-from lance_ops.refs.tags import (
-    Tag,
-    create_tag,
-    delete_tag,
-    list_tag_names,
-    list_tags,
-    read_tag,
-    replace_tag_metadata,
-    update_tag,
-)
-from lance_ops.refs.version_pins import PINS_DIR, pinned, pinned_version
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.refs.announced_removals import REMOVALS_DIR, UNVERIFIED_AGE, announced_removal, check_version_is_kept
+    from lance_ops.refs.branch_file import Branch, list_branches, replace_branch_metadata
+    from lance_ops.refs.branch_locations import (
+        branch_of,
+        branch_uri,
+        open_branch,
+        reference_store,
+        tagged_version,
+        writable_reference_store,
+    )
+    from lance_ops.refs.branches import create_branch, delete_branch
+    from lance_ops.refs.clone import commit_shallow_clone, deep_clone, shallow_clone
+    from lance_ops.refs.dataset_removal import drop_dataset
+    from lance_ops.refs.tags import (
+        Tag,
+        create_tag,
+        delete_tag,
+        list_tag_names,
+        list_tags,
+        read_tag,
+        replace_tag_metadata,
+        update_tag,
+    )
+    from lance_ops.refs.version_pins import PINS_DIR, pinned, pinned_version
 
 __all__ = [
     "PINS_DIR",
@@ -57,3 +64,39 @@ __all__ = [
     "update_tag",
     "writable_reference_store",
 ]
+
+_MODULES = {
+    "PINS_DIR": "version_pins",
+    "REMOVALS_DIR": "announced_removals",
+    "UNVERIFIED_AGE": "announced_removals",
+    "Branch": "branch_file",
+    "Tag": "tags",
+    "announced_removal": "announced_removals",
+    "branch_of": "branch_locations",
+    "branch_uri": "branch_locations",
+    "check_version_is_kept": "announced_removals",
+    "commit_shallow_clone": "clone",
+    "create_branch": "branches",
+    "create_tag": "tags",
+    "deep_clone": "clone",
+    "delete_branch": "branches",
+    "delete_tag": "tags",
+    "drop_dataset": "dataset_removal",
+    "list_branches": "branch_file",
+    "list_tag_names": "tags",
+    "list_tags": "tags",
+    "open_branch": "branch_locations",
+    "pinned": "version_pins",
+    "pinned_version": "version_pins",
+    "read_tag": "tags",
+    "reference_store": "branch_locations",
+    "replace_branch_metadata": "branch_file",
+    "replace_tag_metadata": "tags",
+    "shallow_clone": "clone",
+    "tagged_version": "branch_locations",
+    "update_tag": "tags",
+    "writable_reference_store": "branch_locations",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +19,6 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.ndarrays import Uint64Array
-from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Budget, FileReader, row_bytes
@@ -28,6 +28,9 @@ from lance_ops.snapshot.stored_columns import check_types, live_columns, stored_
 from lance_ops.store import View
 from lance_ops.table import DataFile, Fragment
 from lance_ops.table.manifest import FileLocations
+
+if TYPE_CHECKING:
+    from lance_ops.core.predicate import Predicate
 
 __all__ = ["FragmentReader"]
 

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from lance_ops.store.contract import (
-    Buffers,
-    ByteRange,
-    BytesLike,
-    ObjectInfo,
-    PutOutcome,
-    Store,
-    StoreWriter,
-    View,
-)
-from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When
-from lance_ops.store.io_counters import (
-    PROCESS_COUNTERS,
-    IoCounters,
-    IOStats,
-    bytes_read_counter,
-    counted_in,
-    iops_counter,
-)
-from lance_ops.store.local import LocalStore
-from lance_ops.store.memory import MemoryStore
-from lance_ops.store.opening import is_local, is_same_bucket, is_well_known, open_store, path_beneath
-from lance_ops.store.paths import check_path
-from lance_ops.store.probe import prove_conditional_create
-from lance_ops.store.process_resources import PROCESS_RESOURCES
-from lance_ops.store.ranges import merge_touching
-from lance_ops.store.remote import FsspecStore
-from lance_ops.store.storage_options import read_bool
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.store.contract import (
+        Buffers,
+        ByteRange,
+        BytesLike,
+        ObjectInfo,
+        PutOutcome,
+        Store,
+        StoreWriter,
+        View,
+    )
+    from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When
+    from lance_ops.store.io_counters import (
+        PROCESS_COUNTERS,
+        IoCounters,
+        IOStats,
+        bytes_read_counter,
+        counted_in,
+        iops_counter,
+    )
+    from lance_ops.store.local import LocalStore
+    from lance_ops.store.memory import MemoryStore
+    from lance_ops.store.opening import is_local, is_same_bucket, is_well_known, open_store, path_beneath
+    from lance_ops.store.paths import check_path
+    from lance_ops.store.probe import prove_conditional_create
+    from lance_ops.store.process_resources import PROCESS_RESOURCES
+    from lance_ops.store.ranges import merge_touching
+    from lance_ops.store.remote import FsspecStore
+    from lance_ops.store.storage_options import read_bool
 
 __all__ = [
     "PROCESS_COUNTERS",
@@ -65,3 +70,41 @@ __all__ = [
     "prove_conditional_create",
     "read_bool",
 ]
+
+_MODULES = {
+    "PROCESS_COUNTERS": "io_counters",
+    "PROCESS_RESOURCES": "process_resources",
+    "Buffers": "contract",
+    "ByteRange": "contract",
+    "BytesLike": "contract",
+    "Call": "faulty",
+    "Fault": "faulty",
+    "FaultyStore": "faulty",
+    "FsspecStore": "remote",
+    "IOStats": "io_counters",
+    "IoCounters": "io_counters",
+    "LocalStore": "local",
+    "MemoryStore": "memory",
+    "ObjectInfo": "contract",
+    "PutOutcome": "contract",
+    "SimulatedCrash": "faulty",
+    "Store": "contract",
+    "StoreWriter": "contract",
+    "View": "contract",
+    "When": "faulty",
+    "bytes_read_counter": "io_counters",
+    "check_path": "paths",
+    "counted_in": "io_counters",
+    "iops_counter": "io_counters",
+    "is_local": "opening",
+    "is_same_bucket": "opening",
+    "is_well_known": "opening",
+    "merge_touching": "ranges",
+    "open_store": "opening",
+    "path_beneath": "opening",
+    "prove_conditional_create": "probe",
+    "read_bool": "storage_options",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -7,12 +7,11 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
+from lance_ops import store
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.store import services
 from lance_ops.store.contract import Store
 from lance_ops.store.local import LocalStore
-from lance_ops.store.memory import MemoryStore
-from lance_ops.store.remote import FsspecStore
-from lance_ops.store.services import service_of
 
 __all__ = ["is_local", "is_same_bucket", "is_well_known", "open_store", "path_beneath"]
 
@@ -43,10 +42,10 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object
     scheme, _, rest = text.partition("://")
     scheme = scheme.lower()
     if scheme == "memory":
-        return MemoryStore(rest.strip("/") or None)
+        return store.MemoryStore(rest.strip("/") or None)
     if "+" in scheme:
         raise UnsupportedFeature(f"the external manifest store of {scheme}://", "URI")
-    return FsspecStore(text, storage_options)
+    return store.FsspecStore(text, storage_options)
 
 
 def is_well_known(uri: str) -> bool:
@@ -54,7 +53,7 @@ def is_well_known(uri: str) -> bool:
     if is_local(uri):
         return True
     scheme = uri.partition("://")[0].lower()
-    service = service_of(scheme)
+    service = services.service_of(scheme)
     return service.well_known and scheme in service.schemes
 
 
@@ -93,7 +92,7 @@ def _canonical(uri: str) -> str:
     if path is not None:
         return os.path.realpath(path).rstrip("/")
     scheme, _, rest = uri.partition("://")
-    service = service_of(scheme.lower())
+    service = services.service_of(scheme.lower())
     authority, slash, path = rest.strip("/").partition("/")
     name = service.schemes[0] if service.schemes else scheme.lower()
     return f"{name}://{authority.partition('@')[0]}{slash}{path}"

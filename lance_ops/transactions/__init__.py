@@ -2,73 +2,78 @@
 
 from __future__ import annotations
 
-from lance_ops.transactions.committed import (
-    BATCH_PREFIX,
-    REPLACES_PREFIX,
-    TOKEN,
-    CommittedVersion,
-    decode_version,
-    find_token,
-    find_transaction,
-    is_in_history,
-    manifests_newest_first,
-    read_manifest,
-    read_version,
-    save_token,
-    token_of,
-    versions_newest_first,
-)
-from lance_ops.transactions.committing import (
-    MAX_RETRIES,
-    CommitResult,
-    commit,
-    commit_clone,
-    commit_detached,
-    commit_past_unreadable,
-)
-from lance_ops.transactions.conflicts import (
-    Compatible,
-    Incompatible,
-    Rebase,
-    Remap,
-    RemappedIndex,
-    Retry,
-    Verdict,
-    judge,
-    remap_index,
-)
-from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.inserted_keys import InsertedKeys
-from lance_ops.transactions.manifest_changes import UpdateMap
-from lance_ops.transactions.next_version import NO_TABLE, next_manifest
-from lance_ops.transactions.operation import ApplyContext, Operation
-from lance_ops.transactions.operations import (
-    ALL_OPERATIONS,
-    Append,
-    AppendFragmentReuseTransitions,
-    Clone,
-    CreateIndex,
-    DataOverlay,
-    DataReplacement,
-    DataReplacementGroup,
-    Delete,
-    Merge,
-    Overwrite,
-    Project,
-    ReserveFragments,
-    Restore,
-    Rewrite,
-    RewriteGroup,
-    RewrittenIndex,
-    UnknownOperation,
-    Update,
-    UpdateBases,
-    UpdateConfig,
-    UpdateMemWalState,
-    UpdateMode,
-)
-from lance_ops.transactions.pending_files import Abandonable, PendingFiles, PendingFilesBuilder
-from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_commit_message
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.transactions.committed import (
+        BATCH_PREFIX,
+        REPLACES_PREFIX,
+        TOKEN,
+        CommittedVersion,
+        decode_version,
+        find_token,
+        find_transaction,
+        is_in_history,
+        manifests_newest_first,
+        read_manifest,
+        read_version,
+        save_token,
+        token_of,
+        versions_newest_first,
+    )
+    from lance_ops.transactions.committing import (
+        MAX_RETRIES,
+        CommitResult,
+        commit,
+        commit_clone,
+        commit_detached,
+        commit_past_unreadable,
+    )
+    from lance_ops.transactions.conflicts import (
+        Compatible,
+        Incompatible,
+        Rebase,
+        Remap,
+        RemappedIndex,
+        Retry,
+        Verdict,
+        judge,
+        remap_index,
+    )
+    from lance_ops.transactions.footprint import Footprint
+    from lance_ops.transactions.inserted_keys import InsertedKeys
+    from lance_ops.transactions.manifest_changes import UpdateMap
+    from lance_ops.transactions.next_version import NO_TABLE, next_manifest
+    from lance_ops.transactions.operation import ApplyContext, Operation
+    from lance_ops.transactions.operations import (
+        ALL_OPERATIONS,
+        Append,
+        AppendFragmentReuseTransitions,
+        Clone,
+        CreateIndex,
+        DataOverlay,
+        DataReplacement,
+        DataReplacementGroup,
+        Delete,
+        Merge,
+        Overwrite,
+        Project,
+        ReserveFragments,
+        Restore,
+        Rewrite,
+        RewriteGroup,
+        RewrittenIndex,
+        UnknownOperation,
+        Update,
+        UpdateBases,
+        UpdateConfig,
+        UpdateMemWalState,
+        UpdateMode,
+    )
+    from lance_ops.transactions.pending_files import Abandonable, PendingFiles, PendingFilesBuilder
+    from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_commit_message
 
 __all__ = [
     "ALL_OPERATIONS",
@@ -137,3 +142,74 @@ __all__ = [
     "versions_newest_first",
     "with_commit_message",
 ]
+
+_MODULES = {
+    "ALL_OPERATIONS": "operations",
+    "BATCH_PREFIX": "committed",
+    "COMMIT_MESSAGE": "transaction",
+    "MAX_RETRIES": "committing",
+    "NO_TABLE": "next_version",
+    "REPLACES_PREFIX": "committed",
+    "TOKEN": "committed",
+    "Abandonable": "pending_files",
+    "Append": "operations",
+    "AppendFragmentReuseTransitions": "operations",
+    "ApplyContext": "operation",
+    "Clone": "operations",
+    "CommitResult": "committing",
+    "CommittedVersion": "committed",
+    "Compatible": "conflicts",
+    "CreateIndex": "operations",
+    "DataOverlay": "operations",
+    "DataReplacement": "operations",
+    "DataReplacementGroup": "operations",
+    "Delete": "operations",
+    "Footprint": "footprint",
+    "Incompatible": "conflicts",
+    "InsertedKeys": "inserted_keys",
+    "Merge": "operations",
+    "Operation": "operation",
+    "Overwrite": "operations",
+    "PendingFiles": "pending_files",
+    "PendingFilesBuilder": "pending_files",
+    "Project": "operations",
+    "Rebase": "conflicts",
+    "Remap": "conflicts",
+    "RemappedIndex": "conflicts",
+    "ReserveFragments": "operations",
+    "Restore": "operations",
+    "Retry": "conflicts",
+    "Rewrite": "operations",
+    "RewriteGroup": "operations",
+    "RewrittenIndex": "operations",
+    "Transaction": "transaction",
+    "UnknownOperation": "operations",
+    "Update": "operations",
+    "UpdateBases": "operations",
+    "UpdateConfig": "operations",
+    "UpdateMap": "manifest_changes",
+    "UpdateMemWalState": "operations",
+    "UpdateMode": "operations",
+    "Verdict": "conflicts",
+    "commit": "committing",
+    "commit_clone": "committing",
+    "commit_detached": "committing",
+    "commit_past_unreadable": "committing",
+    "decode_version": "committed",
+    "find_token": "committed",
+    "find_transaction": "committed",
+    "is_in_history": "committed",
+    "judge": "conflicts",
+    "manifests_newest_first": "committed",
+    "next_manifest": "next_version",
+    "read_manifest": "committed",
+    "read_version": "committed",
+    "remap_index": "conflicts",
+    "save_token": "committed",
+    "token_of": "committed",
+    "versions_newest_first": "committed",
+    "with_commit_message": "transaction",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

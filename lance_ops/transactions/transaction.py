@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.file_names import TRANSACTIONS_DIR, transaction_name
 from lance_ops.pb import transaction_pb2
-from lance_ops.transactions.operation import Operation
-from lance_ops.transactions.operations import ALL_OPERATIONS, UnknownOperation
+from lance_ops.transactions import operations
 from lance_ops.wire import parse_message, restore_unknown, unknown_fields
+
+if TYPE_CHECKING:
+    from lance_ops.transactions.operation import Operation
 
 __all__ = ["COMMIT_MESSAGE", "StoredTransaction", "Transaction", "with_commit_message"]
 
 COMMIT_MESSAGE = "__lance_commit_message"
 """The transaction property that holds the commit message."""
-
-_BY_WIRE_NAME = {operation.wire_name: operation for operation in ALL_OPERATIONS}
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Transaction:
 
     def encode(self) -> bytes:
         """Return the protobuf message; the same transaction always gives the same bytes."""
-        if isinstance(self.operation, UnknownOperation):
+        if isinstance(self.operation, operations.UnknownOperation):
             return self.operation.message
         message = transaction_pb2.Transaction(
             read_version=self.read_version,
@@ -94,18 +96,20 @@ class StoredTransaction:
     def operation_type(self) -> type[Operation]:
         """The class of the operation; `UnknownOperation` for one that this library does not know."""
         which = self._message.WhichOneof("operation")
-        return UnknownOperation if which is None else _BY_WIRE_NAME[which]
+        return operations.UnknownOperation if which is None else _by_wire_name()[which]
 
     @cached_property
     def decoded(self) -> Transaction:
         """The whole transaction; raises as `Operation.from_pb` does."""
         message, kind = self._message, self.operation_type
-        is_known = kind is not UnknownOperation
+        is_known = kind is not operations.UnknownOperation
         return Transaction(
             read_version=message.read_version,
             uuid=message.uuid,
             operation=(
-                kind.from_pb(getattr(message, kind.wire_name), self._path) if is_known else UnknownOperation(self._data)
+                kind.from_pb(getattr(message, kind.wire_name), self._path)
+                if is_known
+                else operations.UnknownOperation(self._data)
             ),
             transaction_properties=self.properties,
             tag=message.tag,
@@ -116,3 +120,8 @@ class StoredTransaction:
 def with_commit_message(properties: Mapping[str, str] | None, message: str | None) -> dict[str, str]:
     """Return a transaction's properties with the commit message added, unless it is None."""
     return {**(properties or {}), **({} if message is None else {COMMIT_MESSAGE: message})}
+
+
+@cache
+def _by_wire_name() -> dict[str, type[Operation]]:
+    return {operation.wire_name: operation for operation in operations.ALL_OPERATIONS}

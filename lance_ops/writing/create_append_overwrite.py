@@ -18,7 +18,8 @@ from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import Append, Overwrite
 from lance_ops.writing.commit import commit_operation, create_dataset
 from lance_ops.writing.file_version_choice import choose_file_version
-from lance_ops.writing.fragment_writer import FragmentLimits, write_fragments, write_new_table
+from lance_ops.writing.fragment_limits import FragmentLimits
+from lance_ops.writing.fragment_writer import write_fragments, write_new_table
 from lance_ops.writing.write_targets import AT_ROOT, WriteTargets
 
 __all__ = ["NewTable", "append", "check_stable_row_ids", "create", "overwrite"]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import cycle
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
-from lance_ops.blobs import BlobWriter, ExternalBlobs, schema_to_write
-from lance_ops.core.errors import InvalidInput, LanceOpsError, SchemaMismatch
+from lance_ops.blobs import BlobWriter, schema_to_write
+from lance_ops.core.errors import LanceOpsError, SchemaMismatch
 from lance_ops.core.file_names import data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -22,52 +21,20 @@ from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
 from lance_ops.table.manifest import FileLocations, ObjectLocation
 from lance_ops.transactions import PendingFiles
+from lance_ops.writing.fragment_limits import FragmentLimits
 from lance_ops.writing.schema_conformance import conform_to_schema
-from lance_ops.writing.write_progress import FragmentWriteProgress
 from lance_ops.writing.write_targets import WriteTargets
 
 __all__ = [
-    "MAX_BYTES_PER_FILE",
-    "MAX_ROWS_PER_FILE",
-    "FragmentLimits",
     "FragmentWriter",
     "write_fragments",
     "write_new_table",
 ]
 
-MAX_ROWS_PER_FILE = 1024 * 1024
-MAX_BYTES_PER_FILE = 90 * 1024**3
-
 _FILES_AT_ONCE = 4
 """How many files may be sent to a remote store while the next one is written; each is small enough for one request."""
 
 _UNASSIGNED = 0  # the id of a fragment that no commit has numbered yet
-
-
-@dataclass(frozen=True)
-class FragmentLimits:
-    """When a fragment is full, and how its files are written.
-
-    The byte limit is checked after each batch, so a fragment may exceed it by one batch. `external_blobs` says what to
-    do with blobs that are URIs. `pack_file_bytes` limits the size of sidecars with many blobs, instead of the field's
-    own limit. `cache_bytes` and `max_page_bytes` are as for `page_budget`.
-    """
-
-    max_rows_per_file: int = MAX_ROWS_PER_FILE
-    max_bytes_per_file: int = MAX_BYTES_PER_FILE
-    external_blobs: ExternalBlobs = ExternalBlobs.REFERENCE
-    cache_bytes: int | None = None
-    max_page_bytes: int | None = None
-    pack_file_bytes: int | None = None
-    progress: FragmentWriteProgress | None = None
-
-    def __post_init__(self) -> None:
-        if self.pack_file_bytes is not None and self.pack_file_bytes < 0:
-            raise InvalidInput(f"blob_pack_file_size_threshold must not be negative, not {self.pack_file_bytes}")
-        page_budget(1, self.cache_bytes, self.max_page_bytes)
-        for name in ("max_rows_per_file", "max_bytes_per_file"):
-            if getattr(self, name) <= 0:
-                raise InvalidInput(f"{name} must be positive, not {getattr(self, name)}")
 
 
 class FragmentWriter:

@@ -14,7 +14,8 @@ from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, INDICES_DIR
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.writing.commit import create_dataset
-from lance_ops.writing.fragment_writer import FragmentLimits, write_new_table
+from lance_ops.writing.fragment_limits import FragmentLimits
+from lance_ops.writing.fragment_writer import write_new_table
 from tests.fleeting_store import FleetingStore
 
 ROWS = pa.table({"id": range(40), "value": [float(row) for row in range(40)], "text": ["x"] * 40})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -79,8 +80,37 @@ def imports() -> list[Import]:
         for statement in run_time_statements(ast.parse(path.read_text()).body):
             if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("lance_ops"):
                 assert statement.module is not None
-                found.append(Import(name, package, statement.module, statement.lineno))
+                for each in statement.names:
+                    below = f"{statement.module}.{each.name}"
+                    whole = (
+                        below in modules() and modules()[below].name == "__init__.py"
+                    )  # `from lance_ops import refs`
+                    imported = below if whole else statement.module
+                    found.append(Import(name, package, imported, statement.lineno))
     return found
+
+
+def names_imported(package: str) -> set[str]:
+    """Return the names that a door imports, at once or for type checkers."""
+    at_once = [each for each in ast.parse(modules()[package].read_text()).body if isinstance(each, ast.ImportFrom)]
+    return {alias.asname or alias.name for each in (*at_once, *for_type_checkers(package)) for alias in each.names}
+
+
+def for_type_checkers(package: str) -> list[ast.ImportFrom]:
+    """Return the imports of a door that only type checkers run."""
+    return [
+        each
+        for statement in ast.parse(modules()[package].read_text()).body
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
+        for each in statement.body
+        if isinstance(each, ast.ImportFrom)
+    ]
+
+
+@cache
+def offered(package: str) -> set[str]:
+    """Return the names in the `__all__` of a door."""
+    return set(importlib.import_module(package).__all__)
 
 
 def is_within(name: str, package: str) -> bool:
@@ -117,13 +147,45 @@ def test_a_package_says_what_happens_in_it_and_lists_what_it_offers(package: str
 def test_a_door_offers_no_name_that_one_of_its_modules_has(package: str) -> None:
     folder = modules()[package].parent
     beside = {path.stem for path in folder.glob("*.py")} | {path.name for path in folder.iterdir() if path.is_dir()}
-    taken = {
-        name.asname or name.name
-        for statement in ast.parse(modules()[package].read_text()).body
-        if isinstance(statement, ast.ImportFrom)
-        for name in statement.names
-    } & beside
+    taken = names_imported(package) & beside
     assert not taken, f"{package} hides its modules {sorted(taken)} behind names that it exports"
+
+
+@pytest.mark.parametrize("package", sorted(name for name in packages() if "_MODULES" in modules()[name].read_text()))
+def test_a_door_that_loads_on_first_use_finds_the_names_that_type_checkers_see(package: str) -> None:
+    door = importlib.import_module(package)
+    imported = {
+        alias.asname or alias.name: f"{statement.module}:{alias.name}"
+        for statement in for_type_checkers(package)
+        for alias in statement.names
+    }
+    places = {name: place.partition(":") for name, place in door._MODULES.items()}
+    assert imported == {
+        name: f"{module if module.startswith('lance_ops.') else f'{package}.{module}'}:{other or name}"
+        for name, (module, _, other) in places.items()
+    }
+    assert imported.keys() <= set(door.__all__)
+    assert all(getattr(door, name) is not None for name in imported)
+
+
+def test_a_name_that_is_used_through_a_door_is_one_that_the_door_offers() -> None:
+    missing = []
+    for name, path in modules().items():
+        tree = ast.parse(path.read_text())
+        doors = {
+            alias.asname or alias.name: f"{statement.module}.{alias.name}"
+            for statement in tree.body
+            if isinstance(statement, ast.ImportFrom)
+            for alias in statement.names
+            if f"{statement.module}.{alias.name}" in packages() - DOORLESS
+        }
+        missing += [
+            f"{name}:{node.lineno} uses {ast.unparse(node)}, which {doors[node.value.id]} does not list"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in doors
+            if node.attr not in offered(doors[node.value.id])
+        ]
+    assert not missing, "\n".join(missing)
 
 
 def test_no_folder_holds_more_modules_than_a_reader_can_survey() -> None:

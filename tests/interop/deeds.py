@@ -24,7 +24,7 @@ from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup, PendingFiles, ReserveFragments, Restore
 from lance_ops.writing import create_append_overwrite as write
 from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.fragment_writer import FragmentLimits
+from lance_ops.writing.fragment_limits import FragmentLimits
 from tests.interop import table_changes as changes
 from tests.interop.table_model import KEY, Change, Column, Condition, Nothing, Record, State, Value
 

@@ -14,7 +14,7 @@ import lance_ops
 from lance_ops.core.versions import FileVersion
 from lance_ops.fragment import write_fragments
 from lance_ops.writing import create_append_overwrite as write
-from lance_ops.writing.fragment_writer import FragmentLimits
+from lance_ops.writing.fragment_limits import FragmentLimits
 from lance_ops.writing.new_table_schema import table_schema
 from tests.interop.table_changes import Append, Delete, Matched, MergeInsert, Overwrite, Update
 from tests.interop.table_model import KEY, Change, Column, Condition, Record, State, Terse, Value

@@ -11,7 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.table import Manifest, decode_manifest
 from lance_ops.writing.create_append_overwrite import append
-from lance_ops.writing.fragment_writer import FragmentLimits
+from lance_ops.writing.fragment_limits import FragmentLimits
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop

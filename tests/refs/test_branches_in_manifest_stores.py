@@ -15,7 +15,7 @@ from lance_ops.committers import CommitOutcome, ExternalManifestCommitter, open_
 from lance_ops.core.errors import InvalidInput, ReferenceNotFound, RetryableConflict
 from lance_ops.store.faulty import SimulatedCrash
 from lance_ops.writing.create_append_overwrite import append
-from lance_ops.writing.fragment_writer import FragmentLimits
+from lance_ops.writing.fragment_limits import FragmentLimits
 from tests.refs.dead_creations import check_a_dead_creation_is_removed
 
 NOW = timedelta(0)

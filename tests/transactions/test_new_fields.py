@@ -9,7 +9,7 @@ import lance_ops
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.writing.create_append_overwrite import append
-from lance_ops.writing.fragment_writer import FragmentLimits
+from lance_ops.writing.fragment_limits import FragmentLimits
 
 
 def rows(start: int, stop: int) -> pa.Table:

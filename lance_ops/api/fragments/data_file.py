@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from lance_ops import table
+from lance_ops import table, writing
 from lance_ops.api.version_handle import Handle
-from lance_ops.writing import describe_data_file
 
 __all__ = ["DataFile"]
 
@@ -31,4 +30,4 @@ class DataFile(table.DataFile):
         Raises `UnsafePath` for a path that leaves the directory, and `SchemaMismatch` naming a column that the table
         lacks.
         """
-        return describe_data_file(dataset.snapshot, path, base_id)
+        return writing.describe_data_file(dataset.snapshot, path, base_id)

@@ -15,6 +15,7 @@ from typing import Any, Literal, overload
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_ops import writing
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.file_options import storage_version
@@ -22,22 +23,7 @@ from lance_ops.api.schemas import LanceSchema
 from lance_ops.api.udf import BatchUDF, source_of
 from lance_ops.api.version_handle import Handle
 from lance_ops.api.write_destination import check_mode
-from lance_ops.changing.columns import (
-    ColumnFile,
-    ColumnSource,
-    backfill_request,
-    bind_computed,
-    bind_joined,
-    bind_replaced_values,
-    fragments_with_column_files,
-    fragments_with_replaced_values,
-    offsets_of_replaced_values,
-    pending_columns,
-    plan_backfill,
-    plan_value_replacement,
-    write_columns,
-    write_streamed_columns,
-)
+from lance_ops.changing import columns as column_changes
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema, with_new_fields
@@ -46,16 +32,6 @@ from lance_ops.reading import ScanRequest, UserFilter, bind_filter, scan, scan_r
 from lance_ops.snapshot import Session, Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import encode_bitmap
-from lance_ops.writing import (
-    FragmentLimits,
-    FragmentWriteProgress,
-    NumberedProgress,
-    choose_file_version,
-    describe_fragment,
-    table_schema,
-    write_deletion_files,
-    write_fragments,
-)
 
 __all__ = ["FragmentChanges"]
 
@@ -77,7 +53,7 @@ class FragmentChanges:
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
         max_rows_per_group: int | None = 1024,
-        progress: FragmentWriteProgress | None = None,
+        progress: writing.FragmentWriteProgress | None = None,
         mode: str = "append",
         *,
         data_storage_version: str | None = None,
@@ -98,14 +74,14 @@ class FragmentChanges:
         store = open_root(uri, storage_options).store if existing is None else existing.store
         asked = storage_version(data_storage_version, use_legacy_format)
         if existing is not None and mode == "append":
-            target, version = existing.schema, choose_file_version(existing, asked)
+            target, version = existing.schema, writing.choose_file_version(existing, asked)
         else:
             version = FileVersion.parse(asked or (existing.file_version.value if existing else "stable"))
-            target = table_schema(reader.schema, version)
+            target = writing.table_schema(reader.schema, version)
         if progress is not None and fragment_id:
-            progress = NumberedProgress(progress, fragment_id)
-        limits = FragmentLimits(sys.maxsize, sys.maxsize, progress=progress)
-        written = write_fragments(store, reader, target, version, limits)
+            progress = writing.NumberedProgress(progress, fragment_id)
+        limits = writing.FragmentLimits(sys.maxsize, sys.maxsize, progress=progress)
+        written = writing.write_fragments(store, reader, target, version, limits)
         if not written.fragments:
             raise SchemaMismatch("a fragment has at least one row, and the data has none")
         (fragment,) = written.fragments
@@ -118,7 +94,7 @@ class FragmentChanges:
         `filename` is beneath the directory of data files. Raises `UnsafePath` for one that leaves it, `ObjectNotFound`,
         and `SchemaMismatch` naming a column that the file or the table lacks.
         """
-        return describe_fragment(dataset.snapshot, filename, fragment_id)
+        return writing.describe_fragment(dataset.snapshot, filename, fragment_id)
 
     def delete(self, predicate: UserFilter) -> Fragment | None:
         """Write a deletion file that also hides the rows for which the predicate is true; return None if no row is
@@ -137,7 +113,7 @@ class FragmentChanges:
             raise InvalidInput(f"fragment {self._fragment.id} has no row {gone.max()}")
         if not gone:
             return self._fragment
-        deletions = write_deletion_files(self._snapshot, {self._fragment.id: gone})
+        deletions = writing.write_deletion_files(self._snapshot, {self._fragment.id: gone})
         deletions.pending.make_durable(self._snapshot.store)
         return deletions.updated_fragments[0] if deletions.updated_fragments else None
 
@@ -153,7 +129,7 @@ class FragmentChanges:
         `columns` are what a function reads; row columns such as `_rowid` may be among them.
         """
         if isinstance(value_func, Mapping):
-            added, computed = bind_computed(self._snapshot, value_func)
+            added, computed = column_changes.bind_computed(self._snapshot, value_func)
             return self._with_columns(added, computed, batch_size)
         if callable(value_func):
             udf = value_func if isinstance(value_func, BatchUDF) else BatchUDF(value_func)
@@ -164,15 +140,17 @@ class FragmentChanges:
             return self._with_columns(udf.output_schema or self._first_result(source), source, batch_size)
         reader = reader_of(value_func, reader_schema)
         schema, new = with_new_fields(self._snapshot.schema, reader.schema, self._snapshot.manifest.max_field_id + 1)
-        files = self._durable(write_streamed_columns(self._snapshot, new, reader, [self._fragment]))
-        return self._changed(fragments_with_column_files(self._snapshot, schema, files)), LanceSchema(schema)
+        files = self._durable(column_changes.write_streamed_columns(self._snapshot, new, reader, [self._fragment]))
+        return self._changed(column_changes.fragments_with_column_files(self._snapshot, schema, files)), LanceSchema(
+            schema
+        )
 
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
     ) -> tuple[Fragment, LanceSchema]:
         """Write the columns of `data_obj`, joined by key, for this fragment's rows; return it and the schema."""
         table = reader_of(data_obj, schema).read_all()
-        return self._with_columns(*bind_joined(self._snapshot, table, left_on, right_on or left_on))
+        return self._with_columns(*column_changes.bind_joined(self._snapshot, table, left_on, right_on or left_on))
 
     @overload
     def update_columns(
@@ -211,31 +189,44 @@ class FragmentChanges:
         of the rows with new values, as a portable Roaring bitmap.
         """
         table = reader_of(data_obj, schema).read_all()
-        patch = bind_replaced_values(self._snapshot, table, left_on, right_on or left_on)
-        files = self._durable(map(write_columns, plan_value_replacement(self._snapshot, patch, (self._fragment.id,))))
-        (fragment,), fields = fragments_with_replaced_values(self._snapshot, patch, files)
+        patch = column_changes.bind_replaced_values(self._snapshot, table, left_on, right_on or left_on)
+        files = self._durable(
+            map(
+                column_changes.write_columns,
+                column_changes.plan_value_replacement(self._snapshot, patch, (self._fragment.id,)),
+            )
+        )
+        (fragment,), fields = column_changes.fragments_with_replaced_values(self._snapshot, patch, files)
         if not with_offsets:
             return fragment, list(fields)
-        return fragment, list(fields), encode_bitmap(offsets_of_replaced_values(self._snapshot, patch, fragment.id))
+        return (
+            fragment,
+            list(fields),
+            encode_bitmap(column_changes.offsets_of_replaced_values(self._snapshot, patch, fragment.id)),
+        )
 
     def _with_columns(
-        self, added: pa.Schema, source: ColumnSource, batch_size: int | None = None
+        self, added: pa.Schema, source: column_changes.ColumnSource, batch_size: int | None = None
     ) -> tuple[Fragment, LanceSchema]:
         schema, new = with_new_fields(self._snapshot.schema, added, self._snapshot.manifest.max_field_id + 1)
-        tasks = plan_backfill(self._snapshot, new, source, batch_size)
-        files = self._durable(write_columns(task) for task in tasks if task.fragment_id == self._fragment.id)
-        return self._changed(fragments_with_column_files(self._snapshot, schema, files)), LanceSchema(schema)
+        tasks = column_changes.plan_backfill(self._snapshot, new, source, batch_size)
+        files = self._durable(
+            column_changes.write_columns(task) for task in tasks if task.fragment_id == self._fragment.id
+        )
+        return self._changed(column_changes.fragments_with_column_files(self._snapshot, schema, files)), LanceSchema(
+            schema
+        )
 
-    def _durable(self, files: Iterable[ColumnFile]) -> list[ColumnFile]:
+    def _durable(self, files: Iterable[column_changes.ColumnFile]) -> list[column_changes.ColumnFile]:
         """Make files durable: who commits them later does not know that they may not be."""
         written = list(files)
-        pending_columns(self._snapshot, written).make_durable(self._snapshot.store)
+        column_changes.pending_columns(self._snapshot, written).make_durable(self._snapshot.store)
         return written
 
     def _changed(self, fragments: Iterable[Fragment]) -> Fragment:
         return next(fragment for fragment in fragments if fragment.id == self._fragment.id)
 
-    def _first_result(self, source: ColumnSource) -> pa.Schema:
-        request = replace(backfill_request(self._snapshot, source.reads, self._fragment.id), limit=1)
+    def _first_result(self, source: column_changes.ColumnSource) -> pa.Schema:
+        request = replace(column_changes.backfill_request(self._snapshot, source.reads, self._fragment.id), limit=1)
         (rows,) = scan(self._snapshot, request)
         return source.compute(rows, self._snapshot.schema, "the first row").schema

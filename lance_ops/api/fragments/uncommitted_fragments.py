@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_ops import transactions, writing
 from lance_ops.api.argument_checks import check_arguments
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.base_paths import (
@@ -26,20 +27,6 @@ from lance_ops.snapshot import Session, Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
-from lance_ops.transactions import Append, Overwrite
-from lance_ops.writing import (
-    MAX_BYTES_PER_FILE,
-    MAX_ROWS_PER_FILE,
-    FragmentLimits,
-    FragmentWriteProgress,
-    WriteTargets,
-    choose_bases,
-    choose_file_version,
-    number_bases,
-    table_schema,
-    write_new_table,
-)
-from lance_ops.writing import write_fragments as write_pending_fragments
 
 __all__ = ["write_fragments"]
 
@@ -52,12 +39,12 @@ def write_fragments(
     *,
     return_transaction: bool = False,
     mode: str = "append",
-    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_rows_per_file: int = writing.MAX_ROWS_PER_FILE,
     max_rows_per_group: int | None = 1024,
-    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    max_bytes_per_file: int = writing.MAX_BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
-    progress: FragmentWriteProgress | None = None,
+    progress: writing.FragmentWriteProgress | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -95,18 +82,18 @@ def write_fragments(
     data_storage_version = storage_version(data_storage_version, use_legacy_format)
     existing = existing_dataset(uri, storage_options, mode, initial_bases, base_store_params)
     if existing is not None:
-        targets = WriteTargets(
+        targets = writing.WriteTargets(
             existing.file_locations,
-            choose_bases(existing.manifest.base_paths, target_bases, target_all_bases, root_uri=existing.uri),
+            writing.choose_bases(existing.manifest.base_paths, target_bases, target_all_bases, root_uri=existing.uri),
         )
         operation = _for_existing(existing, reader, mode, data_storage_version, limits, targets)
     else:
-        bases = number_bases(declared_bases(initial_bases or (), storage_options))
+        bases = writing.number_bases(declared_bases(initial_bases or (), storage_options))
         options = with_base_store_params(uri, storage_options, bases, base_store_params)
         root = open_root(uri, with_allowed_bases(uri, options, [base.path for base in bases]))
-        targets = WriteTargets(
+        targets = writing.WriteTargets(
             FileLocations(root.store, bases, root.storage_options),
-            choose_bases(bases, target_bases, target_all_bases, root_uri=root.store.uri),
+            writing.choose_bases(bases, target_bases, target_all_bases, root_uri=root.store.uri),
         )
         version = FileVersion.parse(data_storage_version or "stable")
         operation = replace(_new_table(root.store, reader, version, limits, targets), initial_bases=bases)
@@ -120,21 +107,25 @@ def _for_existing(
     reader: pa.RecordBatchReader,
     mode: str,
     asked_version: str | None,
-    limits: FragmentLimits,
-    targets: WriteTargets,
-) -> Append | Overwrite:
+    limits: writing.FragmentLimits,
+    targets: writing.WriteTargets,
+) -> transactions.Append | transactions.Overwrite:
     if mode == "append":
-        version, schema = choose_file_version(existing, asked_version), existing.schema
-        pending = write_pending_fragments(existing.store, reader, schema, version, limits, targets)
-        return Append(pending.fragments)
+        version, schema = writing.choose_file_version(existing, asked_version), existing.schema
+        pending = writing.write_fragments(existing.store, reader, schema, version, limits, targets)
+        return transactions.Append(pending.fragments)
     version = FileVersion.parse(asked_version) if asked_version else existing.file_version
     return _new_table(existing.store, reader, version, limits, targets)
 
 
 def _new_table(
-    store: Store, reader: pa.RecordBatchReader, version: FileVersion, limits: FragmentLimits, targets: WriteTargets
-) -> Overwrite:
-    wanted = table_schema(reader.schema, version)
-    schema, pending = write_new_table(store, reader, wanted, version, limits, targets)
+    store: Store,
+    reader: pa.RecordBatchReader,
+    version: FileVersion,
+    limits: writing.FragmentLimits,
+    targets: writing.WriteTargets,
+) -> transactions.Overwrite:
+    wanted = writing.table_schema(reader.schema, version)
+    schema, pending = writing.write_new_table(store, reader, wanted, version, limits, targets)
     pending.make_durable(store)
-    return Overwrite(pending.fragments, schema)
+    return transactions.Overwrite(pending.fragments, schema)

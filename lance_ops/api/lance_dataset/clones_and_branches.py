@@ -7,25 +7,13 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import Self, TypedDict
 
+from lance_ops import refs, transactions, writing
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
 from lance_ops.api.lance_dataset.tags import Reference, open_reference
 from lance_ops.api.version_handle import Handle
 from lance_ops.committers import with_allowed_bases
-from lance_ops.refs import Branch as StoredBranch
-from lance_ops.refs import (
-    create_branch,
-    deep_clone,
-    delete_branch,
-    list_branches,
-    reference_store,
-    replace_branch_metadata,
-    shallow_clone,
-    writable_reference_store,
-)
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import UpdateBases
-from lance_ops.writing import commit_operation
 
 __all__ = ["Branch", "Branches", "Copies"]
 
@@ -53,7 +41,9 @@ class Branches:
 
     def list(self) -> dict[str, Branch]:
         """Return every branch by name."""
-        return {name: _public(branch) for name, branch in list_branches(reference_store(self._snapshot)).items()}
+        return {
+            name: _public(branch) for name, branch in refs.list_branches(refs.reference_store(self._snapshot)).items()
+        }
 
     def list_ordered(self, order: str | None = None) -> _Listed:
         """Return (name, branch) pairs, sorted by the version that each branch began with, newest first unless `order`
@@ -63,11 +53,11 @@ class Branches:
 
     def delete(self, branch: str) -> None:
         """Remove a branch with its files; raise `InvalidInput` if other branches began on it or tags name it."""
-        delete_branch(self._snapshot, branch)
+        refs.delete_branch(self._snapshot, branch)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a branch."""
-        replace_branch_metadata(writable_reference_store(self._snapshot), branch, metadata)
+        refs.replace_branch_metadata(refs.writable_reference_store(self._snapshot), branch, metadata)
 
 
 class Copies(Handle):
@@ -84,8 +74,8 @@ class Copies(Handle):
 
         Raises `IncompatibleTransaction` when a concurrent commit declared one of them.
         """
-        operation = UpdateBases(declared_bases(new_bases, self._snapshot.storage_options))
-        made = commit_operation(self._snapshot, operation, properties=transaction_properties)
+        operation = transactions.UpdateBases(declared_bases(new_bases, self._snapshot.storage_options))
+        made = writing.commit_operation(self._snapshot, operation, properties=transaction_properties)
         options = with_allowed_bases(made.uri, made.storage_options, [base.path for base in new_bases])
         self._committed(replace(made, storage_options=options or {}))
         return self
@@ -103,7 +93,7 @@ class Copies(Handle):
         Raises `InvalidInput` for a name that is taken or not allowed.
         """
         source = self._snapshot if reference is None else open_reference(self._snapshot, reference)
-        return self.of(create_branch(source, branch, storage_options), self._default_scan_options)
+        return self.of(refs.create_branch(source, branch, storage_options), self._default_scan_options)
 
     def shallow_clone(
         self,
@@ -116,7 +106,7 @@ class Copies(Handle):
         Tag the version so that clean-up keeps its files. Raises `DatasetAlreadyExists`.
         """
         source = open_reference(self._snapshot, reference)
-        return self.of(shallow_clone(source, fspath(target_path), storage_options))
+        return self.of(refs.shallow_clone(source, fspath(target_path), storage_options))
 
     def deep_clone(
         self,
@@ -129,10 +119,10 @@ class Copies(Handle):
         Raises `DatasetAlreadyExists`.
         """
         source = open_reference(self._snapshot, reference)
-        return self.of(deep_clone(source, fspath(target_path), storage_options))
+        return self.of(refs.deep_clone(source, fspath(target_path), storage_options))
 
 
-def _public(branch: StoredBranch) -> Branch:
+def _public(branch: refs.Branch) -> Branch:
     return Branch(
         parent_branch=branch.parent_branch,
         branch_identifier=[*branch.identifier],

@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Self, TypedDict
 
+from lance_ops import legacy, refs, writing
+from lance_ops import transactions as internal
 from lance_ops.api.base_paths import BaseStoreParams, with_base_store_params
 from lance_ops.api.operations import AnyOperation, LanceOperation, to_internal
 from lance_ops.api.transaction import Transaction
@@ -17,14 +19,9 @@ from lance_ops.committers import DatasetRoot, open_root, with_commit_lock
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.schema import with_dictionaries
-from lance_ops.legacy import has_pending_dictionaries, with_pending_dictionaries
-from lance_ops.maintenance.cleanup import clean_up_if_due
-from lance_ops.refs import commit_shallow_clone
+from lance_ops.maintenance import cleanup
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment
-from lance_ops.transactions import Append, Clone, Merge, Overwrite, Restore, find_transaction, with_commit_message
-from lance_ops.transactions import Transaction as InternalTransaction
-from lance_ops.writing import commit_detached_transaction, commit_transaction
 
 __all__ = ["BulkCommitResult", "Commits"]
 
@@ -83,25 +80,25 @@ class Commits(Handle):
         else:
             planned = to_internal(operation)
             if read_version is None:
-                if not isinstance(planned, Overwrite | Restore):
+                if not isinstance(planned, internal.Overwrite | internal.Restore):
                     raise InvalidInput(f"{planned.name} needs read_version, the version it was planned on")
                 read_version = root.committer.latest() or 0
-            transaction = InternalTransaction(
-                read_version, planned, transaction_properties=with_commit_message(None, commit_message)
+            transaction = internal.Transaction(
+                read_version, planned, transaction_properties=internal.with_commit_message(None, commit_message)
             )
-        if isinstance(transaction.operation, Clone):
-            return cls.of(commit_shallow_clone(transaction, root))
+        if isinstance(transaction.operation, internal.Clone):
+            return cls.of(refs.commit_shallow_clone(transaction, root))
         transaction = _with_dictionaries(root, transaction)
         if detached:
-            return cls.of(commit_detached_transaction(root, transaction))
-        made = commit_transaction(
+            return cls.of(writing.commit_detached_transaction(root, transaction))
+        made = writing.commit_transaction(
             root,
             transaction,
             stable_row_ids=bool(enable_stable_row_ids) and root.committer.latest() is None,
             max_retries=max_retries,
             timeout_seconds=math.inf if commit_timeout is None else commit_timeout.total_seconds(),
         )
-        clean_up_if_due(made.version - 1, made)
+        cleanup.clean_up_if_due(made.version - 1, made)
         return cls.of(made)
 
     def resolve(self, uuid: str) -> int | None:
@@ -110,7 +107,7 @@ class Commits(Handle):
         None is final only when the store answers again and some minutes have passed, because a delayed request may
         still arrive. Raises `CommitStateUnknown` if clean-up has removed the evidence.
         """
-        return find_transaction(self._snapshot.store, self._snapshot.committer, uuid)
+        return internal.find_transaction(self._snapshot.store, self._snapshot.committer, uuid)
 
     @classmethod
     def commit_batch(
@@ -132,7 +129,7 @@ class Commits(Handle):
         properties: dict[str, str] = {}
         for transaction in transactions:
             operation = to_internal(transaction.operation)
-            if not isinstance(operation, Append):
+            if not isinstance(operation, internal.Append):
                 raise UnsupportedFeature(f"{operation.name} in a batch of transactions", str(dest))
             fragments.extend(operation.fragments)
             properties |= transaction.transaction_properties
@@ -153,19 +150,19 @@ class Commits(Handle):
         return BulkCommitResult(dataset=made, merged=merged)
 
 
-def _with_dictionaries(root: DatasetRoot, transaction: InternalTransaction) -> InternalTransaction:
+def _with_dictionaries(root: DatasetRoot, transaction: internal.Transaction) -> internal.Transaction:
     """Give the schema of a 0.1 table its dictionary values: the table's, or pending ones from the new files."""
     operation = transaction.operation
-    if not isinstance(operation, Merge | Overwrite) or not has_pending_dictionaries(
+    if not isinstance(operation, internal.Merge | internal.Overwrite) or not legacy.has_pending_dictionaries(
         operation.schema, operation.fragments
     ):
         return transaction
     schema = operation.schema
-    if isinstance(operation, Merge):
+    if isinstance(operation, internal.Merge):
         known = Snapshot.open(root.store.uri, transaction.read_version, root.storage_options).schema
         before = {node.id: node.dictionary for node in known.walk()}
         schema = with_dictionaries(schema, lambda field: field.dictionary or before.get(field.id))
-    schema = with_pending_dictionaries(root.store, schema, operation.fragments)
+    schema = legacy.with_pending_dictionaries(root.store, schema, operation.fragments)
     return replace(transaction, operation=replace(operation, schema=schema))
 
 
@@ -175,4 +172,4 @@ def _bases(uri: str, storage_options: Mapping[str, str], operation: AnyOperation
     if existing is not None:
         return existing.manifest.base_paths
     begun = to_internal(operation.operation if isinstance(operation, Transaction) else operation)
-    return begun.initial_bases if isinstance(begun, Overwrite) else ()
+    return begun.initial_bases if isinstance(begun, internal.Overwrite) else ()

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_ops import changing, refs, transactions
 from lance_ops.api.argument_checks import check_arguments
 from lance_ops.api.arrow_dataset import ArrowDataset
 from lance_ops.api.base_paths import BaseStoreParams, with_params
@@ -32,11 +33,9 @@ from lance_ops.api.scanning import Filter
 from lance_ops.api.schemas import LanceSchema, shown_schema
 from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.api.write_destination import lock_of
-from lance_ops.changing import restore
 from lance_ops.committers import LockedCommitter, PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats, cleanup
-from lance_ops.refs import drop_dataset
+from lance_ops.maintenance import cleanup
 from lance_ops.snapshot import (
     ChecksumUse,
     Progress,
@@ -50,7 +49,6 @@ from lance_ops.snapshot import (
     validate,
 )
 from lance_ops.table import Manifest
-from lance_ops.transactions import read_version
 
 __all__ = ["LanceDataset", "Version", "VersionRef", "dataset"]
 
@@ -173,7 +171,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
 
     def restore(self) -> None:
         """Make this handle's version the newest one, as a new version."""
-        self._committed(restore(self._snapshot))
+        self._committed(changing.restore(self._snapshot))
 
     def versions(self) -> list[Version]:
         """Return every retained version, oldest first."""
@@ -197,7 +195,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
 
     def read_transaction(self, version: int) -> Transaction | None:
         """Return the transaction that made a version, or None if it was not kept."""
-        return as_read(read_version(self._snapshot.store, self._snapshot.committer, version).transaction)
+        return as_read(transactions.read_version(self._snapshot.store, self._snapshot.committer, version).transaction)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """Return the newest transactions, newest first."""
@@ -237,9 +235,9 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
         delete_rate_limit: int | None = None,
         versions: Sequence[int] | None = None,
         delete_concurrency: int | None = None,
-    ) -> CleanupStats:
+    ) -> cleanup.CleanupStats:
         """Remove old versions and files that nothing needs; see `lance_ops.maintenance.cleanup.cleanup_plan`."""
-        options = CleanupOptions(
+        options = cleanup.CleanupOptions(
             older_than,
             retain_versions,
             delete_unverified,
@@ -260,10 +258,10 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
         delete_rate_limit: int | None = None,
         versions: Sequence[int] | None = None,
         include_files: bool = False,
-        max_files: int = cleanup.DEFAULT_MAX_FILES,
-    ) -> CleanupExplanation:
+        max_files: int = 1000,
+    ) -> cleanup.CleanupExplanation:
         """Return what `cleanup_old_versions` would remove; remove nothing."""
-        options = CleanupOptions(
+        options = cleanup.CleanupOptions(
             older_than,
             retain_versions,
             delete_unverified,
@@ -314,7 +312,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
         `UnsafePath` if a symbolic link beneath it leads out, and `DatasetNotFound` if nothing is there, unless
         `ignore_not_found` is set.
         """
-        drop_dataset(fspath(base_uri), storage_options, ignore_not_found=bool(ignore_not_found))
+        refs.drop_dataset(fspath(base_uri), storage_options, ignore_not_found=bool(ignore_not_found))
 
     # -- the handle ---------------------------------------------------------------------------------------------
 

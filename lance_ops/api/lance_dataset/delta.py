@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lance_ops import indices
+from lance_ops import transactions as made
 from lance_ops.api.scanning import LanceScanner, project, scan_request
 from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import VersionNotFound
-from lance_ops.indices import RowAddressSet
 from lance_ops.reading import ROW_ID, Changes, changes_between, row_field
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import read_version
 
 __all__ = ["DatasetDelta"]
 
@@ -31,7 +31,7 @@ class DatasetDelta:
         """Return the transactions after the earlier version, oldest first, with None for each that was not kept."""
         versions = range(self._begin_version + 1, self._snapshot.version + 1)
         store, committer = self._snapshot.store, self._snapshot.committer
-        return [as_read(read_version(store, committer, version).transaction) for version in versions]
+        return [as_read(made.read_version(store, committer, version).transaction) for version in versions]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
         """Return the rows that only the later version has."""
@@ -59,7 +59,7 @@ class DatasetDelta:
     def _changes(self) -> Changes:
         return changes_between(self._begin_version, self._snapshot)
 
-    def _read(self, rows: RowAddressSet) -> pa.RecordBatchReader:
+    def _read(self, rows: indices.RowAddressSet) -> pa.RecordBatchReader:
         projection = project(self._snapshot, None, with_row_id=True, with_row_address=False, with_row_versions=True)
         request = scan_request(self._snapshot, projection, rows=rows)
         return LanceScanner(self._snapshot, request, projection).to_reader()

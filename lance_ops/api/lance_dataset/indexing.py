@@ -15,7 +15,7 @@ from lance_ops.api.stats import index_segments as segments_of
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import InvalidInput
-from lance_ops.maintenance.indexing import reindex
+from lance_ops.maintenance import indexing
 from lance_ops.reading import open_index, remap_addresses
 
 __all__ = ["Indexing"]
@@ -34,11 +34,11 @@ class Indexing(Handle):
     ) -> None:
         """Build an index on a column; see `lance_ops.maintenance.indexing.reindex`."""
         refuse(self.uri, train=None if train else "False")
-        self._committed(reindex.create_scalar_index(self._snapshot, column, index_type, name, replace=replace))
+        self._committed(indexing.create_scalar_index(self._snapshot, column, index_type, name, replace=replace))
 
     def drop_index(self, name: str) -> None:
         """Remove an index; raise `IndexNotFound` listing the existing ones."""
-        self._committed(reindex.drop_index(self._snapshot, name))
+        self._committed(indexing.drop_index(self._snapshot, name))
 
     def prewarm_index(
         self, name: str, *, with_position: bool = False, index_segments: Iterable[str | UUID] | None = None

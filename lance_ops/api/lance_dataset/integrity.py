@@ -6,15 +6,7 @@ from collections.abc import Mapping
 
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
-from lance_ops.maintenance.repair import (
-    RepairOptions,
-    RepairPlan,
-    RepairResult,
-    plan_repair,
-    plan_repair_of_manifest,
-    repair,
-)
-from lance_ops.maintenance.verification import VerificationLevel, VerificationOptions, VerificationReport, verify
+from lance_ops.maintenance import repair, verification
 from lance_ops.runners import Runner
 
 __all__ = ["Integrity"]
@@ -31,7 +23,7 @@ class Integrity(Handle):
         max_bytes: int | None = None,
         first_part: int = 0,
         runner: Runner | None = None,
-    ) -> VerificationReport:
+    ) -> verification.VerificationReport:
         """Check this version's files, rows, deletion vectors, row ids and indices, and return what is wrong.
 
         The level "quick" checks that files are there, their sizes and their metadata; "full" also checks checksums,
@@ -40,12 +32,14 @@ class Integrity(Handle):
         bytes from part `first_part` on, and the report's `next_part` is where to continue. `runner` executes the tasks;
         the default is this process's threads.
         """
-        options = VerificationOptions(_level(level), all_versions, max_bytes=max_bytes, first_part=first_part)
-        return verify(self._snapshot, options, runner)
+        options = verification.VerificationOptions(
+            _level(level), all_versions, max_bytes=max_bytes, first_part=first_part
+        )
+        return verification.verify(self._snapshot, options, runner)
 
     def plan_repair(
         self,
-        report: VerificationReport | None = None,
+        report: verification.VerificationReport | None = None,
         *,
         copy: str | None = None,
         copy_storage_options: Mapping[str, str] | None = None,
@@ -53,7 +47,7 @@ class Integrity(Handle):
         drop_damaged_rows: bool = False,
         delete_dangling_tags: bool = False,
         runner: Runner | None = None,
-    ) -> RepairPlan:
+    ) -> repair.RepairPlan:
         """Return the actions that mend the damages of a report (by default, of a full verification), and what stays.
 
         `copy` is a copy of the dataset's folder, or a deep clone of a retained version. No action loses rows or tags,
@@ -61,25 +55,25 @@ class Integrity(Handle):
         to go back to the newest version that can be. Otherwise raises `InvalidInput` if the handle is not on the
         newest version. `runner` executes the verification.
         """
-        options = RepairOptions(
+        options = repair.RepairOptions(
             copy, copy_storage_options, restore_older_version, drop_damaged_rows, delete_dangling_tags
         )
-        of_manifest = plan_repair_of_manifest(self._snapshot, options)
-        return of_manifest or plan_repair(self._snapshot, report or self.verify(runner=runner), options)
+        of_manifest = repair.plan_repair_of_manifest(self._snapshot, options)
+        return of_manifest or repair.plan_repair(self._snapshot, report or self.verify(runner=runner), options)
 
-    def repair(self, plan: RepairPlan) -> RepairResult:
+    def repair(self, plan: repair.RepairPlan) -> repair.RepairResult:
         """Apply a repair's plan, and move the handle to the newest version.
 
         Raises `RetryableConflict` if another version appeared since the repair was planned.
         """
-        newest, result = repair(self._snapshot, plan)
+        newest, result = repair.repair(self._snapshot, plan)
         self._move(newest)
         return result
 
 
-def _level(name: str) -> VerificationLevel:
+def _level(name: str) -> verification.VerificationLevel:
     try:
-        return VerificationLevel(name)
+        return verification.VerificationLevel(name)
     except ValueError:
-        known = ", ".join(repr(level.value) for level in VerificationLevel)
+        known = ", ".join(repr(level.value) for level in verification.VerificationLevel)
         raise InvalidInput(f"the level of a verification is one of {known}, not {name!r}") from None

@@ -15,25 +15,16 @@ from typing import Any, Self, TypedDict
 
 import pyarrow as pa
 
+from lance_ops import writing
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.operations import from_internal
 from lance_ops.api.transaction import Transaction
 from lance_ops.api.version_handle import Handle
-from lance_ops.changing.merge_insert import (
-    MergeCounts,
-    MergeRequest,
-    WhenMatched,
-    explain_merge_from,
-    find_matches,
-    merge_insert,
-    plan_merge,
-    prepare_merge,
-)
+from lance_ops.changing import merge_insert
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import UserFilter
 from lance_ops.runners import InThreads, Runner
-from lance_ops.writing import retry_conflicts
 
 __all__ = ["ExecuteResult", "MergeInsertBuilder"]
 
@@ -54,21 +45,21 @@ class MergeInsertBuilder:
 
     def __init__(self, dataset: Handle, on: str | Iterable[str] | None = None) -> None:
         self._dataset = dataset
-        self._request = MergeRequest((on,) if isinstance(on, str) else tuple(on or ()))
+        self._request = merge_insert.MergeRequest((on,) if isinstance(on, str) else tuple(on or ()))
         self._retries = 10
         self._timeout = timedelta(seconds=30)
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
         """Give matched rows the source's values, where `condition` (on `source.…` and `target.…`) is true."""
-        return self._with(when_matched=WhenMatched.UPDATE, update_condition=condition)
+        return self._with(when_matched=merge_insert.WhenMatched.UPDATE, update_condition=condition)
 
     def when_matched_delete(self) -> Self:
         """Delete matched rows."""
-        return self._with(when_matched=WhenMatched.DELETE, update_condition=None)
+        return self._with(when_matched=merge_insert.WhenMatched.DELETE, update_condition=None)
 
     def when_matched_fail(self) -> Self:
         """Refuse the whole merge if any row matches."""
-        return self._with(when_matched=WhenMatched.FAIL, update_condition=None)
+        return self._with(when_matched=merge_insert.WhenMatched.FAIL, update_condition=None)
 
     def when_not_matched_insert_all(self) -> Self:
         """Insert source rows that match nothing."""
@@ -131,9 +122,11 @@ class MergeInsertBuilder:
         `TooManyConcurrentWriters` when `conflict_retries` or `retry_timeout` is used up.
         """
         source = reader_of(data_obj, schema).read_all()
-        snapshot, counts = retry_conflicts(
+        snapshot, counts = writing.retry_conflicts(
             self._dataset.snapshot,
-            lambda current: merge_insert(current, self._request, source, runner or InThreads(), transaction_properties),
+            lambda current: merge_insert.merge_insert(
+                current, self._request, source, runner or InThreads(), transaction_properties
+            ),
             self._retries,
             self._timeout,
         )
@@ -144,9 +137,9 @@ class MergeInsertBuilder:
         self, data_obj: Any, *, schema: pa.Schema | None = None, runner: Runner | None = None
     ) -> tuple[Transaction, ExecuteResult]:
         """Write the files of the merge, and return its transaction for `LanceDataset.commit`."""
-        plan = plan_merge(self._dataset.snapshot, self._request, reader_of(data_obj, schema).read_all())
+        plan = merge_insert.plan_merge(self._dataset.snapshot, self._request, reader_of(data_obj, schema).read_all())
         used = runner or InThreads()
-        prepared = prepare_merge(plan, used.map(find_matches, plan.tasks), used)
+        prepared = merge_insert.prepare_merge(plan, used.map(merge_insert.find_matches, plan.tasks), used)
         prepared.pending.make_durable(plan.snapshot.store)
         return Transaction(plan.snapshot.version, from_internal(prepared.operation)), _result(prepared.counts)
 
@@ -156,14 +149,14 @@ class MergeInsertBuilder:
         Nothing is read. If the way to match rows depends on the number of source keys, the plan names both ways.
         """
         snapshot = self._dataset.snapshot
-        return explain_merge_from(snapshot, self._request, schema or snapshot.schema.to_arrow())
+        return merge_insert.explain_merge_from(snapshot, self._request, schema or snapshot.schema.to_arrow())
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Do the merge without its commit, delete the written files, and return the plan with measured figures."""
         source = reader_of(data_obj, schema).read_all()
         started = perf_counter()
-        plan = plan_merge(self._dataset.snapshot, self._request, source)
-        prepared = prepare_merge(plan, InThreads().map(find_matches, plan.tasks), InThreads())
+        plan = merge_insert.plan_merge(self._dataset.snapshot, self._request, source)
+        prepared = merge_insert.prepare_merge(plan, InThreads().map(merge_insert.find_matches, plan.tasks), InThreads())
         elapsed_ms = 1000 * (perf_counter() - started)
         files = prepared.pending.files
         try:
@@ -179,7 +172,7 @@ class MergeInsertBuilder:
         return self
 
 
-def _result(counts: MergeCounts) -> ExecuteResult:
+def _result(counts: merge_insert.MergeCounts) -> ExecuteResult:
     return ExecuteResult(
         num_inserted_rows=counts.inserted, num_updated_rows=counts.updated, num_deleted_rows=counts.deleted
     )

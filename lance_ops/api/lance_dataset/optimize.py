@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from lance_ops import changing, transactions, writing
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.compaction import compact
 from lance_ops.api.scanning import arguments_of
-from lance_ops.changing import bind_metadata, update_config
-from lance_ops.maintenance.cleanup import AutoCleanupConfig
-from lance_ops.maintenance.cleanup import auto_cleanup_config as cleanup_config
-from lance_ops.maintenance.compaction import CompactionMetrics
-from lance_ops.maintenance.indexing import reindex
+from lance_ops.maintenance import cleanup, compaction, indexing
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import UpdateConfig
-from lance_ops.writing import retry_conflicts
 
 __all__ = ["DatasetOptimizer"]
 
@@ -49,7 +44,7 @@ class DatasetOptimizer:
         excluded_fragment_ids: Sequence[int] | None = None,
         data_storage_version: str | None = None,
         runner: Runner | None = None,
-    ) -> CompactionMetrics:
+    ) -> compaction.CompactionMetrics:
         """Merge small fragments, drop deleted rows and remap the indices; see `CompactionOptions` for the options.
 
         `runner` executes the tasks; the default is `num_threads` threads. Raises
@@ -62,20 +57,22 @@ class DatasetOptimizer:
 
     def optimize_indices(self, *, index_names: Sequence[str] | None = None) -> None:
         """Extend every index (or the named ones) to the rows it does not cover yet."""
-        self._move(reindex.optimize_indices(self._snapshot, index_names))
+        self._move(indexing.optimize_indices(self._snapshot, index_names))
 
-    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
+    def enable_auto_cleanup(self, auto_cleanup_config: cleanup.AutoCleanupConfig) -> None:
         """Configure the table so that verbs that commit remove old versions, at this interval and from this age."""
-        self._configure(cleanup_config(**auto_cleanup_config))
+        self._configure(cleanup.auto_cleanup_config(**auto_cleanup_config))
 
     def disable_auto_cleanup(self) -> None:
         """Remove the configuration of automatic clean-up."""
-        self._configure(dict.fromkeys(cleanup_config()))
+        self._configure(dict.fromkeys(cleanup.auto_cleanup_config()))
 
     def _configure(self, values: Mapping[str, str | None]) -> None:
-        update = UpdateConfig(config_updates=bind_metadata(values, replace=False))
+        update = transactions.UpdateConfig(config_updates=changing.bind_metadata(values, replace=False))
         # what is set depends on no version, and the clean-up may have removed the handle's
-        self._move(retry_conflicts(self._snapshot, lambda current: update_config(current, update), _RETRIES))
+        self._move(
+            writing.retry_conflicts(self._snapshot, lambda current: changing.update_config(current, update), _RETRIES)
+        )
 
     def _move(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot

@@ -10,6 +10,7 @@ from typing import Any, Self, TypedDict
 
 import pyarrow as pa
 
+from lance_ops import changing, transactions, writing
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.file_options import fragment_limits
 from lance_ops.api.lance_dataset.merge_insert import MergeInsertBuilder
@@ -17,14 +18,11 @@ from lance_ops.api.scanning import Filter
 from lance_ops.api.version_handle import Handle
 from lance_ops.api.write_destination import check_mode, write_onto
 from lance_ops.api.write_version import write_version
-from lance_ops.changing import bind_updates, delete, truncate, update
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.frameworks import table_of_models
 from lance_ops.reading import bind_filter
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import with_commit_message
-from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentWriteProgress, retry_conflicts
 
 __all__ = ["DeleteResult", "RowChanges", "UpdateResult"]
 
@@ -61,9 +59,9 @@ class RowChanges(Handle):
         if predicate is None:
             raise InvalidInput("delete needs a predicate; to delete every row say so: delete('true')")
         parsed = bind_filter(self._snapshot, predicate)
-        snapshot, num_deleted = retry_conflicts(
+        snapshot, num_deleted = writing.retry_conflicts(
             self._snapshot,
-            lambda current: delete(current, parsed, runner or InThreads(), transaction_properties),
+            lambda current: changing.delete(current, parsed, runner or InThreads(), transaction_properties),
             conflict_retries,
             retry_timeout,
         )
@@ -88,11 +86,11 @@ class RowChanges(Handle):
 
         def attempt(current: Snapshot) -> tuple[Snapshot, int]:
             predicate = None if where is None else bind_filter(current, where)
-            assignments = bind_updates(current, updates)
+            assignments = changing.bind_updates(current, updates)
             used = runner or InThreads()
-            return update(current, assignments, predicate, used, transaction_properties, data_storage_version)
+            return changing.update(current, assignments, predicate, used, transaction_properties, data_storage_version)
 
-        snapshot, num_updated = retry_conflicts(self._snapshot, attempt, conflict_retries, retry_timeout)
+        snapshot, num_updated = writing.retry_conflicts(self._snapshot, attempt, conflict_retries, retry_timeout)
         self._committed(snapshot)
         return UpdateResult(num_rows_updated=num_updated)
 
@@ -121,12 +119,12 @@ class RowChanges(Handle):
         *,
         mode: str = "append",
         schema: pa.Schema | None = None,
-        max_rows_per_file: int = MAX_ROWS_PER_FILE,
+        max_rows_per_file: int = writing.MAX_ROWS_PER_FILE,
         max_rows_per_group: int = 1024,
-        max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+        max_bytes_per_file: int = writing.MAX_BYTES_PER_FILE,
         data_cache_bytes: int | None = None,
         max_page_bytes: int | None = None,
-        progress: FragmentWriteProgress | None = None,
+        progress: writing.FragmentWriteProgress | None = None,
         data_storage_version: str | None = None,
         target_bases: Sequence[str] | None = None,
         target_all_bases: bool | None = None,
@@ -149,7 +147,7 @@ class RowChanges(Handle):
             blob_pack_file_size_threshold=blob_pack_file_size_threshold,
             progress=progress,
         )
-        properties = with_commit_message(transaction_properties, commit_message)
+        properties = transactions.with_commit_message(transaction_properties, commit_message)
         current = self._snapshot.latest()
         self._committed(
             write_onto(current, reader, mode, limits, properties, target_bases, target_all_bases, data_storage_version)
@@ -159,9 +157,9 @@ class RowChanges(Handle):
         """Delete every row and keep the schema. Nothing is committed if the table has no rows."""
 
         def attempt(current: Snapshot) -> Snapshot:
-            return truncate(current, transaction_properties)
+            return changing.truncate(current, transaction_properties)
 
-        self._committed(retry_conflicts(self._snapshot, attempt, 10, timedelta(seconds=30)))
+        self._committed(writing.retry_conflicts(self._snapshot, attempt, 10, timedelta(seconds=30)))
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Return a builder of a merge by key: rows updated, inserted and deleted in one commit.

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from lance_ops.api import sql as queries
 from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.lance_dataset.scanner_builder import ScannerBuilder
 from lance_ops.api.scanning import LAZY, Columns, Filter, LanceScanner, OrderBy, ScanOptions, arguments_of, make_scanner
-from lance_ops.api.sql import SqlQueryBuilder
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
 
@@ -170,12 +170,12 @@ class Scanning(Handle):
         """
         return Scanning(self._snapshot).scanner(filter=filter, **kwargs).count_rows()
 
-    def sql(self, sql: str) -> SqlQueryBuilder:
+    def sql(self, sql: str) -> queries.SqlQueryBuilder:
         """Return a builder of a query over this version, which the query calls `dataset`. Needs the extra `sql`.
 
         `dataset.sql("SELECT id FROM dataset WHERE id > 30").build().to_batch_records()` runs it.
         """
-        return SqlQueryBuilder(self._snapshot, sql)
+        return queries.SqlQueryBuilder(self._snapshot, sql)
 
     def _scanner(self, arguments: dict[str, Any]) -> LanceScanner:
         """Return the scan for arguments of `scanner`, which are checked."""

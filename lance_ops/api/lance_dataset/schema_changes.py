@@ -13,27 +13,15 @@ from typing import Any, TypedDict
 
 import pyarrow as pa
 
+from lance_ops import changing, transactions, writing
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_dataset.random_access import Reading
 from lance_ops.api.udf import BatchUDF, source_of
-from lance_ops.changing import MetadataValues, bind_field_metadata, bind_metadata, update_config
-from lance_ops.changing.columns import (
-    Alteration,
-    add_columns,
-    add_null_columns,
-    add_streamed_columns,
-    alter_columns,
-    as_table,
-    bind_computed,
-    bind_joined,
-    drop_columns,
-)
+from lance_ops.changing import columns as column_changes
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import UpdateConfig
-from lance_ops.writing import retry_conflicts
 
 __all__ = ["AlterColumn", "SchemaChanges"]
 
@@ -78,14 +66,14 @@ class SchemaChanges(Reading):
         if isinstance(transforms, list) and transforms and all(isinstance(part, pa.Field) for part in transforms):
             transforms = pa.schema(transforms)
         if isinstance(transforms, pa.Schema):
-            self._commit_change(lambda current: add_null_columns(current, transforms, properties))
+            self._commit_change(lambda current: column_changes.add_null_columns(current, transforms, properties))
         elif isinstance(transforms, Mapping) and not transforms:
-            self._commit_change(lambda current: add_null_columns(current, pa.schema([]), properties))
+            self._commit_change(lambda current: column_changes.add_null_columns(current, pa.schema([]), properties))
         elif isinstance(transforms, Mapping):
 
             def computed(current: Snapshot) -> Snapshot:
-                schema, source = bind_computed(current, transforms)
-                return add_columns(
+                schema, source = column_changes.bind_computed(current, transforms)
+                return column_changes.add_columns(
                     current, schema, source, runner or InThreads(current.tasks_at_once), properties, batch_size
                 )
 
@@ -97,17 +85,19 @@ class SchemaChanges(Reading):
             source = source_of(udf, columns, self._snapshot.schema)
             one_by_one = runner or InThreads(1)  # the function may not be safe to run in two threads at once
             self._commit_change(
-                lambda current: add_columns(current, schema, source, one_by_one, properties, batch_size)
+                lambda current: column_changes.add_columns(current, schema, source, one_by_one, properties, batch_size)
             )
             if udf.cache is not None:
                 udf.cache.remove()
         else:
             reader = reader_of(transforms, reader_schema)
-            self._committed(add_streamed_columns(self._snapshot, reader.schema, reader, properties, batch_size))
+            self._committed(
+                column_changes.add_streamed_columns(self._snapshot, reader.schema, reader, properties, batch_size)
+            )
 
     def drop_columns(self, columns: Sequence[str], *, transaction_properties: Mapping[str, str] | None = None) -> None:
         """Drop columns or fields of structs. Only the schema changes; compaction later drops the values."""
-        self._commit_change(lambda current: drop_columns(current, list(columns), transaction_properties))
+        self._commit_change(lambda current: column_changes.drop_columns(current, list(columns), transaction_properties))
 
     def alter_columns(
         self,
@@ -121,9 +111,9 @@ class SchemaChanges(Reading):
             unknown = each.keys() - known
             if unknown or "path" not in each:
                 raise InvalidInput(f"alteration {dict(each)}: it has a path and {', '.join(sorted(known - {'path'}))}")
-        changes = [Alteration(**each) for each in alterations]
+        changes = [column_changes.Alteration(**each) for each in alterations]
         self._commit_change(
-            lambda current: alter_columns(
+            lambda current: column_changes.alter_columns(
                 current, changes, runner or InThreads(current.tasks_at_once), transaction_properties
             )
         )
@@ -146,8 +136,8 @@ class SchemaChanges(Reading):
         table = reader_of(data_obj, schema).read_all()
 
         def joined(current: Snapshot) -> Snapshot:
-            added, source = bind_joined(current, table, left_on, right_on or left_on)
-            return add_columns(
+            added, source = column_changes.bind_joined(current, table, left_on, right_on or left_on)
+            return column_changes.add_columns(
                 current, added, source, runner or InThreads(current.tasks_at_once), transaction_properties
             )
 
@@ -170,13 +160,15 @@ class SchemaChanges(Reading):
 
     def update_config(
         self,
-        values: MetadataValues,
+        values: changing.MetadataValues,
         *,
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
         """Set configuration keys, or remove those whose value is None; return the whole configuration."""
-        self._update(UpdateConfig(config_updates=bind_metadata(values, replace)), transaction_properties)
+        self._update(
+            transactions.UpdateConfig(config_updates=changing.bind_metadata(values, replace)), transaction_properties
+        )
         return dict(self._snapshot.manifest.config)
 
     def delete_config_keys(self, keys: Sequence[str]) -> None:
@@ -185,29 +177,35 @@ class SchemaChanges(Reading):
 
     def update_metadata(
         self,
-        values: MetadataValues,
+        values: changing.MetadataValues,
         *,
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
         """Set keys of the table's metadata, or remove those whose value is None; return the whole metadata."""
-        self._update(UpdateConfig(table_metadata_updates=bind_metadata(values, replace)), transaction_properties)
+        self._update(
+            transactions.UpdateConfig(table_metadata_updates=changing.bind_metadata(values, replace)),
+            transaction_properties,
+        )
         return self.metadata
 
     def update_schema_metadata(
         self,
-        values: MetadataValues,
+        values: changing.MetadataValues,
         *,
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
         """Set keys of the schema's metadata, or remove those whose value is None; return the whole metadata."""
-        self._update(UpdateConfig(schema_metadata_updates=bind_metadata(values, replace)), transaction_properties)
+        self._update(
+            transactions.UpdateConfig(schema_metadata_updates=changing.bind_metadata(values, replace)),
+            transaction_properties,
+        )
         return self.schema_metadata
 
     def update_field_metadata(
         self,
-        field_updates: Mapping[str, MetadataValues],
+        field_updates: Mapping[str, changing.MetadataValues],
         *,
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,
@@ -215,8 +213,10 @@ class SchemaChanges(Reading):
         """Set keys of fields' metadata, by path, or remove those whose value is None."""
 
         def updated(current: Snapshot) -> Snapshot:
-            updates = bind_field_metadata(current, field_updates, replace)
-            return update_config(current, UpdateConfig(field_metadata_updates=updates), transaction_properties)
+            updates = changing.bind_field_metadata(current, field_updates, replace)
+            return changing.update_config(
+                current, transactions.UpdateConfig(field_metadata_updates=updates), transaction_properties
+            )
 
         self._commit_change(updated)
 
@@ -232,16 +232,16 @@ class SchemaChanges(Reading):
 
     # -- the work -----------------------------------------------------------------------------------------------
 
-    def _update(self, operation: UpdateConfig, properties: Mapping[str, str] | None) -> None:
+    def _update(self, operation: transactions.UpdateConfig, properties: Mapping[str, str] | None) -> None:
         # what is set depends on no version, and clean-up may have removed the handle's
-        self._commit_change(lambda current: update_config(current, operation, properties))
+        self._commit_change(lambda current: changing.update_config(current, operation, properties))
 
     def _commit_change(self, attempt: Callable[[Snapshot], Snapshot]) -> None:
-        self._committed(retry_conflicts(self._snapshot, attempt, _RETRIES, _RETRY_TIMEOUT))
+        self._committed(writing.retry_conflicts(self._snapshot, attempt, _RETRIES, _RETRY_TIMEOUT))
 
     def _first_result(self, function: Callable[[pa.RecordBatch], Any], columns: Sequence[str]) -> pa.Schema:
         """Return the schema of a function's result for the table's first row."""
         rows = self.to_table(columns=list(columns), limit=1).combine_chunks()
         if not rows.num_rows:
             raise InvalidInput("the table has no row to try the function with: state output_schema")
-        return as_table(function(rows.to_batches()[0])).schema
+        return column_changes.as_table(function(rows.to_batches()[0])).schema

@@ -10,9 +10,9 @@ import secrets
 from collections.abc import Mapping
 from hashlib import blake2b
 
+from lance_ops import file
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.version_handle import Handle
-from lance_ops.file import LanceFileSession
 
 __all__ = ["StorageOptions", "StorageOptionsAccessor"]
 
@@ -77,9 +77,9 @@ class StorageOptions(Handle):
         options = self.initial_storage_options
         return None if options is None else StorageOptionsAccessor(options)
 
-    def new_file_session(self) -> LanceFileSession:
+    def new_file_session(self) -> file.LanceFileSession:
         """Return readers and writers of files beneath the dataset's root, with the dataset's storage options.
 
         A file that is removed or replaced in it is lost for every version that names it.
         """
-        return LanceFileSession(self._snapshot.store.uri, self.initial_storage_options)
+        return file.LanceFileSession(self._snapshot.store.uri, self.initial_storage_options)

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
+from lance_ops import refs
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.refs import Tag as StoredTag
-from lance_ops.refs import (
-    branch_of,
-    check_version_is_kept,
-    create_tag,
-    delete_tag,
-    list_tags,
-    open_branch,
-    read_tag,
-    reference_store,
-    replace_tag_metadata,
-    update_tag,
-    writable_reference_store,
-)
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["Reference", "Tag", "Tags", "open_reference"]
@@ -55,7 +42,7 @@ class Tags:
 
     def list(self) -> dict[str, Tag]:
         """Return every tag by name."""
-        return {name: _public(tag) for name, tag in list_tags(reference_store(self._snapshot)).items()}
+        return {name: _public(tag) for name, tag in refs.list_tags(refs.reference_store(self._snapshot)).items()}
 
     def list_ordered(self, order: str | None = None) -> _Listed:
         """Return (name, tag) pairs by version, newest first unless `order` is "asc"."""
@@ -63,7 +50,7 @@ class Tags:
 
     def get_version(self, tag: str) -> int:
         """Return the version that a tag names; raise `ReferenceNotFound` if there is no such tag."""
-        return read_tag(reference_store(self._snapshot), tag).version
+        return refs.read_tag(refs.reference_store(self._snapshot), tag).version
 
     def create(self, tag: str, reference: Reference | None = None) -> None:
         """Name a version (by default this one).
@@ -71,32 +58,32 @@ class Tags:
         Raises `InvalidInput` for a name that is in use or not allowed, and `VersionNotFound` for a version that does
         not exist or is being cleaned up.
         """
-        named, references = self._named(reference), writable_reference_store(self._snapshot)
-        create_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
+        named, references = self._named(reference), refs.writable_reference_store(self._snapshot)
+        refs.create_tag(references, tag, named.version, _manifest_size(named), refs.branch_of(named))
         try:
-            check_version_is_kept(named)
+            refs.check_version_is_kept(named)
         except LanceOpsError:
-            delete_tag(references, tag)
+            refs.delete_tag(references, tag)
             raise
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
         """Move a tag to a version (by default this one)."""
-        named, references = self._named(reference), writable_reference_store(self._snapshot)
-        before = read_tag(references, tag)
-        update_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
+        named, references = self._named(reference), refs.writable_reference_store(self._snapshot)
+        before = refs.read_tag(references, tag)
+        refs.update_tag(references, tag, named.version, _manifest_size(named), refs.branch_of(named))
         try:
-            check_version_is_kept(named)
+            refs.check_version_is_kept(named)
         except LanceOpsError:
-            update_tag(references, tag, before.version, before.manifest_size, before.branch)
+            refs.update_tag(references, tag, before.version, before.manifest_size, before.branch)
             raise
 
     def delete(self, tag: str) -> None:
         """Remove a tag. Clean-up may then remove its version."""
-        delete_tag(writable_reference_store(self._snapshot), tag)
+        refs.delete_tag(refs.writable_reference_store(self._snapshot), tag)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a tag; its version and the time of its last move stay the same."""
-        replace_tag_metadata(writable_reference_store(self._snapshot), tag, metadata)
+        refs.replace_tag_metadata(refs.writable_reference_store(self._snapshot), tag, metadata)
 
     def _named(self, reference: Reference | None) -> Snapshot:
         if isinstance(reference, int):
@@ -107,10 +94,10 @@ class Tags:
 def open_reference(snapshot: Snapshot, reference: Reference) -> Snapshot:
     """Open the version that a reference names; raise `ReferenceNotFound` for an unknown tag or branch."""
     if isinstance(reference, tuple):
-        return open_branch(snapshot, *reference)
+        return refs.open_branch(snapshot, *reference)
     if isinstance(reference, str):
-        tag = read_tag(reference_store(snapshot), reference)
-        return open_branch(snapshot, tag.branch, tag.version)
+        tag = refs.read_tag(refs.reference_store(snapshot), reference)
+        return refs.open_branch(snapshot, tag.branch, tag.version)
     return snapshot.at(reference)
 
 
@@ -119,7 +106,7 @@ def _manifest_size(snapshot: Snapshot) -> int:
     return len(snapshot.committer.read(snapshot.version) if known is None else known)
 
 
-def _public(tag: StoredTag) -> Tag:
+def _public(tag: refs.Tag) -> Tag:
     return Tag(
         branch=tag.branch,
         version=tag.version,

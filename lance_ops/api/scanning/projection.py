@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops import blobs
 from lance_ops.api.schemas import shown_array, shown_field
-from lance_ops.blobs import BlobReader, split_by_blob_bytes, with_blobs_as
-from lance_ops.changing.columns import bind_computed
+from lance_ops.changing import columns as column_changes
+from lance_ops.core import predicate
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json import json_to_text, text_field
-from lance_ops.core.predicate import Assignment, Column
 from lance_ops.core.schema import Field, Schema
 from lance_ops.reading import (
     ROW_ADDRESS,
@@ -53,7 +53,7 @@ class _Output:
     field: pa.Field
     stored: pa.Field
     path: tuple[str, ...]
-    value: Assignment | None = None
+    value: predicate.Assignment | None = None
 
     @property
     def roots(self) -> Sequence[str]:
@@ -126,15 +126,15 @@ class Projection:
 
     def cut(self, table: pa.Table) -> Iterator[pa.Table]:
         """Cut rows that were read into parts, so that the blobs of each part have a bounded number of bytes."""
-        return split_by_blob_bytes(table, self.read) if self.needs_addresses else iter((table,))
+        return blobs.split_by_blob_bytes(table, self.read) if self.needs_addresses else iter((table,))
 
     def _with_bytes(self, table: pa.Table) -> pa.Table:
-        reader = BlobReader(self.snapshot)
+        reader = blobs.BlobReader(self.snapshot)
         addresses = table.column(ROW_ADDRESS).to_numpy()
         for position, field in enumerate(self.read.fields):
             if field.holds_blobs_v2:
                 column = reader.with_bytes(table.column(field.name), field, addresses)
-                table = table.set_column(position, with_blobs_as(field, pa.large_binary()), column)
+                table = table.set_column(position, blobs.with_blobs_as(field, pa.large_binary()), column)
         return table
 
 
@@ -194,12 +194,12 @@ def _computed(
     """
     positions = {name for name, text in columns.items() if text == ROW_OFFSET}
     computed = {name: text for name, text in columns.items() if name not in positions}
-    values = bind_computed(snapshot, computed)[1].assignments if computed else ()
+    values = column_changes.bind_computed(snapshot, computed)[1].assignments if computed else ()
     paths = [path for each in values for path in each.value.columns() if path not in ROW_COLUMNS]
     read = schema.project([*paths, *also])
     outputs = {name: _row_output(ROW_OFFSET, name) for name in positions}
     for each in values:
-        if isinstance(each.value, Column):
+        if isinstance(each.value, predicate.Column):
             output = _output(read, each.value.name, flatten=True)
             outputs[each.column] = replace(output, field=output.field.with_name(each.column))
             continue
@@ -244,7 +244,7 @@ def _output(read: Schema, name: str, *, flatten: bool) -> _Output:
 
 def _read(field: Field) -> pa.Field:
     """Return the field's type after its blobs have been read as bytes."""
-    return with_blobs_as(field, pa.large_binary()) if field.holds_blobs_v2 else field.storage_field
+    return blobs.with_blobs_as(field, pa.large_binary()) if field.holds_blobs_v2 else field.storage_field
 
 
 def _shown(field: Field) -> pa.Field:

@@ -7,9 +7,11 @@ reference, Arrow restores the types of the reference.
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 
-from lance_ops.api.images import EncodedImageType, FixedShapeImageTensorType, ImageURIType
+from lance_ops.api import images
 from lance_ops.core.arrow import EXTENSION_METADATA, EXTENSION_NAME, child_fields, with_child_fields
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.frameworks import BFloat16Type
@@ -18,13 +20,6 @@ from lance_ops.core.schema import Field, Schema
 __all__ = ["shown_array", "shown_field", "shown_schema"]
 
 _NAME, _METADATA = EXTENSION_NAME.encode(), EXTENSION_METADATA.encode()
-
-_TYPES: dict[bytes, type[pa.ExtensionType]] = {
-    b"lance.bfloat16": BFloat16Type,
-    b"lance.arrow.image_uri": ImageURIType,
-    b"lance.arrow.encoded_image": EncodedImageType,
-    b"lance.arrow.fixed_shape_image_tensor": FixedShapeImageTensorType,
-}
 
 
 def shown_schema(schema: Schema) -> pa.Schema:
@@ -50,7 +45,7 @@ def shown_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def _typed(shown: pa.Field, field: Field | None) -> pa.Field:
     """Return an Arrow field with the types of this library. `field` is None for items of a list that is one field."""
-    if shown.metadata is not None and shown.metadata.get(_NAME) in _TYPES:
+    if shown.metadata is not None and shown.metadata.get(_NAME) in _types():
         return _restored(shown)
     arrow_type = shown.type
     if isinstance(arrow_type, pa.FixedShapeTensorType):
@@ -70,7 +65,7 @@ def _typed(shown: pa.Field, field: Field | None) -> pa.Field:
 def _restored(shown: pa.Field) -> pa.Field:
     """Return a field with the type that its metadata names, or as it is if its values have another storage type."""
     metadata = dict(shown.metadata)
-    kind = _TYPES[metadata.pop(_NAME)]
+    kind = _types()[metadata.pop(_NAME)]
     try:
         made = kind.__arrow_ext_deserialize__(shown.type, metadata.pop(_METADATA, b""))
     except (LanceOpsError, pa.ArrowException, LookupError, TypeError, ValueError, AttributeError, OverflowError):
@@ -78,3 +73,13 @@ def _restored(shown: pa.Field) -> pa.Field:
     if made.storage_type != shown.type:
         return shown
     return pa.field(shown.name, made, shown.nullable, metadata or None)
+
+
+@cache
+def _types() -> dict[bytes, type[pa.ExtensionType]]:
+    return {
+        b"lance.bfloat16": BFloat16Type,
+        b"lance.arrow.image_uri": images.ImageURIType,
+        b"lance.arrow.encoded_image": images.EncodedImageType,
+        b"lance.arrow.fixed_shape_image_tensor": images.FixedShapeImageTensorType,
+    }

@@ -1,17 +1,24 @@
 """Merge a source into a table by key: update, insert and delete in one commit."""
 
-from lance_ops.changing.merge_insert.explain import explain_merge_from
-from lance_ops.changing.merge_insert.matching import find_matches
-from lance_ops.changing.merge_insert.merge import (
-    MergeCounts,
-    MergePlan,
-    PreparedMerge,
-    commit_merge,
-    merge_insert,
-    plan_merge,
-    prepare_merge,
-)
-from lance_ops.changing.merge_insert.merge_request import MergeRequest, WhenMatched
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.changing.merge_insert.explain import explain_merge_from
+    from lance_ops.changing.merge_insert.matching import find_matches
+    from lance_ops.changing.merge_insert.merge import (
+        MergeCounts,
+        MergePlan,
+        PreparedMerge,
+        commit_merge,
+        merge_insert,
+        plan_merge,
+        prepare_merge,
+    )
+    from lance_ops.changing.merge_insert.merge_request import MergeRequest, WhenMatched
 
 __all__ = [
     "MergeCounts",
@@ -26,3 +33,20 @@ __all__ = [
     "plan_merge",
     "prepare_merge",
 ]
+
+_MODULES = {
+    "MergeCounts": "merge",
+    "MergePlan": "merge",
+    "MergeRequest": "merge_request",
+    "PreparedMerge": "merge",
+    "WhenMatched": "merge_request",
+    "commit_merge": "merge",
+    "explain_merge_from": "explain",
+    "find_matches": "matching",
+    "merge_insert": "merge",
+    "plan_merge": "merge",
+    "prepare_merge": "merge",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

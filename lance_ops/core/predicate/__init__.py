@@ -10,51 +10,58 @@
 `split_servable` and `column_query` say which part of a predicate an index can answer.
 """
 
-from lance_ops.core.predicate.assignment import Assignment, parse_assignment, parse_value
-from lance_ops.core.predicate.binding import result_type
-from lance_ops.core.predicate.parse import parse_filter
-from lance_ops.core.predicate.pushdown import (
-    Bound,
-    ColumnQuery,
-    Equals,
-    NotNull,
-    Nulls,
-    Range,
-    column_query,
-    conjuncts,
-    split_servable,
-)
-from lance_ops.core.predicate.tree import (
-    And,
-    Arithmetic,
-    ArithmeticOp,
-    BooleanValue,
-    Call,
-    Case,
-    Cast,
-    Column,
-    ColumnStats,
-    Compare,
-    CompareOp,
-    Contains,
-    EndsWith,
-    Expression,
-    In,
-    IsNull,
-    IsTrue,
-    Like,
-    ListElement,
-    Literal,
-    Minus,
-    Not,
-    Or,
-    Predicate,
-    RegexMatches,
-    StartsWith,
-    Statistics,
-    StructField,
-)
-from lance_ops.core.predicate.types import convert
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.core.predicate.assignment import Assignment, parse_assignment, parse_value
+    from lance_ops.core.predicate.binding import result_type
+    from lance_ops.core.predicate.parse import parse_filter
+    from lance_ops.core.predicate.pushdown import (
+        Bound,
+        ColumnQuery,
+        Equals,
+        NotNull,
+        Nulls,
+        Range,
+        column_query,
+        conjuncts,
+        split_servable,
+    )
+    from lance_ops.core.predicate.tree import (
+        And,
+        Arithmetic,
+        ArithmeticOp,
+        BooleanValue,
+        Call,
+        Case,
+        Cast,
+        Column,
+        ColumnStats,
+        Compare,
+        CompareOp,
+        Contains,
+        EndsWith,
+        Expression,
+        In,
+        IsNull,
+        IsTrue,
+        Like,
+        ListElement,
+        Literal,
+        Minus,
+        Not,
+        Or,
+        Predicate,
+        RegexMatches,
+        StartsWith,
+        Statistics,
+        StructField,
+    )
+    from lance_ops.core.predicate.types import convert
 
 __all__ = [
     "And",
@@ -101,3 +108,52 @@ __all__ = [
     "result_type",
     "split_servable",
 ]
+
+_MODULES = {
+    "And": "tree",
+    "Arithmetic": "tree",
+    "ArithmeticOp": "tree",
+    "Assignment": "assignment",
+    "BooleanValue": "tree",
+    "Bound": "pushdown",
+    "Call": "tree",
+    "Case": "tree",
+    "Cast": "tree",
+    "Column": "tree",
+    "ColumnQuery": "pushdown",
+    "ColumnStats": "tree",
+    "Compare": "tree",
+    "CompareOp": "tree",
+    "Contains": "tree",
+    "EndsWith": "tree",
+    "Equals": "pushdown",
+    "Expression": "tree",
+    "In": "tree",
+    "IsNull": "tree",
+    "IsTrue": "tree",
+    "Like": "tree",
+    "ListElement": "tree",
+    "Literal": "tree",
+    "Minus": "tree",
+    "Not": "tree",
+    "NotNull": "pushdown",
+    "Nulls": "pushdown",
+    "Or": "tree",
+    "Predicate": "tree",
+    "Range": "pushdown",
+    "RegexMatches": "tree",
+    "StartsWith": "tree",
+    "Statistics": "tree",
+    "StructField": "tree",
+    "column_query": "pushdown",
+    "conjuncts": "pushdown",
+    "convert": "types",
+    "parse_assignment": "assignment",
+    "parse_filter": "parse",
+    "parse_value": "assignment",
+    "result_type": "binding",
+    "split_servable": "pushdown",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

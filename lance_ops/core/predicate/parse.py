@@ -6,17 +6,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidFilter
-from lance_ops.core.predicate import sql
-from lance_ops.core.predicate.arrow import parse_arrow
-from lance_ops.core.predicate.binding import Name, resolve
-from lance_ops.core.predicate.tree import Column, Predicate
+from lance_ops.core.predicate import arrow, binding, sql, tree
 
 __all__ = ["parse_filter"]
 
 
 def parse_filter(
-    given: str | pc.Expression | Predicate, schema: pa.Schema, *, whatever_arrow_can: bool = False
-) -> Predicate:
+    given: str | pc.Expression | tree.Predicate, schema: pa.Schema, *, whatever_arrow_can: bool = False
+) -> tree.Predicate:
     """Return a filter as a predicate on tables of that schema.
 
     Text is SQL in the dialect of the reference: back quotes around names, single or double quotes around text. A
@@ -29,10 +26,10 @@ def parse_filter(
     if isinstance(given, str):
         return sql.parse_sql(given, schema)
     if isinstance(given, pc.Expression):
-        return parse_arrow(given, schema, whatever_arrow_can=whatever_arrow_can)
-    if not isinstance(given, Predicate):
+        return arrow.parse_arrow(given, schema, whatever_arrow_can=whatever_arrow_can)
+    if not isinstance(given, tree.Predicate):
         raise InvalidFilter(f"a filter is SQL text, a pyarrow expression or a predicate, not {type(given).__name__}")
-    columns = [node for node in given.walk() if isinstance(node, Column)]
-    if all(column == resolve(schema, [Name(name) for name in column.path]) for column in columns):
+    columns = [node for node in given.walk() if isinstance(node, tree.Column)]
+    if all(column == binding.resolve(schema, [binding.Name(name) for name in column.path]) for column in columns):
         return given
     return sql.parse_sql(given.to_sql(), schema)

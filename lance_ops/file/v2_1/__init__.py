@@ -1,9 +1,16 @@
 """Files of versions 2.1 and 2.2: a column for every leaf; levels in its pages store the nesting."""
 
-from lance_ops.file.v2_1.assembly import assemble, concat_rows
-from lance_ops.file.v2_1.page_reader import describe_joinable, open_page, read_joined, read_pages
-from lance_ops.file.v2_1.reader import V21File
-from lance_ops.file.v2_1.writer import V21FieldWriter
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.file.v2_1.assembly import assemble, concat_rows
+    from lance_ops.file.v2_1.page_reader import describe_joinable, open_page, read_joined, read_pages
+    from lance_ops.file.v2_1.reader import V21File
+    from lance_ops.file.v2_1.writer import V21FieldWriter
 
 __all__ = [
     "V21FieldWriter",
@@ -15,3 +22,17 @@ __all__ = [
     "read_joined",
     "read_pages",
 ]
+
+_MODULES = {
+    "V21FieldWriter": "writer",
+    "V21File": "reader",
+    "assemble": "assembly",
+    "concat_rows": "assembly",
+    "describe_joinable": "page_reader",
+    "open_page": "page_reader",
+    "read_joined": "page_reader",
+    "read_pages": "page_reader",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -1,13 +1,20 @@
 """Remove old versions and the files that no retained version names, on request or by the table's configuration."""
 
-from lance_ops.maintenance.cleanup.auto_cleanup import AutoCleanupConfig, auto_cleanup_config, clean_up_if_due
-from lance_ops.maintenance.cleanup.cleanup import (
-    CleanupExplanation,
-    CleanupOptions,
-    CleanupStats,
-    cleanup_old_versions,
-    explain_cleanup_old_versions,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.maintenance.cleanup.auto_cleanup import AutoCleanupConfig, auto_cleanup_config, clean_up_if_due
+    from lance_ops.maintenance.cleanup.cleanup import (
+        CleanupExplanation,
+        CleanupOptions,
+        CleanupStats,
+        cleanup_old_versions,
+        explain_cleanup_old_versions,
+    )
 
 __all__ = [
     "AutoCleanupConfig",
@@ -19,3 +26,17 @@ __all__ = [
     "cleanup_old_versions",
     "explain_cleanup_old_versions",
 ]
+
+_MODULES = {
+    "AutoCleanupConfig": "auto_cleanup",
+    "CleanupExplanation": "cleanup",
+    "CleanupOptions": "cleanup",
+    "CleanupStats": "cleanup",
+    "auto_cleanup_config": "auto_cleanup",
+    "clean_up_if_due": "auto_cleanup",
+    "cleanup_old_versions": "cleanup",
+    "explain_cleanup_old_versions": "cleanup",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

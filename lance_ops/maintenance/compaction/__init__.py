@@ -1,11 +1,18 @@
 """Rewrite small fragments into larger ones without deleted rows, and remap the indices."""
 
-from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, compact_files
-from lance_ops.maintenance.compaction.compaction import RewriteResult as RewrittenFragments
-from lance_ops.maintenance.compaction.compaction import execute as execute_rewrite
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionPlan, plan_compaction
-from lance_ops.maintenance.compaction.compaction_plan import CompactionTask as RewriteTask
-from lance_ops.maintenance.compaction.option_defaults import configured_options
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.maintenance.compaction.compaction import CompactionMetrics, commit_rewrites, compact_files
+    from lance_ops.maintenance.compaction.compaction import RewriteResult as RewrittenFragments
+    from lance_ops.maintenance.compaction.compaction import execute as execute_rewrite
+    from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionPlan, plan_compaction
+    from lance_ops.maintenance.compaction.compaction_plan import CompactionTask as RewriteTask
+    from lance_ops.maintenance.compaction.option_defaults import configured_options
 
 __all__ = [
     "CompactionMetrics",
@@ -20,4 +27,18 @@ __all__ = [
     "plan_compaction",
 ]
 
-commit_rewrites = Compaction.commit
+_MODULES = {
+    "CompactionMetrics": "compaction",
+    "CompactionOptions": "compaction_plan",
+    "CompactionPlan": "compaction_plan",
+    "RewriteTask": "compaction_plan:CompactionTask",
+    "RewrittenFragments": "compaction:RewriteResult",
+    "commit_rewrites": "compaction",
+    "compact_files": "compaction",
+    "configured_options": "option_defaults",
+    "execute_rewrite": "compaction:execute",
+    "plan_compaction": "compaction_plan",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -33,7 +33,15 @@ from lance_ops.table.rows import NewFragment, OldFragment, RewrittenGroup, RowAd
 from lance_ops.transactions import PendingFiles, ReserveFragments, Rewrite, RewriteGroup
 from lance_ops.writing import FragmentLimits, FragmentWriter, commit_operation, retry_conflicts
 
-__all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", "discard", "execute"]
+__all__ = [
+    "Compaction",
+    "CompactionMetrics",
+    "RewriteResult",
+    "commit_rewrites",
+    "compact_files",
+    "discard",
+    "execute",
+]
 
 _CONFLICT_RETRIES = 10
 _GATHERED_BYTES = 32 << 20
@@ -208,3 +216,6 @@ def _metrics(rewrites: Sequence[RewriteResult]) -> CompactionMetrics:
     old = [fragment for rewrite in rewrites for fragment in rewrite.old_fragments]
     new = [fragment for rewrite in rewrites for fragment in rewrite.new_fragments]
     return CompactionMetrics.of(old, new)
+
+
+commit_rewrites = Compaction.commit

@@ -1,8 +1,15 @@
 """Measure a table's health: index coverage, findings with remedies, and a summary of each version."""
 
-from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage
-from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, Severity, health
-from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage
+    from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, Severity, health
+    from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline
 
 __all__ = [
     "HealthReport",
@@ -14,3 +21,17 @@ __all__ = [
     "index_coverage",
     "timeline",
 ]
+
+_MODULES = {
+    "HealthReport": "health_report",
+    "HealthThresholds": "health_report",
+    "IndexCoverage": "coverage",
+    "Severity": "health_report",
+    "VersionSummary": "version_timeline",
+    "health": "health_report",
+    "index_coverage": "coverage",
+    "timeline": "version_timeline",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

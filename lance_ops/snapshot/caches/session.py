@@ -7,16 +7,18 @@ alone needs, its deletion vectors and row ids, belongs to its handle.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from uuid import UUID
 
 from pyroaring import FrozenBitMap
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, WrongType
-from lance_ops.indices import IndexQuery, LoadedIndex
 from lance_ops.snapshot.caches.bounded_cache import BoundedCache
 from lance_ops.snapshot.caches.open_file_cache import OpenFiles
 from lance_ops.table import IndexMetadata
+
+if TYPE_CHECKING:
+    from lance_ops.indices import IndexQuery, LoadedIndex
 
 __all__ = ["Session"]
 

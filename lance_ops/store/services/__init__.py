@@ -1,17 +1,16 @@
-"""The services that the library knows by name. A new one is a file and a line in `ALL_SERVICES`."""
+"""The services that the library knows by name. A new one is a file and a line in `registry.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from lance_ops.store.services.azure import Azure
-from lance_ops.store.services.choice import obstore_service
-from lance_ops.store.services.contract import ListedObject, Service
-from lance_ops.store.services.credential_sources import digest_of_sources, environment_path
-from lance_ops.store.services.gcs import Gcs
-from lance_ops.store.services.hdfs import Hdfs
-from lance_ops.store.services.other import Other
-from lance_ops.store.services.s3 import S3
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.store.services.contract import ListedObject, Service
+    from lance_ops.store.services.credential_sources import digest_of_sources, environment_path
+    from lance_ops.store.services.registry import ALL_SERVICES, chosen_service, service_of
+    from lance_ops.store.services.s3 import S3
 
 __all__ = [
     "ALL_SERVICES",
@@ -24,15 +23,16 @@ __all__ = [
     "service_of",
 ]
 
-ALL_SERVICES: tuple[Service, ...] = (S3(), Gcs(), Azure(), Hdfs())
-_OTHER = Other()
+_MODULES = {
+    "ALL_SERVICES": "registry",
+    "S3": "s3",
+    "ListedObject": "contract",
+    "Service": "contract",
+    "chosen_service": "registry",
+    "digest_of_sources": "credential_sources",
+    "environment_path": "credential_sources",
+    "service_of": "registry",
+}
 
-
-def service_of(scheme: str) -> Service:
-    """Return the service a URI's scheme names; one without a conditional create for every other scheme."""
-    return next((service for service in ALL_SERVICES if scheme in service.schemes), _OTHER)
-
-
-def chosen_service(scheme: str, options: Mapping[str, object]) -> Service:
-    """Return the service that a URI's scheme names, through the client that the options choose."""
-    return obstore_service(scheme, options) or service_of(scheme)
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -1,11 +1,26 @@
 """Judge two concurrent operations, and rebase the later one where possible."""
 
-from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
-from lance_ops.transactions.conflicts.judgement import Compatible, Incompatible, Rebase, Remap, Retry, Verdict, judge
-from lance_ops.transactions.conflicts.rebasing import rebase
-from lance_ops.transactions.conflicts.remapped_index import RemappedIndex, remap_index
-from lance_ops.transactions.conflicts.row_remapping import CommittedRewriteGroup
-from lance_ops.transactions.conflicts.unchanged_fields import NewFields
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
+    from lance_ops.transactions.conflicts.judgement import (
+        Compatible,
+        Incompatible,
+        Rebase,
+        Remap,
+        Retry,
+        Verdict,
+        judge,
+    )
+    from lance_ops.transactions.conflicts.rebasing import rebase
+    from lance_ops.transactions.conflicts.remapped_index import RemappedIndex, remap_index
+    from lance_ops.transactions.conflicts.row_remapping import CommittedRewriteGroup
+    from lance_ops.transactions.conflicts.unchanged_fields import NewFields
 
 __all__ = [
     "CommittedRewriteGroup",
@@ -22,3 +37,22 @@ __all__ = [
     "rebase",
     "remap_index",
 ]
+
+_MODULES = {
+    "CommittedRewriteGroup": "row_remapping",
+    "Compatible": "judgement",
+    "DeletionVectors": "deletion_vectors",
+    "Incompatible": "judgement",
+    "NewFields": "unchanged_fields",
+    "Rebase": "judgement",
+    "Remap": "judgement",
+    "RemappedIndex": "remapped_index",
+    "Retry": "judgement",
+    "Verdict": "judgement",
+    "judge": "judgement",
+    "rebase": "rebasing",
+    "remap_index": "remapped_index",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)
