@@ -94,6 +94,33 @@ def test_a_cold_process_loads_only_the_packages_that_its_path_needs(table: str, 
     assert set(_run(code + shown, table)[-1].split()) == loaded
 
 
+_UNNEEDED_BY_READERS = ("changing", "cli", "legacy", "maintenance", "refs", "file.v0_1", "file.v2_0", "file.writer")
+_WRITES = "t(), lance_ops.write_dataset(t().to_table(), t().uri + '-copy')"
+
+
+@pytest.mark.parametrize(
+    ("code", "unneeded", "most"),
+    [
+        ("t().schema", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "indices.btree", "transactions.operations"), 260),
+        ("t().to_table()", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "store.remote"), 275),
+        ("t().take([3, 5])", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "store.remote"), 275),
+        ("t().count_rows('id = 7')", (*_UNNEEDED_BY_READERS, "core.predicate.arrow", "store.remote"), 325),
+        (_WRITES, ("changing", "maintenance.repair", "maintenance.verification", "file.v2_0"), 365),
+    ],
+)
+def test_a_cold_process_loads_only_the_modules_that_its_path_needs(
+    table: str, code: str, unneeded: tuple[str, ...], most: int
+) -> None:
+    """A door may be loaded, since it loads nothing itself; a module behind it may not."""
+    own = "{name: each for name, each in sys.modules.items() if name.startswith('lance_ops.')}.items()"
+    shown = f"\nprint(*(name for name, each in {own} if each.__spec__.parent != name))"
+    loaded = _run(code + shown, table)[-1].split()
+    assert len(loaded) > 100
+    prefixes = tuple(f"lance_ops.{name}." for name in unneeded)
+    assert not [name for name in loaded if f"{name}.".startswith(prefixes)]
+    assert len(loaded) < most
+
+
 _AS_BEFORE = """
 import pyarrow as pa
 before = pa.lib.scalar

@@ -43,12 +43,11 @@ if TYPE_CHECKING:
         VersionRef,
         dataset,
     )
-    from lance_ops.api.operations import LanceOperation
     from lance_ops.api.scanning import BlobFile, LanceScanner, ScanStatistics
     from lance_ops.api.schemas import LanceField, LanceSchema, json_to_schema, schema_to_json
     from lance_ops.api.sql import SqlQuery, SqlQueryBuilder
     from lance_ops.api.stats import DataStatistics, FieldStatistics, LanceStats
-    from lance_ops.api.transaction import Transaction
+    from lance_ops.api.transactions import LanceOperation, Transaction
     from lance_ops.api.udf import BatchUDF, batch_udf
     from lance_ops.api.write import write_dataset
     from lance_ops.core.logs import set_logger
@@ -196,7 +195,7 @@ _MODULES = {
     "LanceDataset": "lance_dataset",
     "LanceField": "schemas",
     "LanceFragment": "fragments",
-    "LanceOperation": "operations",
+    "LanceOperation": "transactions",
     "LanceScanner": "scanning",
     "LanceSchema": "schemas",
     "LanceStats": "stats",
@@ -213,7 +212,7 @@ _MODULES = {
     "SqlQueryBuilder": "sql",
     "Tag": "lance_dataset",
     "Tags": "lance_dataset",
-    "Transaction": "transaction",
+    "Transaction": "transactions",
     "UpdateResult": "lance_dataset",
     "VerificationReport": "lance_ops.maintenance.verification",
     "Version": "lance_dataset",

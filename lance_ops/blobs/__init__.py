@@ -15,7 +15,8 @@ if TYPE_CHECKING:
         split_by_blob_bytes,
         take_to_rewrite,
     )
-    from lance_ops.blobs.blob_writer import BlobWriter, ExternalBlobs
+    from lance_ops.blobs.blob_writer import BlobWriter
+    from lance_ops.blobs.external_blobs import ExternalBlobs
 
 __all__ = [
     "BlobLocation",
@@ -34,7 +35,7 @@ _MODULES = {
     "BlobLocation": "blob_reader",
     "BlobReader": "blob_reader",
     "BlobWriter": "blob_writer",
-    "ExternalBlobs": "blob_writer",
+    "ExternalBlobs": "external_blobs",
     "scan_to_rewrite": "blob_reader",
     "schema_to_write": "blob_conversion",
     "split_by_blob_bytes": "blob_reader",

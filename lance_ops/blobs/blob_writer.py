@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import Enum
 
 import numpy as np
 import pyarrow as pa
 
 from lance_ops.blobs.blob_conversion import walk_blobs
+from lance_ops.blobs.external_blobs import ExternalBlobs
 from lance_ops.core.blob_types import DESCRIPTOR, BlobKind, BlobThresholds
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.file_names import blob_file_name
@@ -26,20 +26,12 @@ from lance_ops.store import Store
 from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["BlobWriter", "ExternalBlobs"]
+__all__ = ["BlobWriter"]
 
 _Descriptor = tuple[int, int, int, int, str]
 
 _NULL: _Descriptor = (0, 0, 0, 0, "")
 """The descriptor of a null."""
-
-
-class ExternalBlobs(Enum):
-    """What the writer does with a blob that is the URI of another object."""
-
-    REFUSE = "refuse"
-    REFERENCE = "reference"
-    INGEST = "ingest"
 
 
 @dataclass(frozen=True)

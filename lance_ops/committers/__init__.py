@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from lance_ops.committers.allowed_bases import (
-    ALLOWED_BASES_OPTION,
-    check_base_is_allowed,
-    with_allowed_bases,
-    with_prefixes,
-)
-from lance_ops.committers.allowed_expansion import ALLOW_EXPANSION_OPTION, allows_expansion
-from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict, Unknown
-from lance_ops.committers.external import ExternalManifestCommitter
-from lance_ops.committers.locked_committer import CommitLock, LockedCommitter, with_commit_lock
-from lance_ops.committers.opening import DatasetRoot, open_base, open_root, options_for_base, options_of_base
-from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
-from lance_ops.committers.version_hint import VERSION_HINT_PATH, write_hint
-from lance_ops.committers.versions_directory import list_detached, migrate_to_v2
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.committers.allowed_bases import (
+        ALLOWED_BASES_OPTION,
+        check_base_is_allowed,
+        with_allowed_bases,
+        with_prefixes,
+    )
+    from lance_ops.committers.allowed_expansion import ALLOW_EXPANSION_OPTION, allows_expansion
+    from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict, Unknown
+    from lance_ops.committers.external import ExternalManifestCommitter
+    from lance_ops.committers.locked_committer import CommitLock, LockedCommitter, with_commit_lock
+    from lance_ops.committers.opening import DatasetRoot, open_base, open_root, options_for_base, options_of_base
+    from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
+    from lance_ops.committers.registry import ALL_COMMITTERS
+    from lance_ops.committers.version_hint import VERSION_HINT_PATH, write_hint
+    from lance_ops.committers.versions_directory import list_detached, migrate_to_v2
 
 __all__ = [
     "ALLOWED_BASES_OPTION",
@@ -47,4 +53,35 @@ __all__ = [
     "write_hint",
 ]
 
-ALL_COMMITTERS: tuple[type[Committer], ...] = (PutIfAbsentCommitter, ExternalManifestCommitter)
+_MODULES = {
+    "ALLOWED_BASES_OPTION": "allowed_bases",
+    "ALLOW_EXPANSION_OPTION": "allowed_expansion",
+    "ALL_COMMITTERS": "registry",
+    "VERSION_HINT_PATH": "version_hint",
+    "Abandoned": "contract",
+    "CommitLock": "locked_committer",
+    "CommitOutcome": "contract",
+    "Committed": "contract",
+    "Committer": "contract",
+    "Conflict": "contract",
+    "DatasetRoot": "opening",
+    "ExternalManifestCommitter": "external",
+    "LockedCommitter": "locked_committer",
+    "PutIfAbsentCommitter": "put_if_absent",
+    "Unknown": "contract",
+    "allows_expansion": "allowed_expansion",
+    "check_base_is_allowed": "allowed_bases",
+    "list_detached": "versions_directory",
+    "migrate_to_v2": "versions_directory",
+    "open_base": "opening",
+    "open_root": "opening",
+    "options_for_base": "opening",
+    "options_of_base": "opening",
+    "with_allowed_bases": "allowed_bases",
+    "with_commit_lock": "locked_committer",
+    "with_prefixes": "allowed_bases",
+    "write_hint": "version_hint",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
+from lance_ops import committers
 from lance_ops.committers.allowed_bases import ALLOWED_BASES_OPTION
 from lance_ops.committers.allowed_expansion import ALLOW_EXPANSION_OPTION
 from lance_ops.committers.contract import Committer
-from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.manifest_stores import open_manifest_store
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -68,7 +68,7 @@ def open_root(
     only_here = (MANIFEST_STORE_OPTION, ALLOWED_BASES_OPTION, ALLOW_EXPANSION_OPTION)
     others = {key: value for key, value in options.items() if key not in only_here and not _OF_ONE_BASE.fullmatch(key)}
     rows = open_manifest_store(url, store.uri, others)
-    return DatasetRoot(store, ExternalManifestCommitter(store, rows), options)
+    return DatasetRoot(store, committers.ExternalManifestCommitter(store, rows), options)
 
 
 def open_base(path: str, storage_options: Mapping[str, str] | None = None) -> Store:

@@ -8,7 +8,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.predicate import Predicate, parse_filter
+from lance_ops.core import predicate
+from lance_ops.core.predicate import Predicate
 from lance_ops.reading.row_columns import ROW_COLUMNS, SELECTABLE_ROW_COLUMNS, row_field
 from lance_ops.snapshot import Snapshot
 
@@ -25,7 +26,7 @@ def bind_filter(snapshot: Snapshot, given: UserFilter, *, of_scan: bool = False)
     positions.
     """
     names = SELECTABLE_ROW_COLUMNS if of_scan else ROW_COLUMNS
-    return parse_filter(given, schema_with_row_columns(snapshot, names), whatever_arrow_can=of_scan)
+    return predicate.parse_filter(given, schema_with_row_columns(snapshot, names), whatever_arrow_can=of_scan)
 
 
 def schema_with_row_columns(snapshot: Snapshot, row_columns: Sequence[str] = ROW_COLUMNS) -> pa.Schema:

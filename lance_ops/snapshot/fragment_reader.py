@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops import legacy
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Budget, FileReader, row_bytes
-from lance_ops.legacy import rows_that_may_match
 from lance_ops.snapshot.caches import OpenFiles
 from lance_ops.snapshot.stored_columns import check_types, live_columns, stored_ids_by_table_id
 from lance_ops.store import View
@@ -140,7 +140,7 @@ class FragmentReader:
             reader = self._open(file)
             ids = self._ids_in(file, reader)
             in_file = {name: _renumbered(field, ids) for name, field in fields.items() if field.id in file.fields}
-            runs = [part for run in runs for part in rows_that_may_match(reader, in_file, predicate, *run)]
+            runs = [part for run in runs for part in legacy.rows_that_may_match(reader, in_file, predicate, *run)]
         return runs
 
     def batch_offsets(self) -> tuple[int, ...]:

@@ -2,53 +2,58 @@
 
 from __future__ import annotations
 
-from lance_ops.table.fragment_reuse import decode_reuse_content, decode_reuse_details
-from lance_ops.table.fragments import (
-    TOMBSTONED_FIELD,
-    DataFile,
-    DeletionFile,
-    DeletionFileType,
-    ExternalFile,
-    Fragment,
-    FragmentList,
-    FragmentsById,
-    RowDatasetVersionMeta,
-    RowIdMeta,
-    RowSequence,
-    check_deletion_file,
-    decode_deletion_vector,
-    decode_deletion_vectors,
-    deletion_checksum_report,
-    encode_deletion_vector,
-)
-from lance_ops.table.index_metadata import (
-    FRAGMENT_REUSE_INDEX,
-    MEM_WAL_INDEX,
-    IndexDetails,
-    IndexFile,
-    IndexMetadata,
-)
-from lance_ops.table.manifest import (
-    ALL_INVARIANTS,
-    MANIFEST_CACHE,
-    WRITER,
-    BasePath,
-    DataFormat,
-    FeatureFlag,
-    Manifest,
-    Violation,
-    WriterVersion,
-    check_adds_no_violation,
-    check_readable,
-    check_writable,
-    decode_manifest,
-    decode_with_transaction,
-    encode_manifest,
-    flags_for,
-    inline_transaction,
-    manifest_checksum_report,
-    violations,
-)
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.table.fragment_reuse import decode_reuse_content, decode_reuse_details
+    from lance_ops.table.fragments import (
+        TOMBSTONED_FIELD,
+        DataFile,
+        DeletionFile,
+        DeletionFileType,
+        ExternalFile,
+        Fragment,
+        FragmentList,
+        FragmentsById,
+        RowDatasetVersionMeta,
+        RowIdMeta,
+        RowSequence,
+        check_deletion_file,
+        decode_deletion_vector,
+        decode_deletion_vectors,
+        deletion_checksum_report,
+        encode_deletion_vector,
+    )
+    from lance_ops.table.index_metadata import (
+        FRAGMENT_REUSE_INDEX,
+        MEM_WAL_INDEX,
+        IndexDetails,
+        IndexFile,
+        IndexMetadata,
+    )
+    from lance_ops.table.manifest import (
+        ALL_INVARIANTS,
+        MANIFEST_CACHE,
+        WRITER,
+        BasePath,
+        DataFormat,
+        FeatureFlag,
+        Manifest,
+        Violation,
+        WriterVersion,
+        check_adds_no_violation,
+        check_readable,
+        check_writable,
+        decode_manifest,
+        decode_with_transaction,
+        encode_manifest,
+        flags_for,
+        inline_transaction,
+        manifest_checksum_report,
+        violations,
+    )
 
 __all__ = [
     "ALL_INVARIANTS",
@@ -94,3 +99,51 @@ __all__ = [
     "manifest_checksum_report",
     "violations",
 ]
+
+_MODULES = {
+    "ALL_INVARIANTS": "manifest",
+    "FRAGMENT_REUSE_INDEX": "index_metadata",
+    "MANIFEST_CACHE": "manifest",
+    "MEM_WAL_INDEX": "index_metadata",
+    "TOMBSTONED_FIELD": "fragments",
+    "WRITER": "manifest",
+    "BasePath": "manifest",
+    "DataFile": "fragments",
+    "DataFormat": "manifest",
+    "DeletionFile": "fragments",
+    "DeletionFileType": "fragments",
+    "ExternalFile": "fragments",
+    "FeatureFlag": "manifest",
+    "Fragment": "fragments",
+    "FragmentList": "fragments",
+    "FragmentsById": "fragments",
+    "IndexDetails": "index_metadata",
+    "IndexFile": "index_metadata",
+    "IndexMetadata": "index_metadata",
+    "Manifest": "manifest",
+    "RowDatasetVersionMeta": "fragments",
+    "RowIdMeta": "fragments",
+    "RowSequence": "fragments",
+    "Violation": "manifest",
+    "WriterVersion": "manifest",
+    "check_adds_no_violation": "manifest",
+    "check_deletion_file": "fragments",
+    "check_readable": "manifest",
+    "check_writable": "manifest",
+    "decode_deletion_vector": "fragments",
+    "decode_deletion_vectors": "fragments",
+    "decode_manifest": "manifest",
+    "decode_reuse_content": "fragment_reuse",
+    "decode_reuse_details": "fragment_reuse",
+    "decode_with_transaction": "manifest",
+    "deletion_checksum_report": "fragments",
+    "encode_deletion_vector": "fragments",
+    "encode_manifest": "manifest",
+    "flags_for": "manifest",
+    "inline_transaction": "manifest",
+    "manifest_checksum_report": "manifest",
+    "violations": "manifest",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops import DatasetBasePath, LanceOperation, Transaction
-from lance_ops.api.operations import from_internal, to_internal
+from lance_ops.api.transactions import from_internal, to_internal
 from lance_ops.errors import InvalidInput
 from lance_ops.table import BasePath
 from lance_ops.transactions import ALL_OPERATIONS, Operation, Overwrite, UnknownOperation, Update, UpdateMode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lance_ops.api.operations import AnyOperation, to_internal
+from lance_ops.api.transactions import AnyOperation, to_internal
 from lance_ops.core.schema import Schema
 from lance_ops.table import Fragment
 from lance_ops.table.rows.row_sequences import count_row_ids, decode_row_ids

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import pyarrow as pa
 
+from lance_ops import snapshot as snapshots
 from lance_ops.api.argument_checks import check_public_methods, row_numbers
 from lance_ops.api.fragments.fragment_changes import FragmentChanges
 from lance_ops.api.scanning import (
@@ -27,7 +28,7 @@ from lance_ops.api.version_handle import Handle
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.reading import take_addresses
-from lance_ops.snapshot import Snapshot, validate_fragment
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import DataFile, Fragment
 
 __all__ = ["FragmentSession", "LanceFragment"]
@@ -219,7 +220,7 @@ class LanceFragment(FragmentChanges):
 
         Raises `CorruptFile` naming the first thing that is wrong.
         """
-        validate_fragment(self._snapshot, self._fragment)
+        snapshots.validate_fragment(self._snapshot, self._fragment)
 
     def __repr__(self) -> str:
         return f"LanceFragment(id={self.fragment_id}, rows={self._snapshot.num_live_rows(self._fragment)})"

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_ops import transactions, writing
+from lance_ops.api import transactions as public
 from lance_ops.api.argument_checks import check_arguments
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.base_paths import (
@@ -18,8 +19,6 @@ from lance_ops.api.base_paths import (
     with_base_store_params,
 )
 from lance_ops.api.file_options import fragment_limits, storage_version
-from lance_ops.api.operations import from_internal
-from lance_ops.api.transaction import Transaction
 from lance_ops.api.write_destination import Destination, check_mode, existing_dataset, place_of
 from lance_ops.committers import open_root, with_allowed_bases
 from lance_ops.core.versions import FileVersion
@@ -56,7 +55,7 @@ def write_fragments(
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
     session: Session | None = None,
-) -> list[Fragment] | Transaction:
+) -> list[Fragment] | public.Transaction:
     """Write data as fragments that no version names yet; return them, or a transaction for `LanceDataset.commit`.
 
     Mode `append` uses the schema of the dataset, `overwrite` that of the data. If no dataset exists, each mode acts as
@@ -99,7 +98,7 @@ def write_fragments(
         operation = replace(_new_table(root.store, reader, version, limits, targets), initial_bases=bases)
     if not return_transaction:
         return list(operation.fragments)
-    return Transaction(existing.version if existing is not None else 0, from_internal(operation))
+    return public.Transaction(existing.version if existing is not None else 0, public.from_internal(operation))
 
 
 def _for_existing(

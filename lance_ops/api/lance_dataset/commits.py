@@ -10,9 +10,8 @@ from typing import Self, TypedDict
 
 from lance_ops import legacy, refs, writing
 from lance_ops import transactions as internal
+from lance_ops.api import transactions as public
 from lance_ops.api.base_paths import BaseStoreParams, with_base_store_params
-from lance_ops.api.operations import AnyOperation, LanceOperation, to_internal
-from lance_ops.api.transaction import Transaction
 from lance_ops.api.version_handle import Handle
 from lance_ops.api.write_destination import Destination, lock_of, place_of
 from lance_ops.committers import DatasetRoot, open_root, with_commit_lock
@@ -32,7 +31,7 @@ class BulkCommitResult(TypedDict):
     """The result of `commit_batch`: the dataset at the new version, and the transaction that made it."""
 
     dataset: Commits
-    merged: Transaction
+    merged: public.Transaction
 
 
 class Commits(Handle):
@@ -45,7 +44,7 @@ class Commits(Handle):
     def commit(
         cls,
         base_uri: Destination,
-        operation: AnyOperation | Transaction,
+        operation: public.AnyOperation | public.Transaction,
         read_version: int | None = None,
         commit_lock: object | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -73,12 +72,12 @@ class Commits(Handle):
             options = with_base_store_params(uri, options, _bases(uri, options, operation), base_store_params) or {}
         naming = ManifestNaming.V1 if enable_v2_manifest_paths is False else ManifestNaming.V2
         root = with_commit_lock(open_root(uri, options, new_naming=naming), lock_of(base_uri, commit_lock))
-        if isinstance(operation, Transaction):
+        if isinstance(operation, public.Transaction):
             if commit_message is not None:
                 raise InvalidInput("a transaction says its message in its properties, not in commit_message")
             transaction = operation.to_internal()
         else:
-            planned = to_internal(operation)
+            planned = public.to_internal(operation)
             if read_version is None:
                 if not isinstance(planned, internal.Overwrite | internal.Restore):
                     raise InvalidInput(f"{planned.name} needs read_version, the version it was planned on")
@@ -113,7 +112,7 @@ class Commits(Handle):
     def commit_batch(
         cls,
         dest: Destination,
-        transactions: Sequence[Transaction],
+        transactions: Sequence[public.Transaction],
         commit_lock: object | None = None,
         storage_options: Mapping[str, str] | None = None,
         enable_v2_manifest_paths: bool | None = None,
@@ -128,13 +127,13 @@ class Commits(Handle):
         fragments: list[Fragment] = []
         properties: dict[str, str] = {}
         for transaction in transactions:
-            operation = to_internal(transaction.operation)
+            operation = public.to_internal(transaction.operation)
             if not isinstance(operation, internal.Append):
                 raise UnsupportedFeature(f"{operation.name} in a batch of transactions", str(dest))
             fragments.extend(operation.fragments)
             properties |= transaction.transaction_properties
         oldest = min(transaction.read_version for transaction in transactions)
-        merged = Transaction(oldest, LanceOperation.Append(fragments), transaction_properties=properties)
+        merged = public.Transaction(oldest, public.LanceOperation.Append(fragments), transaction_properties=properties)
         made = cls.commit(
             dest,
             merged,
@@ -166,10 +165,12 @@ def _with_dictionaries(root: DatasetRoot, transaction: internal.Transaction) -> 
     return replace(transaction, operation=replace(operation, schema=schema))
 
 
-def _bases(uri: str, storage_options: Mapping[str, str], operation: AnyOperation | Transaction) -> tuple[BasePath, ...]:
+def _bases(
+    uri: str, storage_options: Mapping[str, str], operation: public.AnyOperation | public.Transaction
+) -> tuple[BasePath, ...]:
     """Return the base paths of the dataset, or those that the creating operation declares."""
     existing = Snapshot.open_if_exists(uri, storage_options)
     if existing is not None:
         return existing.manifest.base_paths
-    begun = to_internal(operation.operation if isinstance(operation, Transaction) else operation)
+    begun = public.to_internal(operation.operation if isinstance(operation, public.Transaction) else operation)
     return begun.initial_bases if isinstance(begun, internal.Overwrite) else ()

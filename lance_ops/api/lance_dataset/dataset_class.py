@@ -15,6 +15,8 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops import changing, refs, transactions
+from lance_ops import snapshot as snapshots
+from lance_ops.api import transactions as public
 from lance_ops.api.argument_checks import check_arguments
 from lance_ops.api.arrow_dataset import ArrowDataset
 from lance_ops.api.base_paths import BaseStoreParams, with_params
@@ -31,22 +33,14 @@ from lance_ops.api.lance_dataset.storage_options import StorageOptions
 from lance_ops.api.lance_dataset.tags import Reference, Tags, open_reference
 from lance_ops.api.scanning import Filter
 from lance_ops.api.schemas import LanceSchema, shown_schema
-from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.api.write_destination import lock_of
 from lance_ops.committers import LockedCommitter, PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.maintenance import cleanup
 from lance_ops.snapshot import (
     ChecksumUse,
-    Progress,
     Session,
     Snapshot,
-    all_files,
-    history,
-    past_manifests,
-    snapshot_as_of,
-    tracked_files,
-    validate,
 )
 from lance_ops.table import Manifest
 
@@ -175,7 +169,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
 
     def versions(self) -> list[Version]:
         """Return every retained version, oldest first."""
-        return [*map(_version, past_manifests(self._snapshot.latest(), to_the_end=True))][::-1]
+        return [*map(_version, snapshots.past_manifests(self._snapshot.latest(), to_the_end=True))][::-1]
 
     def get_version(self) -> Version:
         """Return this handle's version in the form of `versions`."""
@@ -193,14 +187,16 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
         """Move this handle to the newest version."""
         self._move(self._snapshot.latest())
 
-    def read_transaction(self, version: int) -> Transaction | None:
+    def read_transaction(self, version: int) -> public.Transaction | None:
         """Return the transaction that made a version, or None if it was not kept."""
-        return as_read(transactions.read_version(self._snapshot.store, self._snapshot.committer, version).transaction)
+        return public.as_read(
+            transactions.read_version(self._snapshot.store, self._snapshot.committer, version).transaction
+        )
 
-    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+    def get_transactions(self, recent_transactions: int = 10) -> list[public.Transaction | None]:
         """Return the newest transactions, newest first."""
-        past = zip(history(self._snapshot), range(recent_transactions), strict=False)
-        return [as_read(version.transaction) for version, _ in past]
+        past = zip(snapshots.history(self._snapshot), range(recent_transactions), strict=False)
+        return [public.as_read(version.transaction) for version, _ in past]
 
     def delta(
         self,
@@ -273,23 +269,23 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
 
     def all_files(self) -> pa.RecordBatchReader:
         """Stream every file beneath the root: `base_uri`, `path`, `size_bytes`, `last_modified`."""
-        return all_files(self._snapshot)
+        return snapshots.all_files(self._snapshot)
 
     def tracked_files(
-        self, *, min_version: int | None = None, progress: Progress | None = None
+        self, *, min_version: int | None = None, progress: snapshots.Progress | None = None
     ) -> pa.RecordBatchReader:
         """Stream the files that each retained version names: `version`, `base_uri`, `path`, `type`.
 
         `progress` is called after each version with the number of versions read and their total.
         """
-        return tracked_files(self._snapshot, min_version, progress)
+        return snapshots.tracked_files(self._snapshot, min_version, progress)
 
     def validate(self) -> None:
         """Check the version's invariants, and that its files exist with the stated size.
 
         Raises `CorruptFile` naming the first thing that is wrong.
         """
-        validate(self._snapshot)
+        snapshots.validate(self._snapshot)
 
     def migrate_manifest_paths_v2(self) -> None:
         """Rename manifests of the V1 naming scheme to V2 names. No other work on the dataset may run meanwhile."""
@@ -391,7 +387,7 @@ def dataset(
     if asof is None:
         return opened
     when = datetime.fromisoformat(asof) if isinstance(asof, str) else asof
-    return LanceDataset.of(snapshot_as_of(opened.snapshot, when), default_scan_options)
+    return LanceDataset.of(snapshots.snapshot_as_of(opened.snapshot, when), default_scan_options)
 
 
 def _version(manifest: Manifest) -> Version:

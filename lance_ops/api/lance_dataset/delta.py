@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lance_ops import indices
+from lance_ops import indices, reading
 from lance_ops import transactions as made
+from lance_ops.api import transactions as public
 from lance_ops.api.scanning import LanceScanner, project, scan_request
-from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import VersionNotFound
-from lance_ops.reading import ROW_ID, Changes, changes_between, row_field
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["DatasetDelta"]
@@ -27,11 +26,11 @@ class DatasetDelta:
         self._snapshot = snapshot
         self._begin_version = begin_version
 
-    def list_transactions(self) -> list[Transaction | None]:
+    def list_transactions(self) -> list[public.Transaction | None]:
         """Return the transactions after the earlier version, oldest first, with None for each that was not kept."""
         versions = range(self._begin_version + 1, self._snapshot.version + 1)
         store, committer = self._snapshot.store, self._snapshot.committer
-        return [as_read(made.read_version(store, committer, version).transaction) for version in versions]
+        return [public.as_read(made.read_version(store, committer, version).transaction) for version in versions]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
         """Return the rows that only the later version has."""
@@ -52,12 +51,12 @@ class DatasetDelta:
                 f"{self._snapshot.uri} has no version {self._begin_version} any more: which of its rows were deleted "
                 "since cannot be told"
             )
-        table = pa.Table.from_arrays([pa.array(row_ids)], schema=pa.schema([row_field(ROW_ID)]))
+        table = pa.Table.from_arrays([pa.array(row_ids)], schema=pa.schema([reading.row_field(reading.ROW_ID)]))
         return table.to_reader()
 
     @cached_property
-    def _changes(self) -> Changes:
-        return changes_between(self._begin_version, self._snapshot)
+    def _changes(self) -> reading.Changes:
+        return reading.changes_between(self._begin_version, self._snapshot)
 
     def _read(self, rows: indices.RowAddressSet) -> pa.RecordBatchReader:
         projection = project(self._snapshot, None, with_row_id=True, with_row_address=False, with_row_versions=True)

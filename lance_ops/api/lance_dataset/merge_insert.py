@@ -16,10 +16,9 @@ from typing import Any, Self, TypedDict
 import pyarrow as pa
 
 from lance_ops import writing
+from lance_ops.api import transactions as public
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.arrow_input import reader_of
-from lance_ops.api.operations import from_internal
-from lance_ops.api.transaction import Transaction
 from lance_ops.api.version_handle import Handle
 from lance_ops.changing import merge_insert
 from lance_ops.core.errors import InvalidInput
@@ -135,13 +134,15 @@ class MergeInsertBuilder:
 
     def execute_uncommitted(
         self, data_obj: Any, *, schema: pa.Schema | None = None, runner: Runner | None = None
-    ) -> tuple[Transaction, ExecuteResult]:
+    ) -> tuple[public.Transaction, ExecuteResult]:
         """Write the files of the merge, and return its transaction for `LanceDataset.commit`."""
         plan = merge_insert.plan_merge(self._dataset.snapshot, self._request, reader_of(data_obj, schema).read_all())
         used = runner or InThreads()
         prepared = merge_insert.prepare_merge(plan, used.map(merge_insert.find_matches, plan.tasks), used)
         prepared.pending.make_durable(plan.snapshot.store)
-        return Transaction(plan.snapshot.version, from_internal(prepared.operation)), _result(prepared.counts)
+        return public.Transaction(plan.snapshot.version, public.from_internal(prepared.operation)), _result(
+            prepared.counts
+        )
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """Describe the merge of a source with that schema (default: the table's), one plan node in each line.

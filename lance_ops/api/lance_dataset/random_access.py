@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from lance_ops import blobs
 from lance_ops.api.argument_checks import row_numbers
 from lance_ops.api.lance_dataset.scan_methods import Scanning
 from lance_ops.api.scanning import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, Columns, Projection, project, scan_request
-from lance_ops.blobs import BlobLocation, BlobReader
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.reading import ROW_ADDRESS, ScanRequest, take_addresses, take_positions, take_row_ids
@@ -113,7 +113,7 @@ class Reading(Scanning):
 
     def _find_blobs(
         self, blob_column: str, ids: Rows, addresses: Rows, indices: Rows
-    ) -> tuple[BlobReader, Uint64Array, list[BlobLocation | None]]:
+    ) -> tuple[blobs.BlobReader, Uint64Array, list[blobs.BlobLocation | None]]:
         if sum(given is not None for given in (ids, addresses, indices)) != 1:
             raise InvalidInput("pass exactly one of ids, addresses and indices")
         field = self._snapshot.schema.field(blob_column)
@@ -128,7 +128,7 @@ class Reading(Scanning):
         else:
             taken = take_addresses(self._snapshot, row_numbers(addresses, "addresses", np.uint64), request)
         found = projection.apply(taken)
-        reader, owners = BlobReader(self._snapshot), found.column(ROW_ADDRESS).to_numpy()
+        reader, owners = blobs.BlobReader(self._snapshot), found.column(ROW_ADDRESS).to_numpy()
         return reader, owners, reader.locate(field, found.column(0).combine_chunks(), owners)
 
     def _take_rows(self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
@@ -141,7 +141,7 @@ class Reading(Scanning):
         return projection.with_known_positions(), scan_request(self._snapshot, projection)
 
 
-def _part(number: int, blob: BlobLocation, offset: int, length: int) -> BlobLocation:
+def _part(number: int, blob: blobs.BlobLocation, offset: int, length: int) -> blobs.BlobLocation:
     if offset + length > blob.size:
         raise InvalidInput(f"request {number}: {length} bytes at {offset} of a blob of {blob.size}")
     return replace(blob, position=blob.position + offset, size=length)

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from lance_ops.blobs import BlobLocation
+from lance_ops import blobs
 from lance_ops.core.errors import InvalidInput
 
 __all__ = ["DEFAULT_BLOB_BUFFER_SIZE", "BlobFile"]
@@ -17,7 +17,7 @@ DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
 class BlobFile(io.BufferedReader):
     """A blob that is read on demand. `read_range` and `read_ranges` do not move the file position."""
 
-    def __init__(self, place: BlobLocation, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE) -> None:
+    def __init__(self, place: blobs.BlobLocation, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE) -> None:
         if buffer_size < 0:
             raise InvalidInput(f"buffer_size must not be negative, not {buffer_size}")
         super().__init__(_RawBlob(place), max(buffer_size, 1))
@@ -48,7 +48,7 @@ class BlobFile(io.BufferedReader):
 
 
 class _RawBlob(io.RawIOBase):
-    def __init__(self, place: BlobLocation) -> None:
+    def __init__(self, place: blobs.BlobLocation) -> None:
         self._place = place
         self._at = 0
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_ops import blobs as stored_blobs
 from lance_ops.api.scanning.blob_file import BlobFile
 from lance_ops.api.scanning.projection import Projection
-from lance_ops.blobs import BlobReader
 from lance_ops.core.errors import InvalidInput, MissingPackage
 from lance_ops.reading import ROW_ADDRESS
 
@@ -35,7 +35,7 @@ def data_frame(rows: pa.Table, projection: Projection, blob_mode: str, **kwargs:
     except ImportError as error:
         raise MissingPackage("to_pandas", "pandas", "pandas", str(error)) from error
     blobs = {} if blob_mode == _DESCRIPTIONS else projection.blob_columns
-    reader, addresses = BlobReader(projection.snapshot), rows.column(ROW_ADDRESS).to_numpy()
+    reader, addresses = stored_blobs.BlobReader(projection.snapshot), rows.column(ROW_ADDRESS).to_numpy()
     for name, field in blobs.items():
         places = reader.locate(field, answer.column(name).combine_chunks(), addresses)
         values = np.empty(len(places), dtype=object)

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafePath, WriteRefused
+from lance_ops.store import local
 from lance_ops.store.contract import (
     Buffers,
     ByteRange,
@@ -34,13 +35,9 @@ from lance_ops.store.contract import (
 from lance_ops.store.counted_view import CountedView
 from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.local.directory_stamps import seal_directory, stamp_directory
-from lance_ops.store.local.exclusive_name import link_if_absent
 from lance_ops.store.local.file_mapping import FileMapping
-from lance_ops.store.local.local_writer import LocalWriter
 from lance_ops.store.local.made_directories import MADE_DIRECTORIES
 from lance_ops.store.local.memory_map_cache import MAPPED_FILES
-from lance_ops.store.local.staging import FILE_MODE, copy_all, create_temporary, discard, publish, stage, write_all
-from lance_ops.store.local.syncing import Syncing, sync, with_names
 from lance_ops.store.paths import check_directory, check_path, is_temporary
 from lance_ops.store.ranges import check_ranges, slice_ranges
 
@@ -143,7 +140,7 @@ class LocalStore(Store):
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
         try:
             target = self._file(path)
-            publish(stage(target, lambda descriptor: write_all(descriptor, data)), target, durable)
+            local.publish(local.stage(target, lambda descriptor: local.write_all(descriptor, data)), target, durable)
         except OSError as error:
             self._fail("write", path, error)
         self.counters.add_write(memoryview(data).nbytes)
@@ -153,7 +150,9 @@ class LocalStore(Store):
         try:
             if not self._overwrite(check_path(path), data):
                 target = self._file(path)
-                publish(stage(target, lambda descriptor: write_all(descriptor, data)), target, durable=False)
+                local.publish(
+                    local.stage(target, lambda descriptor: local.write_all(descriptor, data)), target, durable=False
+                )
         except OSError as error:
             self._fail("write", path, error)
         self.counters.add_write(memoryview(data).nbytes)
@@ -175,29 +174,29 @@ class LocalStore(Store):
             needed = [self._file(other) for other in after]
             if taken is not None:
                 return PutOutcome.EXISTS
-            staged = stage(target, lambda descriptor: write_all(descriptor, data))
+            staged = local.stage(target, lambda descriptor: local.write_all(descriptor, data))
             try:
-                with Syncing([staged, *with_names(needed)]):
+                with local.Syncing([staged, *local.with_names(needed)]):
                     is_wanted = prepare()
             except BaseException:
-                discard(staged)
+                local.discard(staged)
                 raise
         except OSError as error:  # the name is not given yet, so nothing can have appeared
             raise WriteRefused(f"cannot write {self.uri_of(path)}: {error.strerror or error}") from error
         if not is_wanted:
-            discard(staged)
+            local.discard(staged)
             return PutOutcome.ABANDONED
         try:
             try:
-                created = link_if_absent(staged, target)
+                created = local.link_if_absent(staged, target)
             except BaseException:
-                discard(staged)
+                local.discard(staged)
                 raise
             with suppress(OSError):
                 os.unlink(staged)
             if created:
                 self.counters.add_write(memoryview(data).nbytes)
-                with Syncing([os.path.dirname(target)]):
+                with local.Syncing([os.path.dirname(target)]):
                     follow_up()
         except OSError as error:
             self._fail("write", path, error)
@@ -205,13 +204,13 @@ class LocalStore(Store):
 
     def make_durable(self, *paths: str) -> None:
         try:
-            sync(with_names(self._file(path) for path in paths))
+            local.sync(local.with_names(self._file(path) for path in paths))
         except OSError as error:
             self._fail("sync", ", ".join(paths), error)
 
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
         try:
-            return LocalWriter(self._file(path), durable, partial(self._fail, "write", path), self.counters)
+            return local.LocalWriter(self._file(path), durable, partial(self._fail, "write", path), self.counters)
         except OSError as error:
             self._fail("write", path, error)
 
@@ -290,7 +289,11 @@ class LocalStore(Store):
                 self._fail("read", source, error)
             try:
                 destination = self._file(target)
-                publish(stage(destination, lambda descriptor: copy_all(file, descriptor)), destination, durable=True)
+                local.publish(
+                    local.stage(destination, lambda descriptor: local.copy_all(file, descriptor)),
+                    destination,
+                    durable=True,
+                )
                 size = os.fstat(file.fileno()).st_size
             except OSError as error:
                 self._fail("write", target, error)
@@ -307,14 +310,14 @@ class LocalStore(Store):
         if not os.path.isdir(self.root):
             return before
         try:
-            staged, descriptor = create_temporary(self.root)
+            staged, descriptor = local.create_temporary(self.root)
         except OSError:
             return datetime.now(UTC)
         try:
             stamp, after = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC), datetime.now(UTC)
         finally:
             os.close(descriptor)
-            discard(staged)
+            local.discard(staged)
         return after if before - _LONGEST_TICK < stamp <= after else stamp
 
     def _file(self, path: str) -> str:
@@ -371,9 +374,9 @@ class LocalStore(Store):
         """Open a path. If its last part is not a symbolic link, that part needs no check before."""
         above, _, name = path.rpartition("/")
         try:
-            return os.open(f"{self._locate(above)}/{name}", flags | os.O_NOFOLLOW, FILE_MODE)
+            return os.open(f"{self._locate(above)}/{name}", flags | os.O_NOFOLLOW, local.FILE_MODE)
         except OSError:
-            return os.open(self._locate(path), flags, FILE_MODE)
+            return os.open(self._locate(path), flags, local.FILE_MODE)
 
     def _overwrite(self, path: str, data: BytesLike) -> bool:
         """Write over a file from its start; return False if it is longer, has two links, or lacks a directory."""
@@ -385,7 +388,7 @@ class LocalStore(Store):
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > memoryview(data).nbytes:
                 return False
-            write_all(descriptor, data)
+            local.write_all(descriptor, data)
         finally:
             os.close(descriptor)
         return True

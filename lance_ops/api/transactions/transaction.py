@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from uuid import uuid4
 
 from lance_ops import transactions as made
-from lance_ops.api.operations import AnyOperation, from_internal, to_internal
+from lance_ops.api.transactions.operations import AnyOperation, from_internal, to_internal
 
 __all__ = ["Transaction", "as_read"]
 
