@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_ops.blobs.blob_conversion import field_to_write, walk_blobs, with_blobs_as
 from lance_ops.core.addresses import fragment_of, row_addrs
+from lance_ops.core.arrow import numbers_of
 from lance_ops.core.blob_types import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.file_names import blob_file_name
@@ -201,7 +202,7 @@ def take_to_rewrite(snapshot: Snapshot, addresses: Uint64Array, request: ScanReq
     table = take_addresses(snapshot, addresses, request)
     if not request.schema.holds_blobs_v2:
         return table
-    return _rewritable(table, table.column(ROW_ADDRESS).to_numpy(), BlobReader(snapshot), request.schema)
+    return _rewritable(table, numbers_of(table.column(ROW_ADDRESS)), BlobReader(snapshot), request.schema)
 
 
 def _rewritable(table: pa.Table, addresses: Uint64Array, reader: BlobReader, schema: Schema) -> pa.Table:

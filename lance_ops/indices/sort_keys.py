@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import array_of_scalars, numbers_of, scalar
 from lance_ops.indices.text_order import has_text_order, text_sort_indices
 
 __all__ = ["Key", "Side", "is_sortable", "key_of", "rank_in", "ranks_in", "sort_indices", "sort_keys"]
@@ -63,7 +64,7 @@ def sort_keys(values: pa.Array) -> pa.Array:
 
 def key_of(value: pa.Scalar) -> Key:
     """Map one value that is not null to its key."""
-    key: Key = sort_keys(pa.array([value], type=value.type))[0].as_py()
+    key: Key = sort_keys(array_of_scalars([value], value.type))[0].as_py()
     return key
 
 
@@ -90,7 +91,7 @@ def ranks_in(keys: pa.Array, wanted: Sequence[Key], side: Side) -> list[int]:
     """Return the rank of each of the wanted keys, none of which is None."""
     if not pa.types.is_integer(keys.type):
         return [rank_in(keys, key, side) for key in wanted]
-    values = keys.slice(keys.null_count).to_numpy()
+    values = numbers_of(keys.slice(keys.null_count))
     ranks: list[int] = (np.searchsorted(values, np.array(wanted, values.dtype), side) + keys.null_count).tolist()
     return ranks
 
@@ -103,5 +104,5 @@ def _total_order(values: pa.Array) -> pa.Array:
     """Return floats as integers in IEEE 754's total order: flip the bits below the sign where the sign is set."""
     width = values.type.bit_width
     bits = values.view(_SIGNED[width])
-    all_but_sign, none = (pa.scalar(mask, bits.type) for mask in ((1 << width - 1) - 1, 0))
+    all_but_sign, none = (scalar(mask, bits.type) for mask in ((1 << width - 1) - 1, 0))
     return pc.bit_wise_xor(bits, pc.if_else(pc.less(bits, none), all_but_sign, none))

@@ -15,6 +15,7 @@ import pyarrow.types as pt
 
 from lance_ops import indices
 from lance_ops.core import predicate
+from lance_ops.core.arrow import numbers_of
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.file import copy_array
@@ -113,7 +114,7 @@ def _first_rows(
             kept = candidates.take(order.indices(candidates)[:last])
     if kept is None:
         return
-    addresses = kept.column(ROW_ADDRESS).to_numpy()[request.offset :]
+    addresses = numbers_of(kept.column(ROW_ADDRESS))[request.offset :]
     for start in range(0, len(addresses), _TAKEN_AT_ONCE):
         yield take_addresses(snapshot, addresses[start : start + _TAKEN_AT_ONCE], request)
 

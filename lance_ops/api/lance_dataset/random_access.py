@@ -14,6 +14,7 @@ from lance_ops import blobs
 from lance_ops.api.argument_checks import row_numbers
 from lance_ops.api.lance_dataset.scan_methods import Scanning
 from lance_ops.api.scanning import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, Columns, Projection, project, scan_request
+from lance_ops.core.arrow import numbers_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.reading import ROW_ADDRESS, ScanRequest, take_addresses, take_positions, take_row_ids
@@ -128,7 +129,7 @@ class Reading(Scanning):
         else:
             taken = take_addresses(self._snapshot, row_numbers(addresses, "addresses", np.uint64), request)
         found = projection.apply(taken)
-        reader, owners = blobs.BlobReader(self._snapshot), found.column(ROW_ADDRESS).to_numpy()
+        reader, owners = blobs.BlobReader(self._snapshot), numbers_of(found.column(ROW_ADDRESS))
         return reader, owners, reader.locate(field, found.column(0).combine_chunks(), owners)
 
     def _take_rows(self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:

@@ -19,6 +19,7 @@ from lance_ops import blobs
 from lance_ops.api.schemas import shown_array, shown_field
 from lance_ops.changing import columns as column_changes
 from lance_ops.core import predicate
+from lance_ops.core.arrow import numbers_of
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json import json_to_text, text_field
@@ -130,7 +131,7 @@ class Projection:
 
     def _with_bytes(self, table: pa.Table) -> pa.Table:
         reader = blobs.BlobReader(self.snapshot)
-        addresses = table.column(ROW_ADDRESS).to_numpy()
+        addresses = numbers_of(table.column(ROW_ADDRESS))
         for position, field in enumerate(self.read.fields):
             if field.holds_blobs_v2:
                 column = reader.with_bytes(table.column(field.name), field, addresses)

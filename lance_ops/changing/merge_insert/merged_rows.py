@@ -15,7 +15,7 @@ from lance_ops.blobs import take_to_rewrite
 from lance_ops.changing.merge_insert.matching import Matches
 from lance_ops.changing.merge_insert.merge_request import BoundMerge
 from lance_ops.changing.merge_insert.missing_struct_fields import with_missing_fields_kept
-from lance_ops.core.arrow import rows_at
+from lance_ops.core.arrow import numbers_of, rows_at
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScanRequest
@@ -75,7 +75,7 @@ def _updated_rows(
     for start in range(0, len(order), step):
         chosen = order[start : start + step]
         old = take_to_rewrite(snapshot.verifying(), matches.updated[chosen], request)
-        row_ids = old.column(ROW_ID).to_numpy()
+        row_ids = numbers_of(old.column(ROW_ID))
         old = old.drop_columns([ROW_ID, ROW_ADDRESS])
         new = rows_at(merge.source, matches.source_rows[chosen])
         yield with_missing_values_kept(new, old, merge.partial_structs), row_ids

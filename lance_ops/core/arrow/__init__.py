@@ -18,7 +18,7 @@ from lance_ops.core.arrow.nested import (
     with_child_fields,
     with_children,
 )
-from lance_ops.core.arrow.without_pandas import array_of_numbers, array_of_scalars, array_of_truths, scalar
+from lance_ops.core.arrow.without_pandas import array_of_numbers, array_of_scalars, array_of_truths, numbers_of, scalar
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "items_of",
     "new_array",
     "new_bytes",
+    "numbers_of",
     "pads",
     "rows_at",
     "rows_where",

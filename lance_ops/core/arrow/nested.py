@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.arrow.without_pandas import numbers_of
 from lance_ops.core.ndarrays import Int64Array
 
 __all__ = ["child_fields", "children_of", "convert_leaves", "items_of", "with_child_fields", "with_children"]
@@ -90,7 +91,7 @@ def convert_leaves(
 
 def items_of(array: pa.Array) -> tuple[Int64Array, pa.Array]:
     """Return a list array's offsets, shifted to begin at 0, and its items."""
-    offsets = array.offsets.to_numpy().astype(np.int64)
+    offsets = numbers_of(array.offsets).astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     return offsets - first if first else offsets, array.values.slice(first, last - first)
 

@@ -1,6 +1,7 @@
-"""Make Arrow values from Python values without pandas, which `pa.scalar` and `pa.array` import if it is installed.
+"""Make Arrow values from Python values, and numpy arrays from Arrow values, without pandas.
 
-The read path uses these functions, so that a cold process does not import pandas to filter a table by common literals.
+`pa.scalar`, `pa.array` and `to_numpy` import pandas if it is installed. Reads, look-ups and writes use these functions,
+so that a cold process does not import it to filter by common literals, to search an index, or to write a list.
 The import takes 0.2 s of processor time, a third of such a process.
 """
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from lance_ops.core.ndarrays import BoolArray
 
-__all__ = ["array_of_numbers", "array_of_scalars", "array_of_truths", "scalar"]
+__all__ = ["array_of_numbers", "array_of_scalars", "array_of_truths", "numbers_of", "scalar"]
 
 _JOINED_SCALARS = 64
 """Longer lists are quicker converted by `pa.array`."""
@@ -46,6 +47,18 @@ def array_of_numbers(numbers: npt.NDArray[Any], is_null: BoolArray | None = None
     numbers = np.ascontiguousarray(numbers)
     validity = None if is_null is None or not is_null.any() else _bits(~is_null)
     return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [validity, pa.py_buffer(numbers)])
+
+
+def numbers_of(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Return numbers without nulls as `to_numpy` returns them; those of an array, or of one chunk, are not copied."""
+    kind = np.dtype(values.type.to_pandas_dtype())
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    parts = [
+        np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
+        for chunk in chunks
+        if len(chunk)
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
 
 
 def array_of_truths(mask: BoolArray) -> pa.Array:

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import numbers_of, scalar
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray
 from lance_ops.core.versions import FileVersion
@@ -75,7 +76,7 @@ def store_blob_values(rows: LeafRows, write: WriteBytes) -> LeafRows:
 
 def encode_blob_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     """Encode a page of blobs that `store_blob_values` has written."""
-    positions, sizes = (rows.values.field(index).to_numpy() for index in range(2))
+    positions, sizes = (numbers_of(rows.values.field(index)) for index in range(2))
     return encode_blob(positions, sizes, _levels_of(rows, rows.values), choice)
 
 
@@ -88,7 +89,7 @@ def _encode_dictionary(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     if _has_no_value(levels):
         return encode_constant(None, levels, choice)
     indices = array.indices
-    positions = _visible_values(values_of(indices.fill_null(0)), levels)
+    positions = _visible_values(values_of(indices.fill_null(scalar(0, indices.type))), levels)
     page = encode_mini_block(positions, levels, choice, values_of(array.dictionary))
     if page is None:
         raise UnsupportedFeature("a dictionary in a row of tens of thousands of empty lists")

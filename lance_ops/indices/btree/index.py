@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of
+from lance_ops.core.arrow import numbers_of
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
@@ -261,12 +262,12 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
     def _addresses(self, ids: pa.Array) -> Uint64Array:
         if ids.null_count:
             raise CorruptFile(self._page_data.path, IDS, "a row has no address")
-        addresses: Uint64Array = ids.to_numpy()
+        addresses: Uint64Array = numbers_of(ids)
         return addresses
 
 
 def _remapped(batch: pa.RecordBatch, address_map: RowAddressMap) -> pa.RecordBatch:
-    addresses = address_map.remap(batch.column(1).to_numpy())
+    addresses = address_map.remap(numbers_of(batch.column(1)))
     return _filtered(addresses != np.uint64(TOMBSTONE_ROW), data_rows(batch.column(0), pa.array(addresses)))
 
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.arrow import numbers_of
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.indices.btree.layout import BATCH_SIZE, MAX, MIN, NULL_COUNT, PAGE_IDX, RANGE_PARTITIONED
@@ -74,14 +75,14 @@ class PageLookup:
         for name in (NULL_COUNT, PAGE_IDX):
             if table.column(name).null_count:
                 raise CorruptFile(where, name, "a page has none")
-        if (table.column(PAGE_IDX).to_numpy() != np.arange(table.num_rows)).any():
+        if (numbers_of(table.column(PAGE_IDX)) != np.arange(table.num_rows)).any():
             raise CorruptFile(where, PAGE_IDX, "pages are not numbered in order")
         mins, maxs = (sort_keys(table.column(name).combine_chunks()) for name in (MIN, MAX))
         values = maxs.slice(maxs.null_count)
         lookup = cls(
             tuple(mins.to_pylist()),
             tuple(values.to_pylist()),
-            int(table.column(NULL_COUNT).to_numpy().sum()),
+            int(numbers_of(table.column(NULL_COUNT)).sum()),
             int(page_rows),
         )
         if values.null_count or any(first > second for first, second in pairwise(lookup.maxs)):

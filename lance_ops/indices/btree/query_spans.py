@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.arrow import array_of_scalars, scalar
 from lance_ops.core.predicate import ColumnQuery, Equals, NotNull, Nulls, Range
 from lance_ops.indices.btree.page_lookup import AFTER_NULLS, BEFORE_NULLS, END, Cut
 from lance_ops.indices.sort_keys import Side, key_of, sort_keys
@@ -46,9 +47,17 @@ def spans_of(wanted: ColumnQuery, value_type: pa.DataType) -> list[Span]:
             start: Cut | None = _first_value(value_type)
             stop: Cut | None = END
             if lower is not None:
-                [start] = _cuts(pa.array([lower.value]), "left" if lower.inclusive else "right", value_type)
+                [start] = _cuts(
+                    array_of_scalars([lower.value], lower.value.type),
+                    "left" if lower.inclusive else "right",
+                    value_type,
+                )
             if upper is not None:
-                [stop] = _cuts(pa.array([upper.value]), "right" if upper.inclusive else "left", value_type)
+                [stop] = _cuts(
+                    array_of_scalars([upper.value], upper.value.type),
+                    "right" if upper.inclusive else "left",
+                    value_type,
+                )
             spans = [(start, stop)]
     if pa.types.is_floating(value_type) and any(start != END and stop == END for start, stop in spans):
         spans.append((AFTER_NULLS, _first_value(value_type)))
@@ -83,4 +92,4 @@ def _float_cut(value: float, side: Side, value_type: pa.DataType) -> Cut | None:
 
 
 def _cut_at(value: float, side: Side, value_type: pa.DataType) -> Cut:
-    return Cut(key_of(pa.scalar(value_type.to_pandas_dtype()(value), value_type)), side)
+    return Cut(key_of(scalar(float(value_type.to_pandas_dtype()(value)), value_type)), side)

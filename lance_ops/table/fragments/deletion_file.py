@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_ops.core.arrow import array_of_numbers, numbers_of
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.file_names import DELETIONS_DIR, deletion_file_name
 from lance_ops.pb import table_pb2
@@ -178,7 +179,7 @@ def encode_deletion_vector(vector: BitMap, read_version: int, deletion_id: int) 
         data = encode_bitmap(vector)
         data += digest_block(data)
         return DeletionFile(read_version, deletion_id, DeletionFileType.BITMAP, count), data
-    offsets = pa.array(offsets_in(vector))
+    offsets = array_of_numbers(offsets_in(vector))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, _SCHEMA, options=_PLAIN if count < _COMPRESSED_FROM else _COMPRESSED) as writer:
         writer.write_batch(pa.record_batch([offsets], schema=_SCHEMA))
@@ -242,5 +243,5 @@ def _decode_arrow(data: pa.Buffer | bytes, path: str) -> np.ndarray[tuple[int], 
         raise CorruptFile(path, "deletion vector", f"not an Arrow file of row offsets: {error}") from error
     if column is None or column.null_count:
         raise CorruptFile(path, "deletion vector", "not one column of row offsets without nulls")
-    offsets: np.ndarray[tuple[int], np.dtype[np.uint32]] = column.to_numpy()
+    offsets: np.ndarray[tuple[int], np.dtype[np.uint32]] = numbers_of(column)
     return offsets
