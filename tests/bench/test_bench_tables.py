@@ -173,6 +173,7 @@ def test_a_cold_process_is_measured_whole(tmp_path: Path) -> None:
     Table(COLD, 1).prepare(root, SCALE)
     process = ColdProcess(root, "ours")
     answer = process.ask(case="cold/1/take", files=SOURCE, check=False)
+    assert list(root.glob("bytecode/**/lance_ops/api/__init__*.pyc"))  # later rounds compile no source
     assert Sample(**answer).cpu_seconds > 0
     assert Sample(**answer).peak_bytes > 1 << 20
     assert "no_such_table" in process.ask(case="cold/1/take", files="no_such_table", check=False)["error"]

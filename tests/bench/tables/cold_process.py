@@ -62,7 +62,7 @@ class ColdProcess:
             [sys.executable, "-c", script],
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"LANCE_LOG": "error"},
+            env=self._environment(),
         )
         assert process.stderr
         with process.stderr:
@@ -78,3 +78,8 @@ class ColdProcess:
             return {}
         cpu_seconds = usage.ru_utime + usage.ru_stime
         return {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": 1024 * usage.ru_maxrss}
+
+    def _environment(self) -> dict[str, str]:
+        """Keep the bytecode of both contenders, as their installation does; the first round, not counted, writes it."""
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return kept | {"LANCE_LOG": "error", "PYTHONPYCACHEPREFIX": str(self.root / "bytecode")}
