@@ -1,13 +1,16 @@
 """How often an object store is asked: what a commit and a scan cost, counted by a proxy before a server.
 
 The names of the counts are those of S3's requests; see `request_name`.
+
+A process keeps small manifests by the tags that listings state. So each count says what the process knows beforehand:
+`KNOWN_MANIFESTS.reset()` stands for a new process, or for versions that other processes have made.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.committers.known_manifests import KNOWN_MANIFESTS
 from tests.lossy_proxy import LossyProxy, lossy_proxy, request_name
 from tests.manifest_servers import ManifestServer
 from tests.s3_server import S3Server
@@ -38,13 +42,30 @@ class Counted:
     def append(self) -> None:
         lance_ops.write_dataset(TABLE, self.uri, mode="append", storage_options=self.options)
 
-    def open(self) -> lance_ops.LanceDataset:
-        return lance_ops.dataset(self.uri, storage_options=self.options)
+    def open(self, version: int | None = None) -> lance_ops.LanceDataset:
+        return lance_ops.dataset(self.uri, version, storage_options=self.options)
 
     def requests(self, act: Callable[[], object]) -> Counter[str]:
         before = len(self._proxy.seen)
         act()
         return Counter(request_name(method, path) for method, path in self._proxy.seen[before:])
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known() -> Iterator[None]:
+    """Forget the manifests of earlier tests, and leave none to later ones."""
+    KNOWN_MANIFESTS.reset()
+    yield
+    KNOWN_MANIFESTS.reset()
+
+
+@pytest.fixture
+def requests_for_what_was_written(object_server: ObjectServer) -> dict[str, int]:
+    """The requests that read a manifest which this process wrote and has not read.
+
+    There are none if the tag in the listing is the digest of the bytes, as only S3's is.
+    """
+    return {} if isinstance(object_server, S3Server) else {"GET": 1}
 
 
 @pytest.fixture
@@ -63,34 +84,50 @@ def counted_with_rows(s3_server: S3Server, dynalite: Callable[[], ManifestServer
         yield Counted(uri, {**rows.storage_options, "aws_endpoint": proxy.endpoint}, proxy)
 
 
-def test_opening_takes_a_list_and_a_manifest(counted: Counted) -> None:
+def test_opening_a_new_version_takes_a_list_and_a_manifest_and_a_known_one_the_list(counted: Counted) -> None:
+    KNOWN_MANIFESTS.reset()
     assert counted.requests(counted.open) == {"LIST": 1, "GET": 1}
+    assert counted.requests(counted.open) == {"LIST": 1}
 
 
-def test_an_append_writes_three_objects_and_looks_before_and_after_it(counted: Counted) -> None:
-    # The file, the transaction and the manifest. Versions are listed to open the table, before the commit and after it;
-    # and whether the dataset is still the one that was read, before and after it.
-    assert counted.requests(counted.append) == {"LIST": 3, "GET": 1, "PUT": 3, "HEAD": 2}
+def test_a_version_that_the_process_wrote_is_known_if_its_tag_is_a_digest(
+    counted: Counted, requests_for_what_was_written: dict[str, int]
+) -> None:
+    assert counted.requests(counted.open) == {"LIST": 1, **requests_for_what_was_written}
 
 
-def test_a_commit_looks_for_the_dataset_beside_its_other_requests(s3_server: S3Server) -> None:
-    """Each of the two requests waits at the proxy until the other one is there as well."""
-    pair, met = threading.Barrier(2, timeout=120), list[str]()
+def test_an_append_writes_three_objects_and_lists_before_and_after_it(
+    counted: Counted, requests_for_what_was_written: dict[str, int]
+) -> None:
+    # The file, the transaction and the manifest. Versions are listed to open the table, before the commit and after it.
+    # The last two listings state the tag of the version that was read, so they show that the dataset is still the same.
+    listed = {"LIST": 3, "PUT": 3}
+    KNOWN_MANIFESTS.reset()
+    assert counted.requests(counted.append) == {**listed, "GET": 1}
+    assert counted.requests(counted.append) == {**listed, **requests_for_what_was_written}
+    counted.open()
+    assert counted.requests(counted.append) == listed
 
-    def wait_for_the_other(method: str, path: str) -> None:
-        is_last_listing = request_name(method, path) == "LIST" and "transaction" in met
-        if method == "HEAD" or is_last_listing or (method == "PUT" and "_transactions" in path):
-            with suppress(threading.BrokenBarrierError):
-                pair.wait()
-                met.append("listing" if is_last_listing else "HEAD" if method == "HEAD" else "transaction")
 
-    with lossy_proxy(s3_server.endpoint) as proxy:
-        options = replace(s3_server, endpoint=proxy.endpoint).storage_options
-        table = Counted(s3_server.new_uri("table.lance"), options, proxy)
-        proxy.lose = wait_for_the_other
-        table.append()
-    assert sorted(met[:2]) == sorted(["HEAD", "transaction"])
-    assert sorted(met[2:]) == sorted(["HEAD", "listing"])
+def test_a_commit_on_a_forgotten_version_looks_for_the_dataset_before_and_after_it(counted: Counted) -> None:
+    # The listings cannot tell whether the dataset is the one that was read, so its transaction's file is looked for.
+    dataset = counted.open()
+    KNOWN_MANIFESTS.reset()
+    # Versions are listed as in any append.
+    assert counted.requests(lambda: dataset.insert(TABLE)) == {"LIST": 3, "PUT": 3, "HEAD": 2}
+
+
+def test_a_commit_makes_requests_beside_its_listings(s3_server: S3Server) -> None:
+    # The second HEAD looks for the dataset after the commit; the first one comes alone, before it.
+    pairs = (("LIST 1", "transaction 1"), ("LIST 2", "HEAD 2"))
+    assert requests_that_meet(s3_server, pairs) == {*pairs[0], *pairs[1]}
+
+
+def test_a_rebased_commit_writes_its_transaction_beside_the_look_for_the_dataset(s3_server: S3Server) -> None:
+    # Another delete changed the same fragments, so the transaction is written a second time. The first HEAD looks for
+    # the version that was read.
+    pairs = (("LIST 1", "transaction 1"), ("HEAD 2", "transaction 2"))
+    assert requests_that_meet(s3_server, pairs, lambda table: table.open().delete("a = 1")) == {*pairs[0], *pairs[1]}
 
 
 def test_a_scan_takes_one_request_a_small_file_and_the_next_scan_none(counted: Counted) -> None:
@@ -101,7 +138,10 @@ def test_a_scan_takes_one_request_a_small_file_and_the_next_scan_none(counted: C
 
 
 def test_a_take_from_a_new_handle_asks_once_for_each_small_file_that_holds_rows(counted: Counted) -> None:
+    # Three files, and the manifest if the process does not know it.
+    KNOWN_MANIFESTS.reset()
     assert counted.requests(lambda: counted.open().take([0, 5, 11])) == {"LIST": 1, "GET": 4}
+    assert counted.requests(lambda: counted.open().take([0, 5, 11])) == {"LIST": 1, "GET": 3}
 
 
 def test_a_second_table_in_a_bucket_is_written_without_another_proof(counted: Counted) -> None:
@@ -113,17 +153,38 @@ def test_a_second_table_in_a_bucket_is_written_without_another_proof(counted: Co
 
 
 def test_a_delete_reads_each_small_file_once(counted: Counted) -> None:
-    # Four deletion files, the transaction and the manifest; and the same looks.
+    # Four deletion files, the transaction and the manifest; and versions are listed before the commit and after it.
     dataset = counted.open()
-    assert counted.requests(lambda: dataset.delete("a = 2")) == {"GET": 4, "LIST": 2, "PUT": 6, "HEAD": 2}
+    assert counted.requests(lambda: dataset.delete("a = 2")) == {"GET": 4, "LIST": 2, "PUT": 6}
 
 
-def test_a_delete_that_others_were_faster_than_reads_what_they_made_without_another_look(counted: Counted) -> None:
+def test_a_delete_that_other_processes_were_faster_than_reads_what_they_made_without_another_look(
+    counted: Counted,
+) -> None:
+    for _ in range(3):
+        counted.append()
+    KNOWN_MANIFESTS.reset()
+    dataset = counted.open(version=4)
+    # The four files and three manifests. Those were requested after the listing, so the dataset is looked for by the
+    # transaction of the version that was read; else as when nothing had landed.
+    assert counted.requests(lambda: dataset.delete("a = 2")) == {"GET": 7, "LIST": 2, "PUT": 6, "HEAD": 1}
+
+
+def test_a_delete_that_others_were_faster_than_looks_for_a_version_that_was_forgotten(counted: Counted) -> None:
     dataset = counted.open()
     for _ in range(3):
         counted.append()
-    # The four files, three manifests, and whether the one read is still there; else as when nothing had landed.
-    assert counted.requests(lambda: dataset.delete("a = 2")) == {"GET": 7, "LIST": 2, "PUT": 6, "HEAD": 3}
+    KNOWN_MANIFESTS.reset()
+    # The version that was read is looked for too, by its manifest: the listing does not tell that it is the same one.
+    assert counted.requests(lambda: dataset.delete("a = 2")) == {"GET": 7, "LIST": 2, "PUT": 6, "HEAD": 2}
+
+
+def test_a_delete_reads_no_manifest_that_the_process_wrote_itself_and_knows(counted: Counted) -> None:
+    dataset = counted.open()
+    for _ in range(3):
+        counted.append()
+    counted.open()  # also where tags are not digests
+    assert counted.requests(lambda: dataset.delete("a = 2")) == {"GET": 4, "LIST": 2, "PUT": 6}
 
 
 def test_a_row_in_a_manifest_store_spares_the_listings(counted_with_rows: Counted) -> None:
@@ -152,15 +213,22 @@ def test_files_of_one_write_are_sent_side_by_side(s3_server: S3Server) -> None:
     assert [fragment.physical_rows for fragment in written.get_fragments()] == [10] * 4
 
 
-def test_a_clean_up_reads_ahead_and_deletes_all_files_in_one_request(s3_server: S3Server) -> None:
+@pytest.mark.parametrize("known", [False, True], ids=["unknown versions", "known versions"])
+def test_a_clean_up_reads_a_version_once_to_plan_and_once_to_remove_it(s3_server: S3Server, known: bool) -> None:
     with lossy_proxy(s3_server.endpoint) as proxy:
         options = replace(s3_server, endpoint=proxy.endpoint).storage_options
         table = Counted(s3_server.new_uri("table.lance"), options, proxy)
         table.open().update({"a": "a + 1"})
         stats = []
+        if not known:
+            KNOWN_MANIFESTS.reset()
         requests = table.requests(lambda: stats.append(table.open().cleanup_old_versions(retain_versions=1)))
-        # The manifests of the four old versions are deleted one by one, as is the announcement of their removal.
-        assert requests == {"LIST": 33, "GET": 15, "HEAD": 4, "PUT": 2, "POST": 1, "DELETE": 5}
+        # The plan reads all five versions unless they are known. The removal reads the four old ones in any case, so
+        # that it can put them back. The HEAD asks for the store's time. The PUT announces the removal; no batch was
+        # ingested, so there is no checkpoint to write. One POST deletes all files. The manifests of the old versions
+        # are deleted one by one, as is the announcement.
+        read = {"GET": 4 if known else 9}
+        assert requests == {"LIST": 29, **read, "HEAD": 1, "PUT": 1, "POST": 1, "DELETE": 5}
     assert (stats[0].old_versions, stats[0].data_files_removed, stats[0].failed_deletes) == (4, 4, 0)
     assert table.open().to_table()["a"].to_pylist() == [2, 3, 4] * 4
 
@@ -170,6 +238,7 @@ def test_versions_are_read_side_by_side(s3_server: S3Server) -> None:
         options = replace(s3_server, endpoint=proxy.endpoint).storage_options
         table = Counted(s3_server.new_uri("table.lance"), options, proxy)
         dataset, together, met = table.open(), threading.Barrier(4, timeout=120), list[str]()
+        KNOWN_MANIFESTS.reset()
 
         def wait_for_the_others(method: str, path: str) -> None:
             if path.endswith(".manifest"):
@@ -179,4 +248,41 @@ def test_versions_are_read_side_by_side(s3_server: S3Server) -> None:
 
         proxy.lose = wait_for_the_others
         assert len(dataset.versions()) == 4
-    assert len(met) == 4
+        assert len(set(met)) == len(met) == 4
+        proxy.lose = lambda method, path: None
+        # Known versions need no requests but the listings, of the newest version and of all.
+        assert table.requests(dataset.versions) == {"LIST": 2}
+
+
+def requests_that_meet(
+    server: S3Server, pairs: Sequence[tuple[str, str]], before: Callable[[Counted], object] = lambda table: None
+) -> set[str]:
+    """Return the requests of a delete that met the other one of their pair: each waits at the proxy for it.
+
+    A request is stated by its kind and its number among those of its kind. The process runs `before` between the
+    opening and the delete, and then forgets every manifest.
+    """
+    barriers = [threading.Barrier(2, timeout=120) for _ in pairs]
+    waits = {request: barrier for pair, barrier in zip(pairs, barriers, strict=True) for request in pair}
+    seen, met = list[str](), list[str]()
+
+    def wait_for_the_other(method: str, path: str) -> None:
+        kind = "transaction" if method == "PUT" and "_transactions" in path else request_name(method, path)
+        seen.append(kind)  # no two requests of one kind that is waited for are made at once
+        request = f"{kind} {seen.count(kind)}"
+        if request in waits:
+            with suppress(threading.BrokenBarrierError):
+                waits[request].wait()
+                met.append(request)
+
+    with lossy_proxy(server.endpoint) as proxy:
+        options = replace(server, endpoint=proxy.endpoint).storage_options
+        table = Counted(server.new_uri("table.lance"), options, proxy)
+        dataset = table.open()
+        before(table)
+        KNOWN_MANIFESTS.reset()
+        proxy.lose = wait_for_the_other
+        dataset.delete("a = 2")
+    # A client repeats a request that waits for too long, and then others could meet it.
+    assert (seen.count("LIST"), seen.count("HEAD")) == (2, 2), seen
+    return set(met)
