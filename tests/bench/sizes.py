@@ -1,21 +1,21 @@
 """`python -m tests.bench.sizes [SIZE ...]`: what both libraries take at sizes that users have.
 
 Each operation runs once, in a process of its own, on a table that this library wrote, or on a copy if it changes the
-table. The printed table has the seconds of the operation without imports, and the most memory that the process took.
-These runs take minutes and are not compared in turns, so small differences mean nothing.
+table. Only a run of all sizes replaces `docs/bench-sizes.md`; others print.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -25,7 +25,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tests.bench.results import geometric_mean
+from tests.bench.setting import setting
+
 CONTENDERS = ("lance", "lance_ops")
+PAGE = Path(__file__).parents[2] / "docs" / "bench-sizes.md"
 
 Operation = Callable[[ModuleType, str], object]
 
@@ -133,8 +137,24 @@ SIZES = {
 }
 
 
+@dataclass(frozen=True)
+class Taken:
+    """What one operation took; `error` says why it did not end well."""
+
+    seconds: float
+    mebibytes: float
+    error: str | None = None
+
+    def __str__(self) -> str:
+        return f"failed: {self.error} | -" if self.error else f"{self.seconds:.3g} | {self.mebibytes:,.0f}"
+
+
+Pair = Mapping[str, Taken]
+"""What an operation took, by contender."""
+
+
 def main() -> None:
-    """Run every operation of the chosen sizes and print a table of each."""
+    """Measure the chosen sizes, print a table of each, and write the page after a run of all."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.sizes", description=__doc__)
     parser.add_argument("sizes", nargs="*", help=f"of {', '.join(map(repr, SIZES))}; default all")
     parser.add_argument("--one", nargs=4, metavar=("SIZE", "OPERATION", "LIBRARY", "URI"), help=argparse.SUPPRESS)
@@ -142,35 +162,80 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(_measured(*arguments.one)))
         return
+    load, begin = os.getloadavg()[0], time.monotonic()
+    measured: dict[str, dict[str, Pair]] = {}
     for name in arguments.sizes or SIZES:
+        print("\n".join(_heading(name)), flush=True)
         with tempfile.TemporaryDirectory(prefix="lance-ops-sizes-") as scratch:
-            _measure_size(name, Path(scratch))
+            measured[name] = {}
+            for operation, pair in _measure_size(name, Path(scratch)):
+                measured[name][operation] = pair
+                print(_row(operation, pair), flush=True)
+    if not arguments.sizes:
+        PAGE.write_text(page(setting(load, time.monotonic() - begin, 1, measured_on="all"), measured), encoding="utf-8")
 
 
-def _measure_size(name: str, scratch: Path) -> None:
-    print(f"\n## {name}\n\n| | lance, s | MiB | lance_ops, s | MiB |\n|---|---|---|---|---|", flush=True)
+def page(described: Mapping[str, str], measured: Mapping[str, Mapping[str, Pair]]) -> str:
+    """Return the page in Markdown: what is slower than the reference first, then the tables."""
+    ratios = {
+        f"{name}: {operation}": pair["lance"].seconds / pair["lance_ops"].seconds
+        for name, operations in measured.items()
+        for operation, pair in operations.items()
+        if not any(taken.error for taken in pair.values())
+    }
+    slower = [f"{name} ({ratio:.2f})" for name, ratio in sorted(ratios.items(), key=lambda item: item[1]) if ratio < 1]
+    lines = [
+        "# Sizes that users have",
+        "",
+        "`python -m tests.bench.sizes` writes this page. Each operation runs once for each library, in a process of",
+        "its own, on a table that this library wrote, or on a copy if it changes the table. Seconds are those of the",
+        "operation without imports, MiB the most memory that the process took. Runs are not compared in turns, so",
+        "small differences mean nothing. Ratios are theirs / ours: above 1, ours is faster.",
+        "",
+        " · ".join(f"{name}: {value}" for name, value in described.items() if name != "scale"),
+        "",
+        f"- **Slower than the reference**: {', '.join(slower) or 'nothing'}.",
+        f"- Geometric mean of the {len(ratios)} ratios: {geometric_mean(ratios.values()):.2f}.",
+    ]
+    for name, operations in measured.items():
+        lines += [*_heading(name), *(_row(operation, pair) for operation, pair in operations.items())]
+    return "\n".join([*lines, ""])
+
+
+def _heading(name: str) -> list[str]:
+    return ["", f"## {name}", "", "| | pylance, s | MiB | ours, s | MiB | ratio |", "|---|---|---|---|---|---|"]
+
+
+def _row(operation: str, pair: Pair) -> str:
+    theirs, ours = (pair[library] for library in CONTENDERS)
+    ratio = "" if theirs.error or ours.error else f"{theirs.seconds / ours.seconds:.2f}"
+    return f"| {operation} | {theirs} | {ours} | {ratio} |"
+
+
+def _measure_size(name: str, scratch: Path) -> Iterator[tuple[str, Pair]]:
+    """Yield what each operation took."""
     size, table = SIZES[name], scratch / "table.lance"
     for operation in ("write", *size.reads, *size.changes):
-        cells: list[str] = []
+        pair: dict[str, Taken] = {}
         for library in CONTENDERS:
             uri = scratch / f"{library}.lance" if operation not in size.reads else table
             if operation in size.changes:
                 shutil.copytree(table, uri)
-            cells += _in_a_process(name, operation, library, str(uri))
+            pair[library] = _in_a_process(name, operation, library, str(uri))
             if operation == "write" and library == "lance_ops":
                 uri.rename(table)
             elif uri != table:
                 shutil.rmtree(uri)
-        print(f"| {operation} | {' | '.join(cells)} |", flush=True)
+        yield operation, pair
 
 
-def _in_a_process(name: str, operation: str, library: str, uri: str) -> tuple[str, str]:
+def _in_a_process(name: str, operation: str, library: str, uri: str) -> Taken:
     command = [sys.executable, "-m", "tests.bench.sizes", "--one", name, operation, library, uri]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        return "failed", done.stderr.strip().splitlines()[-1][:60] if done.stderr.strip() else str(done.returncode)
-    seconds, mebibytes = json.loads(done.stdout.splitlines()[-1])
-    return f"{seconds:.3g}", f"{mebibytes:,.0f}"
+        said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        return Taken(0, 0, said[-1][:60])
+    return Taken(*json.loads(done.stdout.splitlines()[-1]))
 
 
 def _measured(name: str, operation: str, library: str, uri: str) -> tuple[float, float]:
