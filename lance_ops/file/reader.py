@@ -21,6 +21,7 @@ from lance_ops.file import v0_1, v2_0
 from lance_ops.file.arrow_values import reorder
 from lance_ops.file.checksums import BlockChecks, find_table
 from lance_ops.file.container import Column
+from lance_ops.file.decoded_table import batches_of, table_of
 from lance_ops.file.open_file import EqualPart, LeafPage, OpenFile, Sections
 from lance_ops.file.page_reading import (
     Budget,
@@ -39,7 +40,7 @@ from lance_ops.file.v2_1 import V21File
 from lance_ops.store import Store, View
 from lance_ops.wire import MAGIC
 
-__all__ = ["FileReader", "table_of"]
+__all__ = ["FileReader"]
 
 _TAIL_BYTES = 64 * 1024
 """The last bytes of a file, read when it is opened: they hold most files' metadata, and all of a small file."""
@@ -276,7 +277,7 @@ class FileReader:
                     raise
                 window = max(1, window // 2 // batch_rows) * batch_rows
                 continue
-            yield from _batches(table, batch_rows)
+            yield from batches_of(table, batch_rows)
             first += window
 
     def encoded_bytes(self, schema: Schema) -> int:
@@ -360,22 +361,6 @@ class FileReader:
         return max(1, min(rows, 1 << 24) // batch_rows) * batch_rows
 
 
-def table_of(projection: Schema, arrays: Sequence[Sequence[pa.Array]], num_rows: int, path: str) -> pa.Table:
-    """Return a table with the projection's extension types; each field comes as arrays. Errors name `path`."""
-    with naming_place(path, "schema"):
-        storage, wanted = projection.to_arrow_storage(), projection.to_arrow_restored()
-    columns = [
-        parts[0] if len(parts) == 1 else pa.chunked_array(parts, field.arrow_type)
-        for parts, field in zip(arrays, projection.fields, strict=True)
-    ]
-    if not columns:
-        return pa.Table.from_batches([_without_columns(num_rows).replace_schema_metadata(storage.metadata)])
-    if wanted is not storage:
-        restored = zip(columns, wanted, strict=True)
-        columns = [column if column.type == field.type else column.cast(field.type) for column, field in restored]
-    return pa.Table.from_arrays(columns, schema=wanted)
-
-
 def _read_version(tail: bytes, path: str) -> FileVersion:
     """Return the version in a Lance file's last eight bytes; raise `CorruptFile` if they do not end a Lance file."""
     if len(tail) < _VERSION.size:
@@ -407,20 +392,3 @@ def _as_rows(ascending: Int64Array) -> RowSelection:
 @lru_cache(maxsize=64)
 def _row_bytes(projection: Schema) -> int:
     return sum(row_bytes(field.arrow_type) for field in projection.fields)
-
-
-def _without_columns(num_rows: int) -> pa.RecordBatch:
-    """Return a batch of rows without columns; other ways to make one lose the number of rows."""
-    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))
-
-
-def _batches(table: pa.Table, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    if not table.num_columns:
-        for first in range(0, table.num_rows, batch_rows):
-            rows = min(batch_rows, table.num_rows - first)
-            yield _without_columns(rows)
-        return
-    whole = all(column.num_chunks <= 1 for column in table.columns)
-    for first in range(0, table.num_rows, batch_rows):
-        part = table.slice(first, batch_rows)
-        yield from (part if whole else part.combine_chunks()).to_batches()

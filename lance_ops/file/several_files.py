@@ -18,6 +18,7 @@ import pyarrow.types as pt
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.copied_columns import stores_field_alike
+from lance_ops.file.decoded_table import table_of
 from lance_ops.file.leaves import leaves_of_field
 from lance_ops.file.open_file import LeafPage
 from lance_ops.file.page_reading import (
@@ -31,7 +32,7 @@ from lance_ops.file.page_reading import (
     naming_place,
     run_steps,
 )
-from lance_ops.file.reader import FileReader, table_of
+from lance_ops.file.reader import FileReader
 from lance_ops.file.v2_1 import assemble, concat_rows, read_pages
 from lance_ops.file.v2_1.layouts import LeafRows
 from lance_ops.store import View

@@ -18,6 +18,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file.alike_files.metadata import FileTable, PageTable
 from lance_ops.file.container import ALIGNMENT, Page, decode_any, decode_encoding
 from lance_ops.file.container_file import shared_schema
+from lance_ops.file.decoded_table import table_of
 from lance_ops.file.leaves import Leaf, leaves_of, leaves_of_field, number_leaves
 from lance_ops.file.page_reading import (
     Budget,
@@ -33,7 +34,6 @@ from lance_ops.file.page_reading import (
     run_steps,
     split_rows,
 )
-from lance_ops.file.reader import table_of
 from lance_ops.file.several_files import PageGroup, add_to_groups
 from lance_ops.file.v2_1 import assemble, concat_rows, describe_joinable, open_page, read_joined
 from lance_ops.file.v2_1.layouts import JoinedPages, LeafRows, MiniBlockDescription
