@@ -60,7 +60,8 @@ def test_long_descriptions_are_not_kept(uri: str, monkeypatch: pytest.MonkeyPatc
         "_describe",
         lambda *key: made.append(describe(*key)) or made[-1],  # type: ignore[func-returns-value]
     )
-    assert lance_ops.dataset(uri).to_table().num_rows == FILES * 200
+    # A read with a limit opens files one by one; a whole scan asks once for each description in a group of files.
+    assert lance_ops.dataset(uri).to_table(limit=FILES * 200).num_rows == FILES * 200
     assert len(made) >= 2 * FILES
     assert mini_block_description._shared.cache_info().currsize == 0
 

@@ -12,8 +12,7 @@ import pytest
 import lance_ops
 from lance_ops.errors import CorruptFile, InvalidInput
 from lance_ops.reading import scan_plan
-from lance_ops.snapshot import Snapshot
-from lance_ops.table import Fragment
+from tests.fragments_read import note_fragments_read
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -172,14 +171,7 @@ def test_the_first_batch_of_a_filtered_scan_comes_before_the_last_block_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = lance_ops.write_dataset(pa.table({"a": range(100_000)}), tmp_path / "t", max_rows_per_file=1000).uri
-    read: list[int] = []
-    original = Snapshot.reader
-
-    def counted(self: Snapshot, fragment: Fragment, threads: int = 1) -> Any:
-        read.append(fragment.id)
-        return original(self, fragment, threads)
-
-    monkeypatch.setattr(Snapshot, "reader", counted)
+    read = note_fragments_read(monkeypatch)
     batches = lance_ops.dataset(uri).to_batches(filter="a % 2 = 0", batch_size=100)
     assert [batch.num_rows for batch in islice(batches, 3)] == [100, 100, 100]
     assert 0 < len(read) < 60

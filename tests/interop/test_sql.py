@@ -14,7 +14,7 @@ from lance_ops.errors import CorruptFile, InvalidInput
 from lance_ops.reading import scan_execution as scan
 from lance_ops.reading.scan_plan import ScanPlan, ScanRequest
 from lance_ops.snapshot import Snapshot
-from lance_ops.table import Fragment
+from tests.fragments_read import note_fragments_read
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytest.importorskip("datafusion", reason="datafusion, which executes the queries, is not installed")
@@ -155,14 +155,7 @@ def test_columns_and_filters_reach_the_scan_which_searches_an_index(uri: str, pl
 
 def test_a_limit_ends_the_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = lance_ops.write_dataset(pa.table({"id": range(30_000)}), tmp_path / "t", max_rows_per_file=100)
-    read: list[int] = []
-    original = Snapshot.reader
-
-    def counted(self: Snapshot, fragment: Fragment, threads: int = 1) -> Any:
-        read.append(fragment.id)
-        return original(self, fragment, threads)
-
-    monkeypatch.setattr(Snapshot, "reader", counted)
+    read = note_fragments_read(monkeypatch)
     assert len(result(dataset.sql("SELECT id FROM dataset LIMIT 5").batch_size(5))[1]) == 5
     assert 0 < len(read) < 150
 

@@ -15,7 +15,7 @@ from lance_ops import kernels
 from lance_ops.kernels.compile.source_hash import module_of, sources_of
 
 PACKAGE = Path(kernels.__file__).parent.parent
-COMPILED = [name for name in kernels.__all__ if name != "read_only"]
+COMPILED = [name for name in kernels.__all__ if name != "read_only" and not name.isupper()]
 
 USE = """
 import sys

@@ -44,6 +44,7 @@ def test_a_failed_task_discards_the_other_outcomes_and_raises(workers: int) -> N
         ran.append(task)
         if task == 2:
             raise ValueError("task 2")
+        time.sleep(0.001)  # all tasks take half a second, and the second one fails
         return task
 
     with pytest.raises(ValueError, match="task 2"):

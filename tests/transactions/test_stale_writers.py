@@ -24,8 +24,7 @@ from lance_ops.errors import (
 )
 from lance_ops.maintenance.cleanup.cleanup import CleanupOptions, cleanup_old_versions
 from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
-from lance_ops.store import LocalStore, MemoryStore
-from lance_ops.store.local import local_store
+from lance_ops.store import LocalStore, MemoryStore, local
 from tests.tagged_listings import tagged_listings
 
 STORES = ["", "memory", "listings", "sqlite"]
@@ -247,8 +246,8 @@ def test_a_commit_to_a_dataset_created_again_under_the_same_name_is_refused(
 
 def after_the_last_check(monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Callable[[], object]) -> None:
     """Run `meanwhile` when everything is durable and the version is about to get its name."""
-    where: Any = local_store if isinstance(table.snapshot.store, LocalStore) else MemoryStore
-    name = "link_if_absent" if where is local_store else "put_if_absent"
+    where: Any = local if isinstance(table.snapshot.store, LocalStore) else MemoryStore
+    name = "link_if_absent" if where is local else "put_if_absent"
     if isinstance(table.snapshot.committer, ExternalManifestCommitter):
         where, name = SqlManifestStore, "insert"
     take = getattr(where, name)
