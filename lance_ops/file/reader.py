@@ -321,8 +321,8 @@ class FileReader:
         together = self._file.equal_parts(projection.fields, rows, budget)
         try:
             arrays = self._read_fields(projection.fields, together, rows, threads, budget)
-        except (CorruptFile, UnsupportedFeature):
-            if not together:
+        except (CorruptFile, UnsupportedFeature) as error:
+            if not together or isinstance(error, ReadTooLarge):
                 raise
             arrays = self._read_fields(projection.fields, (), rows, threads, budget)  # names the column in the error
         return table_of(projection, arrays, rows.count, self.path)

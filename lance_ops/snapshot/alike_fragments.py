@@ -23,9 +23,10 @@ def open_alike(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema
     """Return the data files of fragments, each of which holds all of `schema` under the table's field ids.
 
     Returns None for fragments that must be opened one by one: they are not alike, or one of them is corrupt, or reads
-    verify pages. Raises as `Store.view` does, and `CorruptFile` if files and manifest contradict each other.
+    verify pages and a file is not short. Raises as `Store.view` does, and `CorruptFile` if files and manifest
+    contradict each other.
     """
-    if snapshot.verifies_reads or any(pt.is_dictionary(part.arrow_type) for part in schema.walk()):
+    if any(pt.is_dictionary(part.arrow_type) for part in schema.walk()):
         return None
     head = fragments[0].files[0] if fragments[0].files else None
     files = [fragment.files[0] for fragment in fragments if len(fragment.files) == 1]
@@ -42,7 +43,7 @@ def open_alike(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema
     if not store.reads_in_place:
         return None
     paths = [f"{directory}/{file.path}" if directory else file.path for file in files]
-    found = AlikeFiles.open(store, paths, sizes, schema)
+    found = AlikeFiles.open(store, paths, sizes, schema, verify_pages=snapshot.verifies_reads)
     if found is None or found.num_rows.tolist() != [fragment.physical_rows for fragment in fragments]:
         return None
     if stored_ids_by_table_id(head, found) or not all(stores_field_alike(found, field) for field in schema.fields):

@@ -13,6 +13,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.errors import LanceOpsError
 from lance_ops.file import AlikeFiles, FileReader, FileWriter, RowSelection, RowSet, RowSlice
 from lance_ops.file.alike_files import alike_files
+from lance_ops.file.checksums import BLOCK_BYTES
 from lance_ops.file.page_reading import Steps
 from lance_ops.file.v2_1.layouts import JoinedPages, LeafRows
 from lance_ops.store import MemoryStore
@@ -200,3 +201,28 @@ def test_a_changed_byte_of_metadata_is_found_as_in_a_single_file(verified: bool)
             assert together == alone.combine_chunks(), f"byte {at}"
     assert refused > 100
     assert opened > 0
+
+
+def test_a_changed_byte_anywhere_keeps_files_from_being_opened_with_verified_pages() -> None:
+    numbers = np.random.default_rng(1).integers(0, 1 << 60, 10_000)  # the pages of the second file take two blocks
+    rows = pa.table({"number": numbers, "text": [f"row {at % 97}" for at in range(10_000)]})
+    tables = [rows[:100], rows[100:]]
+    store, schema = _written(tables)
+    paths = [f"data/{number}.lance" for number in range(2)]
+
+    def is_opened() -> bool:
+        sizes = [store.size(path) for path in paths]
+        return AlikeFiles.open(store, paths, sizes, schema, verify_pages=True) is not None
+
+    assert is_opened() and store.size(paths[1]) > BLOCK_BYTES
+    for number, path in enumerate(paths):
+        reader = FileReader(store, path)
+        covered = reader.size_bytes - 40  # the footer is compared with the other positions
+        intact = bytearray(memoryview(store.get(path)).cast("B"))
+        for at in {0, *range(number, covered, 997), covered - 49}:
+            changed = bytearray(intact)
+            changed[at] ^= 1 << at % 8
+            store.put(path, bytes(changed))
+            assert not is_opened(), f"byte {at} of {path}"
+        store.put(path, bytes(intact))
+    assert is_opened()

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import lance_ops
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import ChunkBuffers
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.values import FixedWidth
+from lance_ops.file import Budget
 from lance_ops.file.reader import FileReader
+from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.store.memory import MemoryStore
 from tests.checksums import without_checksums
 from tests.file.streaming import StreamedStore
@@ -95,6 +100,35 @@ def test_a_wide_read_holds_no_column_longer_than_its_group() -> None:
     table = pa.table({f"c{number}": np.arange(1000, dtype=np.int32) + number for number in range(512)})
     column = FileReader(written(table), PATH).read().column(0)
     assert column.get_total_buffer_size() <= 128 * 4096
+
+
+@pytest.mark.parametrize("kind", [name for name in MAKERS if name != "list"])
+def test_a_few_rows_of_equal_columns_hold_few_bytes(kind: str) -> None:
+    """A chunk is decoded whole, and a part of it must not hold all: a wide table is read in parts."""
+    table = pa.table({f"c{number}": MAKERS[kind](np.random.default_rng(number), 1000) for number in range(40)})
+    reader, budget = FileReader(written(table), PATH), Budget(0, 40 * 10 * 24)
+    part = reader.read(start=990, stop=1000, budget=budget)
+    assert part.equals(table.slice(990, 10))
+    assert part.get_total_buffer_size() <= 40 * 10 * 24
+
+
+def test_a_wide_table_that_exceeds_a_read_is_read_in_a_few_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_ops.reading.scan_execution.MAX_BLOCK_BYTES", 500_000)
+    monkeypatch.setattr("lance_ops.reading.scan_block._MAX_PART_BYTES", 500_000)
+    table = pa.table({f"c{number}": np.arange(1000) + number for number in range(100)})
+    dataset = lance_ops.write_dataset(table, tmp_path / "table")
+    lengths: list[int] = []
+    read = FragmentReader.read
+
+    def noted(self: FragmentReader, schema: Schema, start: int, stop: int, **options: Any) -> pa.Table:
+        lengths.append(stop - start)
+        return read(self, schema, start, stop, **options)
+
+    monkeypatch.setattr(FragmentReader, "read", noted)
+    assert dataset.to_table().equals(table)
+    assert lengths == [1000, 500, 500]
 
 
 def test_columns_of_nulls_share_one_array() -> None:

@@ -381,11 +381,33 @@ def test_what_cannot_be_opened_together_is_opened_one_by_one(
     assert alike == [0]
 
 
-def test_reads_that_verify_pages_open_files_one_by_one(tmp_path: Path, alike: list[int]) -> None:
+def test_reads_that_verify_pages_open_short_files_together(tmp_path: Path, alike: list[int]) -> None:
+    made(tmp_path / "t")
+    dataset = lance_ops.dataset(tmp_path / "t", verify_checksums="always")
+    assert dataset.to_table()["id"].to_pylist() == list(range(ROWS))
+    assert alike == [FRAGMENTS]
+
+
+def test_reads_that_verify_pages_open_longer_files_one_by_one(
+    tmp_path: Path, alike: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_ops.file.alike_files.alike_files.WHOLE_FILE_BYTES", 100)
     made(tmp_path / "t")
     dataset = lance_ops.dataset(tmp_path / "t", verify_checksums="always")
     assert dataset.to_table()["id"].to_pylist() == list(range(ROWS))
     assert alike == [0]
+
+
+def test_a_damaged_page_is_found_in_each_file_that_is_opened_with_others(tmp_path: Path, alike: list[int]) -> None:
+    dataset = made(tmp_path / "t")
+    for fragment in dataset.snapshot.fragments:
+        path = tmp_path / "t" / "data" / fragment.files[0].path
+        intact = path.read_bytes()
+        path.write_bytes(bytes([intact[0] ^ 1]) + intact[1:])  # of the first page
+        with pytest.raises(ChecksumMismatch, match=path.name):
+            lance_ops.dataset(tmp_path / "t").delete("id >= 0")
+        path.write_bytes(intact)
+    assert alike == [0] * FRAGMENTS
 
 
 @pytest.mark.parametrize("indexed", [False, True])

@@ -73,15 +73,19 @@ class AlikeFiles:
     _pages: dict[int, PageTable]
 
     @classmethod
-    def open(cls, store: Store, paths: Sequence[str], sizes: Sequence[int], schema: Schema) -> AlikeFiles | None:
+    def open(
+        cls, store: Store, paths: Sequence[str], sizes: Sequence[int], schema: Schema, *, verify_pages: bool = False
+    ) -> AlikeFiles | None:
         """Read the metadata of files of these sizes, and of `schema`'s columns; its fields are known by their ids.
 
         Returns None for files that must be opened one by one: they differ, or a check fails, of which the other way
-        gives the reason. Raises as `Store.get` does.
+        gives the reason, or their pages are to be verified and they are not read whole. Raises as `Store.get` does.
         """
         lengths = np.array(sizes, np.int64)
         starts = _starts_of(lengths)
         is_whole = max(sizes) <= WHOLE_FILE_BYTES
+        if verify_pages and not is_whole:
+            return None
         kept = lengths if is_whole else np.minimum(lengths, _TAIL_BYTES)
         places = starts if is_whole else _starts_of(kept)
         data, skipped = new_bytes(int(places[-1] + kept[-1]) + 1), lengths - kept
@@ -90,7 +94,7 @@ class AlikeFiles:
         if store.read_parts(paths, [[part] for part in parts], memoryview(data)) != kept.tolist():  # type: ignore[arg-type]  # a buffer
             return None
         table = FileTable.parse(data, places - skipped, lengths, skipped)
-        if table is None:
+        if table is None or (verify_pages and not table.has_verified_pages()):
             return None
         path = store.uri_of(paths[0])
         try:

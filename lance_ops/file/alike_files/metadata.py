@@ -6,16 +6,22 @@ them is left to those, which name the file and the reason.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 import numpy as np
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
+from lance_ops.file.checksums import BLOCK_BYTES
 from lance_ops.kernels import read_only
 from lance_ops.wire import digest_of, digest_of_buffer
 
 __all__ = ["FileTable", "PageTable"]
+
+_DIGEST_BYTES = 8
+_SECTION_ENDS = struct.Struct("<QQ")
+"""What follows the digest in the trailer of checksums: the ends of the pages and of their checksums."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +80,21 @@ class FileTable:
             return None
         return [PageTable(self, facts) for facts in pages]
 
+    def has_verified_pages(self) -> bool:
+        """Return whether each block before the metadata has its checksum, in files that have checksums.
+
+        The files must be in `data` whole.
+        """
+        view = memoryview(self.data)  # type: ignore[arg-type]  # an array is a buffer
+        for (has_checksums, sums, trailer), start in zip(
+            self.facts[:, 8:11].tolist(), self.starts.tolist(), strict=True
+        ):
+            if has_checksums:
+                pages, table = (start + end for end in _SECTION_ENDS.unpack_from(view, trailer + _DIGEST_BYTES))
+                if not (_have_checksums(view, pages, table, sums) and _have_checksums(view, start, pages, pages)):
+                    return False
+        return True
+
     def _has_its_checksums(self) -> bool:
         """Return whether the metadata of each file that has checksums has its own."""
         view = memoryview(self.data)  # type: ignore[arg-type]  # an array is a buffer
@@ -94,6 +115,13 @@ class FileTable:
             ):
                 return False
         return True
+
+
+def _have_checksums(view: memoryview, start: int, stop: int, stated_at: int) -> bool:
+    """Return whether each block from `start` to `stop` has the checksum that is stated from `stated_at` on."""
+    starts = range(start, stop, BLOCK_BYTES)
+    found = [digest_of_buffer(view[at : min(at + BLOCK_BYTES, stop)]) for at in starts]
+    return struct.unpack_from(f"<{len(found)}Q", view, stated_at) == (*found,)
 
 
 @dataclass(frozen=True, eq=False)

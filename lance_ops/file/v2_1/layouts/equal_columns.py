@@ -24,6 +24,9 @@ __all__ = ["EqualColumns", "SameColumns"]
 _MAX_ROW_BYTES = 32
 """Columns that take more bytes a row in the file are read one by one."""
 
+_MOST_DECODED = 2
+"""If more values are decoded for each wanted one, as for few rows of a chunk, the wanted ones are copied."""
+
 
 class EqualColumns:
     """Columns of equal pages; their chunk indexes are kept once they are loaded."""
@@ -51,7 +54,7 @@ class EqualColumns:
         return cls(page, buffers) if largest <= page.context.length * _MAX_ROW_BYTES else None
 
     def read(self, rows: RowSelection, budget: Budget) -> Steps[Sequence[pa.Array]]:
-        """Return the wanted rows of each column, at least one row; what is decoded is counted against the budget."""
+        """Return the wanted rows of each column, at least one row; the bytes that they hold are counted."""
         length = self._context.length
         whole = isinstance(rows, RowSlice) and rows.count == length
         fetched: SourceBytes | None = None
@@ -74,10 +77,14 @@ class EqualColumns:
         values, entries = self._format.decode_values(parts), self._format.decode_entries(parts)
         check_entries(self._format.scheme, entries)
         array = self._context.finish(values.num_values, self._format.scheme, entries, self._context.to_array(values))
-        budget.spend(array.values.nbytes)
         before = counts.cumsum() - counts  # the decoded values before each chunk
         places = before[ends - num_chunks] + firsts + rows.first - index.first_values[begin]
-        return [array.values.slice(place, rows.count) for place in places.tolist()]
+        found = [array.values.slice(place, rows.count) for place in places.tolist()]
+        if values.num_values > _MOST_DECODED * rows.count * self.num_columns:
+            array_of_found = pa.concat_arrays(found)  # the slices would hold all that was decoded
+            found = [array_of_found.slice(place, rows.count) for place in range(0, len(array_of_found), rows.count)]
+        budget.spend(sum(part.nbytes for part in found))
+        return found
 
     def _read_set(self, index: ChunkIndex, values: Int64Array, budget: Budget) -> Steps[Sequence[pa.Array]]:
         """Read the values at these positions, equally many of each column."""
