@@ -42,7 +42,7 @@ def message_of(
     return message.SerializeToString()
 
 
-columns = st.tuples(buffers, st.integers(0, 1 << 62), encodings, st.sampled_from([b"", b"c"]))
+columns = st.tuples(buffers, st.integers(0, (1 << 62) - 1), encodings, st.sampled_from([b"", b"c"]))
 
 
 @given(st.lists(columns, min_size=1, max_size=8))
@@ -71,9 +71,10 @@ def test_a_column_of_more_buffers_than_there_is_room_for_is_not_plain() -> None:
     assert read([message_of([(1, 1)] * (ROOM + 1), 1, b"", b"")])[0] == [-1]
 
 
-def test_a_number_of_64_bits_is_not_plain() -> None:
-    assert read([message_of([(1 << 63, 1)], 1, b"", b"")])[0] == [-1]
-    assert read([message_of([((1 << 63) - 1, 1)], 1, b"", b"")])[0] == [0]
+def test_a_number_of_more_than_62_bits_is_not_plain() -> None:
+    for position in (1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1):
+        assert read([message_of([(position, 1)], 1, b"", b"")])[0] == [-1]
+    assert read([message_of([((1 << 62) - 1, 1)], 1, b"", b"")])[0] == [0]
 
 
 @given(columns, st.integers(0, 400), st.integers(0, 255), st.integers(0, 400))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.kernels.compile import kernel, part
+from lance_ops.kernels.metadata.protobuf import are_equal, read_packed, read_varint, varint_size, write_varint
 
 __all__ = ["read_columns", "write_columns"]
 
@@ -18,40 +19,6 @@ _COLUMN_ENCODING, _PAGE = 0x0A, 0x12
 _POSITIONS, _SIZES, _LENGTH, _PAGE_ENCODING, _PRIORITY = 0x0A, 0x12, 0x18, 0x22, 0x28
 _SPANS = 10
 _COLUMN, _PAGE_AT, _POSITIONS_AT, _SIZES_AT, _ENCODING_AT = 0, 2, 4, 6, 8
-
-
-@part
-def _varint_end(data: Uint8Array, place: int, stop: int) -> int:
-    """Return the end of the varint at `place`; -1 if it does not end before `stop` or has 2^63 or more."""
-    for byte in range(9):
-        if place + byte >= stop:
-            return -1
-        if data[place + byte] < 0x80:
-            return place + byte + 1
-    return -1
-
-
-@part
-def _varint(data: Uint8Array, place: int, end: int) -> int:
-    """Return the number in the varint that ends at `end`: at most nine bytes, so less than 2^63."""
-    number = 0
-    for byte in range(end - place):
-        number |= (data[place + byte] & 0x7F) << (7 * byte)
-    return number
-
-
-@part
-def _read_numbers(data: Uint8Array, start: int, stop: int, numbers: Int64Array, first: int, room: int) -> int:
-    """Read packed varints into `numbers`, every second place from `first` on; return how many, -1 for too many."""
-    place, count = start, 0
-    while place < stop:
-        end = _varint_end(data, place, stop)
-        if end < 0 or count == room:
-            return -1
-        numbers[first + 2 * count] = _varint(data, place, end)
-        count += 1
-        place = end
-    return count
 
 
 @part
@@ -63,12 +30,9 @@ def _find_spans(data: Uint8Array, start: int, stop: int, is_page: bool, spans: I
     place, length, has_length, has_priority = start, 0, False, False
     while place < stop:
         tag = data[place]
-        place += 1
-        end = _varint_end(data, place, stop)
-        if end < 0:
+        number, place = read_varint(data, place + 1, stop)
+        if place < 0:
             return -1
-        number = _varint(data, place, end)
-        place = end
         slot = -1
         if not is_page:
             if tag == _COLUMN_ENCODING:
@@ -95,13 +59,9 @@ def _find_spans(data: Uint8Array, start: int, stop: int, is_page: bool, spans: I
 
 
 @part
-def _are_equal(data: Uint8Array, start: int, stop: int, other: int, other_stop: int) -> bool:
-    if stop - start != other_stop - other:
-        return False
-    for byte in range(stop - start):  # noqa: SIM110  # numba compiles no generators
-        if data[start + byte] != data[other + byte]:
-            return False
-    return True
+def _have_equal_bytes(data: Uint8Array, spans: Int64Array, others: Int64Array, slot: int) -> bool:
+    size = spans[slot + 1] - spans[slot]
+    return size == others[slot + 1] - others[slot] and are_equal(data, spans[slot], others[slot], size)
 
 
 @kernel
@@ -135,8 +95,8 @@ def read_columns(
         if length < 0 or own[_ENCODING_AT] < 0:
             continue
         first = 2 * room * i
-        count = _read_numbers(data, own[_POSITIONS_AT], own[_POSITIONS_AT + 1], buffers, first, room)
-        sizes = _read_numbers(data, own[_SIZES_AT], own[_SIZES_AT + 1], buffers, first + 1, room)
+        count = read_packed(data, own[_POSITIONS_AT], own[_POSITIONS_AT + 1], buffers, first, room)
+        sizes = read_packed(data, own[_SIZES_AT], own[_SIZES_AT + 1], buffers, first + 1, room)
         if count < 0 or count != sizes:
             continue
         lengths[i], num_buffers[i] = length, count
@@ -144,10 +104,8 @@ def read_columns(
             other = spans[_SPANS * kinds[kind] : _SPANS * (kinds[kind] + 1)]
             if (
                 num_buffers[kinds[kind]] == count
-                and _are_equal(data, own[_COLUMN], own[_COLUMN + 1], other[_COLUMN], other[_COLUMN + 1])
-                and _are_equal(
-                    data, own[_ENCODING_AT], own[_ENCODING_AT + 1], other[_ENCODING_AT], other[_ENCODING_AT + 1]
-                )
+                and _have_equal_bytes(data, own, other, _COLUMN)
+                and _have_equal_bytes(data, own, other, _ENCODING_AT)
             ):
                 kind_of[i] = kind
                 break
@@ -155,26 +113,6 @@ def read_columns(
             kind_of[i], kinds[num_kinds] = num_kinds, i
             num_kinds += 1
     return num_kinds
-
-
-@part
-def _write_varint(out: Uint8Array, place: int, number: int) -> int:
-    """Write a number as a varint; return the place after it."""
-    while number >= 0x80:
-        out[place] = (number & 0x7F) | 0x80
-        number >>= 7
-        place += 1
-    out[place] = number
-    return place + 1
-
-
-@part
-def _varint_size(number: int) -> int:
-    size = 1
-    while number >= 0x80:
-        number >>= 7
-        size += 1
-    return size
 
 
 @kernel
@@ -192,22 +130,22 @@ def write_columns(
         first = 2 * num_buffers * column
         positions, sizes = 0, 0
         for buffer in range(num_buffers):
-            positions += _varint_size(buffers[first + 2 * buffer])
-            sizes += _varint_size(buffers[first + 2 * buffer + 1])
+            positions += varint_size(buffers[first + 2 * buffer])
+            sizes += varint_size(buffers[first + 2 * buffer + 1])
         for byte in range(len(before)):
             out[place + byte] = before[byte]
         place += len(before)
         out[place] = _PAGE
-        page = 2 + _varint_size(positions) + positions + _varint_size(sizes) + sizes + len(within)
-        place = _write_varint(out, place + 1, page)
+        page = 2 + varint_size(positions) + positions + varint_size(sizes) + sizes + len(within)
+        place = write_varint(out, place + 1, page)
         out[place] = _POSITIONS
-        place = _write_varint(out, place + 1, positions)
+        place = write_varint(out, place + 1, positions)
         for buffer in range(num_buffers):
-            place = _write_varint(out, place, buffers[first + 2 * buffer])
+            place = write_varint(out, place, buffers[first + 2 * buffer])
         out[place] = _SIZES
-        place = _write_varint(out, place + 1, sizes)
+        place = write_varint(out, place + 1, sizes)
         for buffer in range(num_buffers):
-            place = _write_varint(out, place, buffers[first + 2 * buffer + 1])
+            place = write_varint(out, place, buffers[first + 2 * buffer + 1])
         for byte in range(len(within)):
             out[place + byte] = within[byte]
         place += len(within)

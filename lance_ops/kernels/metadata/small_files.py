@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.kernels.compile import kernel, part
+from lance_ops.kernels.metadata.protobuf import are_equal, read_packed, read_varint
 from lance_ops.kernels.unaligned import read_number
 
 __all__ = [
@@ -43,31 +44,8 @@ _FOOTER_MAGIC = 0x434E414C  # "LANC"
 _TRAILER_BYTES = 40
 _TRAILER_MAGIC = 0x01336B6C624F4CF1
 _BLOCK_BYTES = 1 << 16
-_MAX_ROWS = 1 << 62
 _VARINT, _BYTES = 0, 2  # wire types
 _LAST_PAGE_TAG = 5 << 3 | _VARINT
-
-
-@part
-def _read_varint(data: Uint8Array, at: int, stop: int) -> tuple[int, int]:
-    """Return a varint below 2^62 and the place after it; the place is -1 for any other bytes."""
-    number, shift = 0, 0
-    while at < stop and shift < 63:
-        byte = read_number(data, at, 1)
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, at if 0 <= number < _MAX_ROWS else -1
-        shift += 7
-    return number, -1
-
-
-@part
-def _is_same(data: Uint8Array, first: int, second: int, size: int) -> bool:
-    """Return whether two ranges of this size, which lie in `data`, have the same bytes."""
-    while size > 0 and data[first + size - 1] == data[second + size - 1]:
-        size -= 1
-    return size == 0
 
 
 @part
@@ -143,7 +121,7 @@ def read_file_ends(
         schema, schema_size, num_rows, num_fields = 0, -1, 0, 0
         while at < end:
             tag = read_number(data, at, 1)
-            number, at = _read_varint(data, at + 1, end)
+            number, at = read_varint(data, at + 1, end)
             if at < 0:
                 return i
             if tag == (1 << 3 | _BYTES) and schema_size < 0 and number <= end - at:
@@ -162,27 +140,9 @@ def read_file_ends(
         if i > 0:
             if facts[fact] != facts[0] or facts[fact + 1] != facts[1] or facts[fact + 2] != facts[2]:
                 return i
-            if schema_size != facts[5] or not _is_same(data, facts[4], schema, schema_size):
+            if schema_size != facts[5] or not are_equal(data, facts[4], schema, schema_size):
                 return i
     return len(starts)
-
-
-@part
-def _read_extents(
-    data: Uint8Array, at: int, stop: int, pages: Int64Array, first: int, num_found: int
-) -> tuple[int, bool]:
-    """Read packed varints into `pages[first]`, `pages[first + 2]` and so on; return their number.
-
-    It must equal `num_found` unless that is -1. The second result says whether the bytes have this form.
-    """
-    count = 0
-    while at < stop:
-        number, at = _read_varint(data, at, stop)
-        if at < 0 or count == MAX_PAGE_BUFFERS:
-            return count, False
-        pages[first + 2 * count] = number
-        count += 1
-    return count, num_found in (-1, count)
 
 
 @part
@@ -191,7 +151,7 @@ def _read_encoding(data: Uint8Array, at: int, stop: int) -> tuple[int, int]:
     for tag in (2 << 3 | _BYTES, 1 << 3 | _BYTES):
         if at >= stop or data[at] != tag:
             return at, -1
-        size, at = _read_varint(data, at + 1, stop)
+        size, at = read_varint(data, at + 1, stop)
         if at < 0 or size != stop - at:
             return at, -1
     return at, stop - at
@@ -200,11 +160,11 @@ def _read_encoding(data: Uint8Array, at: int, stop: int) -> tuple[int, int]:
 @part
 def _read_page(data: Uint8Array, at: int, stop: int, size: int, pages: Int64Array, fact: int) -> int:
     """Read a page's message into `pages[fact]` and on; return the bytes of its buffers, -1 for another form."""
-    num_buffers, num_sizes, encoding_size, seen = -1, -1, -1, 0
+    num_buffers, num_sizes, encoding_size, seen = 0, 0, -1, 0
     pages[fact] = 0
     while at < stop:
         tag = read_number(data, at, 1)
-        number, at = _read_varint(data, at + 1, stop)
+        number, at = read_varint(data, at + 1, stop)
         if at < 0 or tag > _LAST_PAGE_TAG or seen >> tag & 1:
             return -1
         seen |= 1 << tag
@@ -215,21 +175,17 @@ def _read_page(data: Uint8Array, at: int, stop: int, size: int, pages: Int64Arra
             continue
         if tag & 7 != _BYTES or number > stop - at:
             return -1
-        fits = True
         if tag == (1 << 3 | _BYTES):
-            num_buffers, fits = _read_extents(data, at, at + number, pages, fact + 6, num_sizes)
+            num_buffers = read_packed(data, at, at + number, pages, fact + 6, MAX_PAGE_BUFFERS)
         elif tag == (2 << 3 | _BYTES):
-            num_sizes, fits = _read_extents(data, at, at + number, pages, fact + 7, num_buffers)
+            num_sizes = read_packed(data, at, at + number, pages, fact + 7, MAX_PAGE_BUFFERS)
         elif tag == (4 << 3 | _BYTES):
             pages[fact + 1], encoding_size = _read_encoding(data, at, at + number)
         else:
             return -1
-        if not fits:
-            return -1
         at += number
-    if encoding_size < 0 or num_buffers != num_sizes:
+    if encoding_size < 0 or num_buffers < 0 or num_buffers != num_sizes:
         return -1
-    num_buffers = max(num_buffers, 0)
     pages[fact + 2], pages[fact + 3] = encoding_size, num_buffers
     total = 0
     for buffer in range(num_buffers):
@@ -274,7 +230,7 @@ def read_single_pages(
             seen_encoding = False
             while at < stop:
                 tag = read_number(data, at, 1)
-                number, at = _read_varint(data, at + 1, stop)
+                number, at = read_varint(data, at + 1, stop)
                 if at < 0 or number > stop - at:
                     return i
                 if tag == (1 << 3 | _BYTES) and not seen_encoding:
@@ -294,6 +250,6 @@ def read_single_pages(
                 head = column * num_files * PAGE_FACTS
                 if pages[fact + 5] != pages[head + 5]:
                     return i
-                if not _is_same(data, pages[head + 4], pages[fact + 4], pages[fact + 5]):
+                if not are_equal(data, pages[head + 4], pages[fact + 4], pages[fact + 5]):
                     return i
     return num_files
