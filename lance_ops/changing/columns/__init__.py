@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lance_ops.changing.columns.backfill import (
         backfill_request,
         plan_backfill,
+        run_backfill,
         write_columns,
         write_streamed_columns,
     )
@@ -55,6 +56,7 @@ __all__ = [
     "pending_columns",
     "plan_backfill",
     "plan_value_replacement",
+    "run_backfill",
     "write_columns",
     "write_streamed_columns",
 ]
@@ -82,6 +84,7 @@ _MODULES = {
     "pending_columns": "column_file",
     "plan_backfill": "backfill",
     "plan_value_replacement": "value_replacement",
+    "run_backfill": "backfill",
     "write_columns": "backfill",
     "write_streamed_columns": "backfill",
 }

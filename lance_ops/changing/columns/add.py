@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lance_ops.changing.columns.backfill import check_batch_size, plan_backfill, write_columns, write_streamed_columns
+from lance_ops.changing.columns.backfill import check_batch_size, plan_backfill, run_backfill, write_streamed_columns
 from lance_ops.changing.columns.column_file import ColumnFile, fragments_with_column_files, pending_columns
 from lance_ops.changing.columns.column_sources import ColumnSource, ComputedColumns, JoinedColumns
 from lance_ops.changing.source_keys import SourceKeys
@@ -48,12 +48,7 @@ def add_columns(
         return add_null_columns(snapshot, added, properties)
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
     tasks = plan_backfill(snapshot, columns, source, batch_size)
-    files = runner.map(
-        write_columns,
-        tasks,
-        Job.on("add columns to", snapshot.uri, snapshot.version),
-        lambda file: pending_columns(snapshot, [file]).abandon(),
-    )
+    files = run_backfill(snapshot, tasks, runner, Job.on("add columns to", snapshot.uri, snapshot.version))
     return _commit(snapshot, schema, columns, files, properties)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lance_ops.changing.columns.backfill import plan_backfill, write_columns
+from lance_ops.changing.columns.backfill import plan_backfill, run_backfill
 from lance_ops.changing.columns.casts import is_castable
 from lance_ops.changing.columns.column_file import fragments_with_column_files, pending_columns
 from lance_ops.changing.columns.column_sources import CastColumns
@@ -137,12 +137,7 @@ def _cast(
     cast = {snapshot.schema.field(each.path).id for each in casts}
     source = CastColumns(tuple(snapshot.schema.path_of(node.id) for node in snapshot.schema.walk() if node.id in cast))
     tasks = plan_backfill(snapshot, columns, source)
-    files = runner.map(
-        write_columns,
-        tasks,
-        Job.on("alter columns of", snapshot.uri, snapshot.version),
-        lambda file: pending_columns(snapshot, [file]).abandon(),
-    )
+    files = run_backfill(snapshot, tasks, runner, Job.on("alter columns of", snapshot.uri, snapshot.version))
     pending = pending_columns(snapshot, files)
     with pending.abandoned_on_failure():
         # A concurrent writer's rows have no values in the new fields.

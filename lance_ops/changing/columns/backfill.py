@@ -2,6 +2,7 @@
 
 plan_backfill(snapshot, columns, source) -> tasks     one for each fragment
 write_columns(task) -> ColumnFile                     anywhere
+run_backfill(snapshot, tasks, runner, job) -> files   writes them by the runner
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lance_ops.reading import (
     in_task,
     scan_rows,
 )
+from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
 from lance_ops.table import Fragment
 
@@ -36,6 +38,7 @@ __all__ = [
     "backfill_request",
     "check_batch_size",
     "plan_backfill",
+    "run_backfill",
     "write_columns",
     "write_streamed_columns",
 ]
@@ -64,6 +67,11 @@ def plan_backfill(
     check_rows_are_stored(snapshot, sum(each.physical_rows for each in snapshot.fragments), snapshot.fragments)
     reference = SnapshotReference.of(snapshot)
     return tuple(BackfillTask(reference, part.id, columns, source, batch_size) for part in snapshot.fragments)
+
+
+def run_backfill(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner, job: Job) -> list[ColumnFile]:
+    """Write the files of all tasks; a file of a job that fails is deleted."""
+    return runner.map(write_columns, tasks, job, lambda file: pending_columns(snapshot, [file]).abandon())
 
 
 def check_batch_size(batch_size: int | None) -> None:

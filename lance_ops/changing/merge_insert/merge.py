@@ -21,7 +21,7 @@ from lance_ops.changing.columns import (
     fragments_with_replaced_values,
     pending_columns,
     plan_value_replacement,
-    write_columns,
+    run_backfill,
 )
 from lance_ops.changing.merge_insert.explain import explain_merge
 from lance_ops.changing.merge_insert.inserted_key_filter import encode_inserted_keys
@@ -162,12 +162,7 @@ def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> Prep
     replaced = ReplacedValues(ROW_ADDRESS, SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS]), values)
     offsets = _offsets_by_fragment(matches.updated)
     tasks = plan_value_replacement(snapshot, replaced, list(offsets))
-    files = runner.map(
-        write_columns,
-        tasks,
-        plan.job,
-        lambda file: pending_columns(snapshot, [file]).abandon(),
-    )
+    files = run_backfill(snapshot, tasks, runner, plan.job)
     fragments, fields = fragments_with_replaced_values(snapshot, replaced, files)
     operation = Update(
         updated_fragments=fragments,
