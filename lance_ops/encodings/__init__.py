@@ -1,7 +1,7 @@
 """Encode the values of a page into compressed buffers, and decode them: one file for each encoding.
 
 `values` has the in-memory form, `contract` has the interface of an encoding, `registry` lists all encodings, and
-`choose` alone picks one for a page's values.
+`choose` alone picks one for a page's values, with `choose_equal` for many pages at once.
 """
 
 from lance_ops.encodings.bits import bits_of
@@ -9,14 +9,13 @@ from lance_ops.encodings.choose import (
     Structure,
     choose_block,
     choose_dictionary,
-    choose_equal_levels,
-    choose_equal_pages,
     choose_levels,
     choose_limits,
     choose_mini_block,
     choose_structure,
     choose_zipped,
 )
+from lance_ops.encodings.choose_equal import choose_equal_levels, choose_equal_pages
 from lance_ops.encodings.codecs import codec_of_scheme
 from lance_ops.encodings.contract import ChunkBuffers, CorruptValues, EncodedChunks, Encoding, Picks, check
 from lance_ops.encodings.expansion import MAX_RATIO, check_expansion

@@ -1,4 +1,6 @@
-"""Decide how the values of a 2.1 or 2.2 page are laid out and encoded. No other module decides this.
+"""Decide how the values of a 2.1 or 2.2 page are laid out and encoded.
+
+No other module decides this; `choose_equal` decides the same of many pages at once.
 
 The choice depends only on the values, the field's options and the file version, so the same values always make the
 same page. Candidates are tried from the fastest to read to the slowest. A slower candidate is taken only if it is
@@ -7,7 +9,7 @@ smaller by at least 3%.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum
 
 import numpy as np
@@ -31,7 +33,6 @@ from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncodi
 from lance_ops.encodings.packed_struct import PackedStructEncoding
 from lance_ops.encodings.rle import RleEncoding
 from lance_ops.encodings.stats import (
-    EqualStatistics,
     FixedStatistics,
     estimate_distinct,
     estimate_index_bytes,
@@ -48,11 +49,11 @@ from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.encodings.variable_packed_struct import PackedChild, VariablePackedStructEncoding
 
 __all__ = [
+    "MIN_DICTIONARY_VALUES",
+    "MOST_OF_FASTER",
     "Structure",
     "choose_block",
     "choose_dictionary",
-    "choose_equal_levels",
-    "choose_equal_pages",
     "choose_levels",
     "choose_limits",
     "choose_mini_block",
@@ -65,7 +66,7 @@ _LARGE_VALUE_BYTES = 256
 # Larger values are compressed one by one with a general codec, not with a table of short symbols.
 _HUGE_VALUE_BYTES = 32 * 1024
 # A slower encoding is taken only if its size is below this share of the faster one's: it must save 3%.
-_MOST_OF_FASTER = 0.97
+MOST_OF_FASTER = 0.97
 # The size of a small chunk fits the 16-bit words of 2.1; larger chunks need the 32-bit words of 2.2.
 _MAX_SMALL_CHUNK = 32 * 1024
 _LEAST_CHUNK_BYTES = 1024
@@ -73,7 +74,7 @@ _LEAST_CHUNK_BYTES = 1024
 # Below these sizes, a symbol table or the headers of a general codec cost more than they save.
 _MIN_FSST_BYTES = 16 * 1024
 _MIN_GENERAL_BYTES = 4 * 1024
-_MIN_DICTIONARY_VALUES = 100
+MIN_DICTIONARY_VALUES = 100
 # The most that a dictionary with its indices may take: this share of the raw values,
 _DICTIONARY_SHARE = 0.8
 # and this share of the best encoding without a dictionary.
@@ -115,7 +116,7 @@ def choose_dictionary(
     128-bit values.
     """
     unwanted = options.compression in ("none", "fsst") or options.structural_encoding == Structure.FULL_ZIP.value
-    if unwanted or values.num_values < _MIN_DICTIONARY_VALUES:
+    if unwanted or values.num_values < MIN_DICTIONARY_VALUES:
         return None
     if isinstance(values, VariableWidth):
         raw_bytes = _raw_bytes(values)
@@ -163,35 +164,6 @@ def choose_mini_block(
     return _lists(values)
 
 
-def choose_equal_pages(
-    statistics: EqualStatistics, version: FileVersion
-) -> tuple[Sequence[FlatEncoding | InlineBitpackingEncoding], Int64Array]:
-    """Choose the encodings of several pages of integers without options; return them, and which one each page has.
-
-    The number is -1 for a page that needs more than a choice between these encodings: one of runs, one of a single
-    value, and one that may have a dictionary. The choice is that of `choose_dictionary` and `choose_mini_block`.
-    """
-    bits, num_values = statistics.bits_per_value, statistics.values.shape[1]
-    chosen = _smallest_of_each(statistics.flat_bytes, statistics.bitpacked_bytes, statistics.rle_bytes)
-    chosen[(chosen == 2) | (statistics.num_runs == 1)] = -1
-    if bits == 64 and num_values >= _MIN_DICTIONARY_VALUES and version >= FileVersion.V2_2:
-        chosen[statistics.may_repeat] = -1
-    return (FlatEncoding(bits), InlineBitpackingEncoding(bits)), chosen
-
-
-def choose_equal_levels(statistics: EqualStatistics, version: FileVersion) -> tuple[Sequence[Encoding], Int64Array]:
-    """Choose the encodings of the levels of several pages, each 0 or 1 and in one block, as `choose_levels` does.
-
-    Returns the encodings, and which one each page has.
-    """
-    flat, packed = FlatEncoding(statistics.bits_per_value), OutOfLineBitpackingEncoding(statistics.bits_per_value, 1)
-    sizes: list[int | Int64Array] = [packed.size_of_blocks(np.array([statistics.values.shape[1]]))]
-    if version >= FileVersion.V2_2:
-        sizes.append(statistics.rle_bytes + 8)
-    chosen = _smallest_of_each(np.full(len(statistics.values), statistics.flat_bytes), *sizes)
-    return (flat, packed, RleEncoding(statistics.bits_per_value)), chosen
-
-
 def choose_limits(values: Values, options: EncodingOptions, version: FileVersion) -> ChunkLimits:
     """Choose the largest size of a chunk. A field's metadata may ask for another size for byte strings."""
     asked = options.minichunk_size
@@ -228,7 +200,7 @@ def choose_block(values: Values, options: EncodingOptions, version: FileVersion)
     codec = Zstd(options.dict_values_compression_level) if asked == "zstd" else Lz4()
     compressed = GeneralEncoding(codec, plain)
     size = len(plain.encode_block(values))
-    return compressed if size and len(compressed.encode_block(values)) < size * _MOST_OF_FASTER else plain
+    return compressed if size and len(compressed.encode_block(values)) < size * MOST_OF_FASTER else plain
 
 
 def choose_levels(levels: FixedWidth, num_levels: Int64Array, version: FileVersion) -> Encoding:
@@ -275,7 +247,7 @@ def _choose_strings(values: VariableWidth, options: EncodingOptions) -> Encoding
     if options.compression != "fsst" and values.size_bytes < _MIN_FSST_BYTES:
         return plain
     coded, ratio = FsstEncoding.train(values)
-    if options.compression == "fsst" or _coded_bytes(values, coded, ratio) < _raw_bytes(values) * _MOST_OF_FASTER:
+    if options.compression == "fsst" or _coded_bytes(values, coded, ratio) < _raw_bytes(values) * MOST_OF_FASTER:
         return coded
     return plain
 
@@ -371,25 +343,14 @@ def _general_if_smaller(codec: Codec, values: VariableWidth) -> Encoding:
     plain = VariableEncoding(values.bits_per_offset)
     sample = values.data[: 2 * _HUGE_VALUE_BYTES]
     compressed, _ = codec.compress(sample, np.array([len(sample)], np.int64))
-    return GeneralEncoding(codec, plain) if len(compressed) < len(sample) * _MOST_OF_FASTER else plain
+    return GeneralEncoding(codec, plain) if len(compressed) < len(sample) * MOST_OF_FASTER else plain
 
 
 def _smallest(sizes: list[tuple[Encoding, float]]) -> Encoding:
     best, least = sizes[0]
     for encoding, size in sizes[1:]:
-        if size < least * _MOST_OF_FASTER:
+        if size < least * MOST_OF_FASTER:
             best, least = encoding, size
-    return best
-
-
-def _smallest_of_each(first: int | Int64Array, *sizes: int | Int64Array) -> Int64Array:
-    """Return for each page which of several sizes `_smallest` chooses; one of them differs from page to page."""
-    least = np.array(np.broadcast_arrays(first, *sizes)[0], np.float64)
-    best = np.zeros(len(least), np.int64)
-    for number, size in enumerate(sizes, start=1):
-        smaller = size < least * _MOST_OF_FASTER
-        best[smaller] = number
-        least = np.where(smaller, size, least)
     return best
 
 
