@@ -40,6 +40,9 @@ class CompactionOptions(TypedDict, total=False):
 
     `max_rows_per_group`, `batch_size`, `io_buffer_size` and `binary_copy_read_batch_bytes` bound the reference's memory
     and have no effect here, where blocks are bounded by bytes.
+
+    `max_commits`, `max_seconds` and `worst_first` are this library's own: several commits, of which a conflict loses
+    one; a time after which no more work begins; the groups first that take away most fragments and deleted rows.
     """
 
     target_rows_per_fragment: int | None
@@ -58,6 +61,9 @@ class CompactionOptions(TypedDict, total=False):
     max_source_bytes: int | None
     excluded_fragment_ids: list[int] | None
     data_storage_version: str | None
+    max_commits: int | None
+    max_seconds: float | None
+    worst_first: bool | None
 
 
 @dataclass(frozen=True)
@@ -250,7 +256,8 @@ def checked_options(snapshot: Snapshot, options: Mapping[str, Any]) -> compactio
 
 
 _MODES = ("reencode", "try_binary_copy", "force_binary_copy")
-_FLAGS = {"materialize_deletions", "defer_index_remap"}
+_FLAGS = {"materialize_deletions", "defer_index_remap", "worst_first"}
+_FRACTIONS = {"materialize_deletions_threshold", "max_seconds"}
 _TEXTS = {"compaction_mode", "data_storage_version"}
 
 
@@ -267,8 +274,8 @@ def _check(name: str, value: object) -> None:
     elif name == "excluded_fragment_ids":
         fits = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     else:
-        fits = isinstance(value, float if name.endswith("threshold") else int) and not isinstance(value, bool)
-        fits = fits or (name.endswith("threshold") and type(value) is int)
+        fits = isinstance(value, float if name in _FRACTIONS else int) and not isinstance(value, bool)
+        fits = fits or (name in _FRACTIONS and type(value) is int)
         if fits and cast(float, value) < 0:
             raise InvalidInput(f"{name} must not be negative, not {value!r}")
     if not fits:

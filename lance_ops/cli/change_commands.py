@@ -64,6 +64,16 @@ def compact(
     materialize_deletions_threshold: Annotated[
         float, typer.Option(min=0, max=1, help="How many are many: a fraction of the fragment's rows.")
     ] = CompactionOptions.materialize_deletions_threshold,
+    max_source_fragments: Annotated[int | None, typer.Option(min=1, help="Rewrite at most so many.")] = None,
+    max_source_rows: Annotated[int | None, typer.Option(min=1, help="Rewrite at most so many rows.")] = None,
+    max_source_bytes: Annotated[int | None, typer.Option(min=1, help="Rewrite at most so many bytes.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Begin no task after so many seconds.")] = None,
+    worst_first: Annotated[
+        bool, typer.Option("--worst-first", help="Begin where most fragments and deleted rows go away.")
+    ] = False,
+    max_commits: Annotated[
+        int, typer.Option(min=1, help="Commit in up to so many steps; a conflict loses only its step.")
+    ] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Default: one a core.")] = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
@@ -79,6 +89,12 @@ def compact(
         target_rows_per_fragment=target_rows_per_fragment,
         materialize_deletions=materialize_deletions,
         materialize_deletions_threshold=materialize_deletions_threshold,
+        max_source_fragments=max_source_fragments,
+        max_source_rows=max_source_rows,
+        max_source_bytes=max_source_bytes,
+        max_commits=max_commits,
+        max_seconds=max_seconds,
+        worst_first=worst_first,
     )
     if dry_run:
         _print_compaction(opened, plan_compaction(opened.snapshot, options), as_json)
@@ -88,6 +104,12 @@ def compact(
         target_rows_per_fragment=target_rows_per_fragment,
         materialize_deletions=materialize_deletions,
         materialize_deletions_threshold=materialize_deletions_threshold,
+        max_source_fragments=max_source_fragments,
+        max_source_rows=max_source_rows,
+        max_source_bytes=max_source_bytes,
+        max_commits=max_commits,
+        max_seconds=max_seconds,
+        worst_first=worst_first,
         runner=runner(spark, threads),
     )
     if as_json:

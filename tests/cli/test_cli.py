@@ -119,7 +119,9 @@ def test_compact_plans_and_then_merges(flights: str) -> None:
     assert planned["groups"] == [{"fragment_ids": [0, 1, 2], "num_rows": 10}]
     assert "0 to 2" in text("compact", flights, "--dry-run")
     assert len(dataset(flights).get_fragments()) == 3
-    metrics = answer("compact", flights)["metrics"]
+    bounds = ("--max-source-fragments", "1", "--worst-first", "--max-commits", "3", "--max-seconds", "60")
+    assert len(answer("compact", flights, "--dry-run", *bounds)["groups"]) == 1
+    metrics = answer("compact", flights, *bounds)["metrics"]
     assert (metrics["fragments_removed"], metrics["fragments_added"]) == (3, 1)
     assert dataset(flights).to_table(filter="x = 7").num_rows == 1
     assert "nothing to compact" in text("compact", flights)

@@ -20,12 +20,15 @@ OURS_ALONE = {
     "fragment",
     "index_names",
     "inserted_rows",
+    "max_commits",
+    "max_seconds",
     "runner",
     "storage_type",
     "tag",
     "verify_checksums",
     "transaction_properties",
     "unknown",
+    "worst_first",
 }
 """Arguments that the reference does not have, or takes as `**kwargs`; all are keyword-only."""
 

@@ -12,8 +12,8 @@ from pyroaring import FrozenBitMap
 import lance_ops
 from lance_ops.changing.deletion import commit_deletion, find_rows, plan_deletion
 from lance_ops.errors import IncompatibleTransaction, InvalidInput, RetryableConflict, UnsupportedFeature
-from lance_ops.maintenance.compaction import compaction
-from lance_ops.maintenance.compaction.compaction import Compaction, RewriteResult, compact_files, discard, execute
+from lance_ops.maintenance.compaction import compact_files, compaction
+from lance_ops.maintenance.compaction.compaction import Compaction, RewriteResult, discard, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.reading.filters import bind_filter
 from lance_ops.runners import InThreads

@@ -43,6 +43,9 @@ class DatasetOptimizer:
         max_source_bytes: int | None = None,
         excluded_fragment_ids: Sequence[int] | None = None,
         data_storage_version: str | None = None,
+        max_commits: int | None = None,
+        max_seconds: float | None = None,
+        worst_first: bool | None = None,
         runner: Runner | None = None,
     ) -> compaction.CompactionMetrics:
         """Merge small fragments, drop deleted rows and remap the indices; see `CompactionOptions` for the options.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.compaction.compaction import CompactionMetrics, commit_rewrites, compact_files
+    from lance_ops.maintenance.compaction.compacting import compact_files
+    from lance_ops.maintenance.compaction.compaction import CompactionMetrics, commit_rewrites
     from lance_ops.maintenance.compaction.compaction import RewriteResult as RewrittenFragments
     from lance_ops.maintenance.compaction.compaction import execute as execute_rewrite
     from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionPlan, plan_compaction
@@ -34,7 +35,7 @@ _MODULES = {
     "RewriteTask": "compaction_plan:CompactionTask",
     "RewrittenFragments": "compaction:RewriteResult",
     "commit_rewrites": "compaction",
-    "compact_files": "compaction",
+    "compact_files": "compacting",
     "configured_options": "option_defaults",
     "execute_rewrite": "compaction:execute",
     "plan_compaction": "compaction_plan",

@@ -13,37 +13,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Self
 
 import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.core.errors import RetryableConflict
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
+from lance_ops.maintenance.compaction.compaction_plan import CompactionTask, plan_compaction
 from lance_ops.maintenance.compaction.index_remap import IndexRemap
 from lance_ops.maintenance.compaction.live_rows import live_rows
 from lance_ops.maintenance.compaction.rewritten_lineage import copy_lineage
-from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
 from lance_ops.table.rows import NewFragment, OldFragment, RewrittenGroup, RowAddressMap, offsets_in
 from lance_ops.transactions import PendingFiles, ReserveFragments, Rewrite, RewriteGroup
-from lance_ops.writing import FragmentLimits, FragmentWriter, commit_operation, retry_conflicts
+from lance_ops.writing import FragmentLimits, FragmentWriter, commit_operation
 
 __all__ = [
     "Compaction",
     "CompactionMetrics",
     "RewriteResult",
     "commit_rewrites",
-    "compact_files",
     "discard",
     "execute",
 ]
 
-_CONFLICT_RETRIES = 10
 _GATHERED_BYTES = 32 << 20
 _LOST_RACES = 1000
 """Attempts of a commit. A lost race costs little compared with the rewrite, so the commit's timeout ends it first."""
@@ -66,6 +62,14 @@ class CompactionMetrics:
             fragments_added=len(new),
             files_removed=sum(len(fragment.files) + (fragment.deletion_file is not None) for fragment in old),
             files_added=sum(len(fragment.files) for fragment in new),
+        )
+
+    def __add__(self, other: CompactionMetrics) -> CompactionMetrics:
+        return CompactionMetrics(
+            self.fragments_removed + other.fragments_removed,
+            self.fragments_added + other.fragments_added,
+            self.files_removed + other.files_removed,
+            self.files_added + other.files_added,
         )
 
 
@@ -101,7 +105,7 @@ class Compaction:
     def commit(
         snapshot: Snapshot, rewrites: Sequence[RewriteResult], *, keep_files: bool = False
     ) -> tuple[Snapshot, CompactionMetrics]:
-        """Commit rewrites that were planned on `snapshot`; see `compact_files` for the errors.
+        """Commit rewrites that were planned on `snapshot`; see `compacting.compact_files` for the errors.
 
         On a definite failure every file of the rewrites is deleted, unless `keep_files`. A caller that may commit the
         same rewrites twice must keep them, because the version of the first commit names them.
@@ -118,23 +122,6 @@ class Compaction:
         groups = tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered)
         with pending.abandoned_unless_committed(), remap.abandoned_unless_committed():
             return _commit_beside_indices(snapshot, reserved, groups, remap, pending), _metrics(rewrites)
-
-
-def compact_files(
-    snapshot: Snapshot, options: CompactionOptions | None = None, runner: Runner | None = None
-) -> tuple[Snapshot, CompactionMetrics]:
-    """Plan, rewrite and commit; after a conflict with concurrent traffic, plan again on the newest version.
-
-    Raises `TooManyConcurrentWriters` when every attempt met one, `IncompatibleTransaction` when the table was
-    overwritten, `UnsupportedFeature` as `plan_compaction` does.
-    """
-
-    def attempt(current: Snapshot) -> tuple[Snapshot, CompactionMetrics]:
-        plan = plan_compaction(current, options or CompactionOptions())
-        rewrites = (runner or InThreads()).map(execute, plan.tasks, plan.job, partial(discard, current.store))
-        return Compaction.commit(current, rewrites)
-
-    return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
 
 
 def execute(task: CompactionTask) -> RewriteResult:

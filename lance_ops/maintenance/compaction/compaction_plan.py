@@ -7,8 +7,9 @@ indices cover, so that an index covers a new fragment wholly or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from uuid import UUID
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -24,7 +25,13 @@ __all__ = ["CompactionOptions", "CompactionPlan", "CompactionTask", "plan_compac
 
 @dataclass(frozen=True)
 class CompactionOptions:
-    """The reference's options, with its defaults."""
+    """The reference's options, with its defaults, and those of this library.
+
+    `worst_first` orders the groups by the fragments and then the deleted rows that they take away; a group that does
+    not fit into the `max_source_*` limits is passed over for smaller ones. No task begins after `max_seconds`, except
+    the first. `max_commits` cuts the groups into that many commits: each is there when its tasks are done, and a
+    conflict loses only the groups of its commit.
+    """
 
     target_rows_per_fragment: int = 1024 * 1024
     max_bytes_per_file: int | None = None
@@ -36,6 +43,9 @@ class CompactionOptions:
     excluded_fragment_ids: tuple[int, ...] = ()
     data_storage_version: str | None = None
     defer_index_remap: bool = False
+    max_commits: int = 1
+    max_seconds: float | None = None
+    worst_first: bool = False
 
     def __post_init__(self) -> None:
         if self.target_rows_per_fragment <= 0:
@@ -44,6 +54,10 @@ class CompactionOptions:
             raise InvalidInput(
                 f"materialize_deletions_threshold is a fraction, 0 to 1, not {self.materialize_deletions_threshold}"
             )
+        if self.max_commits < 1:
+            raise InvalidInput(f"max_commits must be at least 1, not {self.max_commits}")
+        if self.max_seconds is not None and not self.max_seconds >= 0:
+            raise InvalidInput(f"max_seconds must not be negative, not {self.max_seconds}")
         if self.defer_index_remap:
             raise UnsupportedFeature("defer_index_remap (a fragment-reuse index)")
 
@@ -77,11 +91,22 @@ class CompactionPlan:
     @property
     def job(self) -> Job:
         """What the tasks do together, each weighed by the bytes that it reads."""
-        return Job.on("compact", self.uri, self.read_version, tuple(task.size_bytes for task in self.tasks))
+        return self.job_of(self.tasks)
+
+    def job_of(self, tasks: Sequence[CompactionTask]) -> Job:
+        """What some of the tasks do together."""
+        return Job.on("compact", self.uri, self.read_version, tuple(task.size_bytes for task in tasks))
+
+    def commits(self) -> Iterator[tuple[CompactionTask, ...]]:
+        """Yield the tasks of each commit, in `max_commits` or as many as there are tasks."""
+        num_commits = min(self.options.max_commits, self.num_tasks)
+        bounds = [number * self.num_tasks // num_commits for number in range(num_commits + 1)] if num_commits else []
+        for first, end in pairwise(bounds):
+            yield self.tasks[first:end]
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
-    """Return the groups worth rewriting, in the fragments' order, within the `max_source_*` limits.
+    """Return the groups worth rewriting, in the fragments' order or the worst first, within the `max_source_*` limits.
 
     The first group is rewritten whatever the limits, so that a compaction always makes progress.
 
@@ -91,11 +116,16 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     version = FileVersion.parse(options.data_storage_version) if options.data_storage_version else snapshot.file_version
     tasks: list[CompactionTask] = []
     total = _Size()
-    for group in _groups(snapshot, options):
+    groups: Iterable[list[Fragment]] = _groups(snapshot, options)
+    if options.worst_first:
+        groups = sorted(groups, key=lambda group: _badness(snapshot, group, options), reverse=True)
+    for group in groups:
         size = _size(snapshot, group)
-        total += size
-        if tasks and not total.fits(options):
+        if tasks and not (total + size).fits(options):
+            if options.worst_first:
+                continue
             break
+        total += size
         tasks.append(
             CompactionTask(
                 SnapshotReference.of(snapshot),
@@ -162,6 +192,13 @@ def _is_worth_rewriting(snapshot: Snapshot, group: list[Fragment], rows: int, op
 def _makes_fewer(group: list[Fragment], rows: int, options: CompactionOptions) -> bool:
     """Return whether a rewrite makes fewer fragments; two nearly full ones would only be cut at another row."""
     return -(-rows // options.target_rows_per_fragment) < len(group)
+
+
+def _badness(snapshot: Snapshot, group: list[Fragment], options: CompactionOptions) -> tuple[int, int]:
+    """Return how many fragments, and how many deleted rows, a rewrite of the group takes away."""
+    live = sum(snapshot.num_live_rows(fragment) for fragment in group)
+    physical = sum(fragment.physical_rows for fragment in group)
+    return len(group) + live // -options.target_rows_per_fragment, physical - live
 
 
 def _coverage(snapshot: Snapshot, fragment: Fragment) -> frozenset[UUID]:

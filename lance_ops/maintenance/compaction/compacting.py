@@ -1,0 +1,108 @@
+"""Plan a compaction, run its tasks and commit them, in one commit or in several while the work goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lance_ops.core.errors import RetryableConflict
+from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, RewriteResult, discard, execute
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
+from lance_ops.runners import InThreads, Runner
+from lance_ops.snapshot import Snapshot
+from lance_ops.writing import retry_conflicts
+
+__all__ = ["compact_files"]
+
+_CONFLICT_RETRIES = 10
+
+
+def compact_files(
+    snapshot: Snapshot, options: CompactionOptions | None = None, runner: Runner | None = None
+) -> tuple[Snapshot, CompactionMetrics]:
+    """Plan, rewrite and commit; after a conflict with concurrent traffic, plan again on the newest version.
+
+    With several commits, a new plan holds only the groups that a conflict lost. An error of a task stops the compaction
+    and leaves the commits before it. The last version is returned.
+
+    Raises `TooManyConcurrentWriters` when every attempt met a conflict, `IncompatibleTransaction` when the table was
+    overwritten, `UnsupportedFeature` as `plan_compaction` does.
+    """
+    work = _Compacting(options or CompactionOptions(), runner or InThreads())
+    return retry_conflicts(snapshot, work.attempt, _CONFLICT_RETRIES), work.metrics
+
+
+class _Compacting:
+    """What the attempts of one compaction have done so far."""
+
+    def __init__(self, options: CompactionOptions, runner: Runner) -> None:
+        self._options = options
+        self._runner = runner
+        self._deadline = None if options.max_seconds is None else time.time() + options.max_seconds
+        self.metrics = CompactionMetrics()
+
+    def attempt(self, current: Snapshot) -> Snapshot:
+        """Rewrite what the newest plan holds; raise the last conflict if there was one and time is left."""
+        plan = plan_compaction(current, self._options)
+        made, lost = current, None
+        for tasks in plan.commits():
+            if self._is_late and tasks[0] is not plan.tasks[0]:
+                break
+            timed = [_TimedTask(task, None if task is plan.tasks[0] else self._deadline) for task in tasks]
+            outcomes = self._runner.map(
+                _execute_in_time, timed, plan.job_of(tasks), lambda outcome: _discard(current, outcome)
+            )
+            rewrites = [outcome for outcome in outcomes if outcome is not None]
+            if not rewrites:
+                continue
+            try:
+                made, metrics = Compaction.commit(current, rewrites)
+            except RetryableConflict as conflict:
+                lost = conflict
+            else:
+                self._count(current, rewrites, metrics)
+        if lost is not None and not (self._is_late and self.metrics.fragments_removed):
+            raise lost
+        return made
+
+    @property
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.time() >= self._deadline
+
+    def _count(self, snapshot: Snapshot, rewrites: Sequence[RewriteResult], metrics: CompactionMetrics) -> None:
+        """Add what was done, and take it from what a later plan may read."""
+        self.metrics += metrics
+        old = [fragment for rewrite in rewrites for fragment in rewrite.old_fragments]
+        rows = sum(snapshot.num_live_rows(fragment) for fragment in old)
+        size_bytes = sum(file.file_size_bytes for fragment in old for file in fragment.files)
+        self._options = replace(
+            self._options,
+            max_source_fragments=_less(self._options.max_source_fragments, len(old)),
+            max_source_rows=_less(self._options.max_source_rows, rows),
+            max_source_bytes=_less(self._options.max_source_bytes, size_bytes),
+        )
+
+
+@dataclass(frozen=True)
+class _TimedTask:
+    """A task, and the time (seconds since 1970) after which it does not begin."""
+
+    task: CompactionTask
+    begins_before: float | None
+
+
+def _execute_in_time(timed: _TimedTask) -> RewriteResult | None:
+    """Rewrite the task's rows, or return None if it is too late to begin."""
+    if timed.begins_before is not None and time.time() >= timed.begins_before:
+        return None
+    return execute(timed.task)
+
+
+def _discard(snapshot: Snapshot, outcome: RewriteResult | None) -> None:
+    if outcome is not None:
+        discard(snapshot.store, outcome)
+
+
+def _less(limit: int | None, used: int) -> int | None:
+    return None if limit is None else max(limit - used, 0)
