@@ -21,6 +21,10 @@ rows.
                                       `table(…).limit` sets it, and has Spark count the rows, too
     replace_where, replaceWhere       with mode `overwrite`: only the rows that match this SQL are replaced; the rows to
                                       write must match it, too
+    schema_mode                       what a write does with columns or types that the table lacks: `error`; `add` adds
+                                      columns and widens types; `overwrite`, with mode `overwrite`, takes the frame's
+    merge_schema, mergeSchema         `true` is `schema_mode` `add`, `false` is `error`
+    overwrite_schema, overwriteSchema     `true` is `schema_mode` `overwrite`, `false` is `error`
     batch                             a write under this name happens once: replays of it are no-ops
     query                             the same for a stream: its name, with each micro-batch's number; without one, the
                                       id that Spark gives the query and keeps in its checkpoint
@@ -43,6 +47,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from lance_ops.changing.columns import SchemaMode
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
@@ -64,16 +69,23 @@ _SPARKS_NAMES = {
     "versionAsOf": "version",
     "timestampAsOf": "timestamp",
     "replaceWhere": "replace_where",
+    "mergeSchema": "merge_schema",
+    "overwriteSchema": "overwrite_schema",
     "startingVersion": "starting_version",
 }
 _SPARKS_SPELLING = {name.lower(): name for name in _SPARKS_NAMES}
 _ONE_VERSION = "both name a version"
+_ONE_SCHEMA = "both say what becomes of the schema"
+_SCHEMA_SWITCHES = {"merge_schema": SchemaMode.ADD, "overwrite_schema": SchemaMode.OVERWRITE}
 _CONTRADICTIONS = (
     ("version", "timestamp", _ONE_VERSION),
     ("version", "tag", _ONE_VERSION),
     ("timestamp", "tag", _ONE_VERSION),
     ("branch", "tag", _ONE_VERSION),
     ("max_rows_per_trigger", "max_fragments_per_trigger", "are both limits"),
+    ("schema_mode", "merge_schema", _ONE_SCHEMA),
+    ("schema_mode", "overwrite_schema", _ONE_SCHEMA),
+    ("merge_schema", "overwrite_schema", _ONE_SCHEMA),
     ("batch", "replace_where", "contradict each other, since a replacement may be repeated as it is"),
 )
 _FOR_READING = ("version", "timestamp", "tag", "branch", "filter", "columns", "starting_version")
@@ -99,6 +111,7 @@ class SourceOptions:
     num_partitions: int | None = None
     rows_needed: int | None = None
     replace_where: str | None = None
+    schema_mode: SchemaMode | None = None
     batch: str | None = None
     query: str | None = None
     starting_version: int | None = None
@@ -117,7 +130,7 @@ class SourceOptions:
         """Read Spark's options; raise `InvalidInput` naming one that is unknown, missing or malformed."""
         if {key.lower() for key in options} >= _CATALOGS_OWN:
             raise InvalidInput(f"CREATE TABLE … USING lance: {_NO_CATALOG}")
-        known = {known.name for known in fields(cls)} - {"storage_options", "type_hints"}
+        known = {known.name for known in fields(cls)} - {"storage_options", "type_hints"} | {*_SCHEMA_SWITCHES}
         values: dict[str, Any] = {}
         storage_options: dict[str, str] = {}
         hints: dict[str, str] = {}
@@ -146,6 +159,8 @@ class SourceOptions:
         for one, other, reason in _CONTRADICTIONS:
             if one in given and other in given:
                 raise InvalidInput(f"options {given[one]!r} and {given[other]!r} {reason}: give one")
+        for name in _SCHEMA_SWITCHES.keys() & values.keys():
+            values["schema_mode"] = _SCHEMA_SWITCHES[name] if values.pop(name) else SchemaMode.ERROR
         return cls(**values, storage_options=storage_options, type_hints=hints)
 
     @property
@@ -235,6 +250,15 @@ def _names(name: str, text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _schema_mode(name: str, text: str) -> SchemaMode:
+    try:
+        return SchemaMode(text.lower())
+    except ValueError:
+        raise InvalidInput(
+            f"option {name!r} is one of {', '.join(mode.value for mode in SchemaMode)}, not {text!r}"
+        ) from None
+
+
 def _file_version(_: str, text: str) -> FileVersion:
     return FileVersion.parse(text)
 
@@ -255,6 +279,9 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "max_rows_per_trigger": _number,
     "max_fragments_per_trigger": _number,
     "skip_changes": _flag,
+    "schema_mode": _schema_mode,
+    "merge_schema": _flag,
+    "overwrite_schema": _flag,
     "data_storage_version": _file_version,
     "enable_stable_row_ids": _flag,
     "max_rows_per_file": _number,

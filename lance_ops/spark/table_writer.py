@@ -11,13 +11,20 @@ removes them by age.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.blobs import schema_to_write, with_blobs_as
 from lance_ops.changing import replace_matching
+from lance_ops.changing.columns import (
+    SchemaChange,
+    SchemaMode,
+    change_schema,
+    changed_schema,
+    plan_schema_change,
+)
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import (
     DatasetAlreadyExists,
@@ -28,7 +35,7 @@ from lance_ops.core.errors import (
 )
 from lance_ops.core.json import text_schema
 from lance_ops.core.predicate import parse_filter
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema import Schema, spelled_as
 from lance_ops.core.versions import FileVersion
 from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance import batch_properties, ingested_batches
@@ -36,7 +43,7 @@ from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.runners import InThreads
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.options import SourceOptions
-from lance_ops.spark.translation import fit, keep_types, schema_from_spark, spelled_as
+from lance_ops.spark.translation import fit, keep_types, schema_from_spark
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
@@ -58,7 +65,8 @@ class WritePlan:
     """The plan of a write, small enough to be pickled into each task.
 
     `read_version` is None if the write creates the table. `overwrite` replaces all rows, or with option `replace_where`
-    those that match it. `done` means that this write is a replay and has nothing to do.
+    those that match it. `done` means that this write is a replay and has nothing to do. `change` is what the table's
+    schema needs first to become `schema`.
     """
 
     options: SourceOptions
@@ -68,6 +76,7 @@ class WritePlan:
     overwrite: bool
     batch: str | None = None
     done: bool = False
+    change: SchemaChange = field(default_factory=SchemaChange)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> list[Fragment]:
         """Write rows as fragments; a failure leaves no file. Raises `SchemaMismatch` naming the column."""
@@ -141,6 +150,9 @@ class WritePlan:
         return self._change(there, schema, pending)
 
     def _change(self, snapshot: Snapshot, schema: Schema, pending: PendingFiles) -> Snapshot:
+        if self.change:
+            with pending.abandoned_on_failure():
+                snapshot = change_schema(snapshot, self.change, self.schema, InThreads())
         if self.options.replace_where is not None:
             condition = self.options.replace_where
             made = replace_matching(snapshot, condition, pending, InThreads(), self._properties)
@@ -197,12 +209,12 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
         raise UnsupportedFeature(
             f"appending files of version {version.value} to a table of {snapshot.file_version.value}", snapshot.uri
         )
-    table = _overwritten(snapshot, schema, options) if replaces_all else snapshot.schema
+    table, change = _changed(snapshot, schema, options, replaces_all=replaces_all)
     _check_names_rows(options.replace_where, schema)
     # Casting zero rows shows an impossible cast before a task starts.
     conform_to_schema(schema.empty_table(), schema_to_write(table))
     done = batch is not None and _is_ingested(snapshot, batch)
-    return WritePlan(options, snapshot.version, table, version, overwrite, batch, done)
+    return WritePlan(options, snapshot.version, table, version, overwrite, batch, done, change)
 
 
 def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
@@ -210,10 +222,25 @@ def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
     return PendingFiles.of_fragments(FileLocations(store), fragments)
 
 
-def _overwritten(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) -> Schema:
-    """Return the schema after an overwrite. A column that looks the same in Spark keeps its type and metadata."""
+def _changed(
+    snapshot: Snapshot, schema: pa.Schema, options: SourceOptions, *, replaces_all: bool
+) -> tuple[Schema, SchemaChange]:
+    """Return the schema to write rows for, and what must change in the table before they are committed.
+
+    An overwrite sets the schema itself. A column that looks the same in Spark keeps its type and metadata, unless the
+    schema is to be overwritten.
+    """
+    mode = options.schema_mode or (None if replaces_all else SchemaMode.ERROR)
+    if mode is SchemaMode.OVERWRITE and not replaces_all:
+        raise InvalidInput("option 'schema_mode' 'overwrite' replaces the schema: give it with mode 'overwrite'")
+    if mode is SchemaMode.ERROR:
+        return snapshot.schema, SchemaChange()
     new = schema_from_spark(schema, options.type_hints)
-    return Schema.from_arrow(keep_types(new, text_schema(snapshot.schema.to_arrow_storage())))
+    before = text_schema(snapshot.schema.to_arrow_storage())
+    if mode is SchemaMode.ADD:
+        change = plan_schema_change(before, keep_types(new, before))
+        return changed_schema(snapshot, change), SchemaChange() if replaces_all else change
+    return Schema.from_arrow(keep_types(new, before) if mode is None else new), SchemaChange()
 
 
 def _check_names_rows(condition: str | None, schema: pa.Schema) -> None:

@@ -34,7 +34,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import Merge, Project
 from lance_ops.writing import commit_operation
 
-__all__ = ["Alteration", "alter_columns", "drop_columns"]
+__all__ = ["Alteration", "alter_columns", "commit_new_types", "drop_columns"]
 
 Properties = Mapping[str, str] | None
 
@@ -112,7 +112,7 @@ def alter_columns(
     check_sibling_names(schema)
     if not casts:
         return commit_operation(snapshot, Project(schema, preserves_nullability=not forbidding), properties=properties)
-    return _cast(snapshot, schema, casts, new_ids, runner, properties)
+    return commit_new_types(snapshot, schema, [each.path for each in casts], new_ids, runner, properties)
 
 
 def _check_casts_apart(snapshot: Snapshot, casts: Sequence[Alteration]) -> None:
@@ -125,18 +125,22 @@ def _check_casts_apart(snapshot: Snapshot, casts: Sequence[Alteration]) -> None:
                 raise InvalidInput(f"column {inner!r} is part of {each.path!r}, which is cast too: cast one of them")
 
 
-def _cast(
+def commit_new_types(
     snapshot: Snapshot,
     schema: Schema,
-    casts: Sequence[Alteration],
+    cast_paths: Sequence[str],
     new_ids: set[int],
     runner: Runner,
-    properties: Properties,
+    properties: Properties = None,
 ) -> Snapshot:
+    """Write the columns at `cast_paths` with their types in `schema`, where their ids are `new_ids`, and commit it.
+
+    Other new fields of the schema are null in the rows of the table.
+    """
     columns = Schema(tuple(part for field in schema.fields if (part := _part_with(field, new_ids)) is not None))
-    cast = {snapshot.schema.field(each.path).id for each in casts}
+    cast = {snapshot.schema.field(path).id for path in cast_paths}
     source = CastColumns(tuple(snapshot.schema.path_of(node.id) for node in snapshot.schema.walk() if node.id in cast))
-    tasks = plan_backfill(snapshot, columns, source)
+    tasks = plan_backfill(snapshot, columns, source) if cast else ()
     files = run_backfill(snapshot, tasks, runner, Job.on("alter columns of", snapshot.uri, snapshot.version))
     pending = pending_columns(snapshot, files)
     with pending.abandoned_on_failure():

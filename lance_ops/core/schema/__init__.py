@@ -3,6 +3,7 @@
 from lance_ops.core.schema.field import NO_PARENT, Dictionary, Field
 from lance_ops.core.schema.limits import ROW_COLUMN_NAMES, check_column_name, check_table_schema, schema_flaws
 from lance_ops.core.schema.logical_types import arrow_type_of, logical_type_of
+from lance_ops.core.schema.name_matching import CaseRule, spelled_as
 from lance_ops.core.schema.nesting import MAX_DEPTH, check_depth, depth_of
 from lance_ops.core.schema.schema import Schema, split_path
 from lance_ops.core.schema.schema_edit import (
@@ -18,6 +19,7 @@ __all__ = [
     "MAX_DEPTH",
     "NO_PARENT",
     "ROW_COLUMN_NAMES",
+    "CaseRule",
     "Dictionary",
     "Field",
     "Schema",
@@ -30,6 +32,7 @@ __all__ = [
     "logical_type_of",
     "renumbered",
     "schema_flaws",
+    "spelled_as",
     "split_path",
     "with_dictionaries",
     "with_field",

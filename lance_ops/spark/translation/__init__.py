@@ -1,10 +1,9 @@
 """What a table says and what Spark says: column names, types, values, and filters."""
 
+from lance_ops.core.schema import CaseRule
 from lance_ops.spark.translation.column_names import (
     FRAGMENT_ID,
     ROW_COLUMN_TYPES,
-    CaseRule,
-    spelled_as,
     stored_path,
     stored_paths,
 )
@@ -31,7 +30,6 @@ __all__ = [
     "pushed_predicate",
     "schema_for_spark",
     "schema_from_spark",
-    "spelled_as",
     "stored_path",
     "stored_paths",
 ]

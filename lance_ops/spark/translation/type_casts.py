@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops.core.errors import SchemaMismatch
-from lance_ops.spark.translation.column_names import CaseRule
+from lance_ops.core.schema import CaseRule
 
 __all__ = ["fit"]
 

@@ -1,0 +1,105 @@
+"""What `df.write` does with columns that the table does not have, without a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.errors import InvalidInput, SchemaMismatch
+from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.table_writer import plan_write
+from lance_ops.spark.translation import schema_for_spark
+
+
+def write(
+    uri: str, table: pa.Table, options: Mapping[str, str] = MappingProxyType({}), *, overwrite: bool = False
+) -> int | None:
+    shape = schema_for_spark(table.schema)
+    plan = plan_write(SourceOptions.parse({"path": uri, **options}), shape, overwrite=overwrite)
+    return plan.commit(plan.write(table.cast(shape).to_batches()))
+
+
+@pytest.fixture
+def uri(dataset_uri: str) -> str:
+    lance_ops.write_dataset(
+        pa.table({"Id": pa.array([1], pa.uint8()), "x": pa.array([1.5], pa.float32())}), dataset_uri
+    )
+    return dataset_uri
+
+
+WIDER = pa.table({"ID": pa.array([2], pa.uint8()), "X": [1e300], "note": ["new"]})
+
+
+@pytest.mark.parametrize(
+    "options", [{"mergeSchema": "true"}, {"merge_schema": "true"}, {"schema_mode": "add"}], ids=str
+)
+def test_a_merged_schema_gets_new_columns_and_wider_types(uri: str, options: dict[str, str]) -> None:
+    assert write(uri, WIDER, options) == 3, "the schema, and then the rows"
+    dataset = lance_ops.dataset(uri)
+    assert dataset.schema == pa.schema([("Id", pa.uint8()), ("x", pa.float64()), ("note", pa.string())])
+    assert dataset.to_table().to_pylist() == [
+        {"Id": 1, "x": 1.5, "note": None},
+        {"Id": 2, "x": 1e300, "note": "new"},
+    ]
+    assert write(uri, WIDER, options) == 4, "the schema needs nothing more"
+
+
+@pytest.mark.parametrize("options", [{}, {"mergeSchema": "false"}, {"schema_mode": "error"}], ids=str)
+def test_otherwise_a_new_column_is_refused_before_a_row_is_written(uri: str, options: dict[str, str]) -> None:
+    with pytest.raises(SchemaMismatch, match="'note' is not in the table"):
+        write(uri, WIDER, options)
+
+
+def test_a_task_that_fails_leaves_the_schema_as_it_was(uri: str) -> None:
+    plan = plan_write(
+        SourceOptions.parse({"path": uri, "mergeSchema": "true"}), schema_for_spark(WIDER.schema), overwrite=False
+    )
+    bad = pa.record_batch({"ID": pa.array([300], pa.int16()), "X": [1.0], "note": ["n"]})
+    with pytest.raises(SchemaMismatch, match="'Id'"):
+        plan.write([bad])
+    assert lance_ops.dataset(uri).version == 1
+    assert len(list(Path(uri, "data").iterdir())) == 1
+
+
+def test_an_overwrite_replaces_keeps_or_extends_the_schema_as_it_is_told(uri: str) -> None:
+    new = pa.table({"x": [2.5], "y": [1]})
+    assert write(uri, new, overwrite=True) == 2
+    assert lance_ops.dataset(uri).schema == pa.schema([("x", pa.float64()), ("y", pa.int64())])
+    with pytest.raises(SchemaMismatch, match="'z' is not in the table"):
+        write(uri, pa.table({"z": [1]}), {"overwriteSchema": "false"}, overwrite=True)
+    assert write(uri, pa.table({"z": [1]}), {"mergeSchema": "true"}, overwrite=True) == 3
+    assert lance_ops.dataset(uri).to_table().to_pylist() == [{"x": None, "y": None, "z": 1}]
+    shaped = pa.table({"x": pa.array([1], pa.int16())})
+    lance_ops.write_dataset(pa.table({"x": pa.array([1], pa.uint8())}), uri, mode="overwrite")
+    write(uri, shaped, overwrite=True)
+    assert lance_ops.dataset(uri).schema.field("x").type == pa.uint8(), "it looks the same in Spark"
+    write(uri, shaped, {"overwriteSchema": "true"}, overwrite=True)
+    assert lance_ops.dataset(uri).schema.field("x").type == pa.int16()
+
+
+def test_rows_of_a_condition_are_replaced_by_rows_with_new_columns(uri: str) -> None:
+    assert write(uri, WIDER.slice(0, 0), {"replaceWhere": "Id = 1", "mergeSchema": "true"}, overwrite=True) == 3
+    dataset = lance_ops.dataset(uri)
+    assert (dataset.count_rows(), dataset.schema.names) == (0, ["Id", "x", "note"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"mergeSchema": "true", "overwriteSchema": "true"},
+            "'mergeSchema' and 'overwriteSchema' both say",
+        ),
+        ({"schema_mode": "merge"}, "'schema_mode' is one of error, add, overwrite, not 'merge'"),
+        ({"schema_mode": "overwrite"}, "give it with mode 'overwrite'"),
+        ({"mergeSchema": "yes"}, "'merge_schema' is 'true' or 'false'"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(uri: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        write(uri, WIDER, options)
