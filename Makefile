@@ -6,7 +6,7 @@ FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests
 STAMP := .venv/.locked
 SERVERS := .venv/servers/.locked
 
-.PHONY: run test ui bench bench-tables bench-s3 fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
+.PHONY: run test ui bench bench-tables bench-s3 bench-spark fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
@@ -31,6 +31,9 @@ bench-tables: environment  ## against pylance on all cores, as fragments, column
 
 bench-s3: environment  ## against pylance on an object store: seconds, requests and bytes of 21 operations
 	$(BIN)/python -m tests.bench.s3
+
+bench-spark: environment java  ## against Spark's Parquet, with cold and warm workers; `BENCH=ingest,column`
+	$(BIN)/python -m tests.bench.spark $(BENCH)
 
 FUZZ_SECONDS ?= 600
 FUZZ_PREDICATES ?= 10000

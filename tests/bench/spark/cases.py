@@ -1,0 +1,199 @@
+"""What is measured: an operation of this library on Spark, and the one that it is compared with."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count as count_up
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.functions import count, lit
+from pyspark.sql.functions import sum as sum_of
+
+import lance_ops
+from lance_ops.maintenance.ingest import IngestBatch, RawFile, ingest
+from lance_ops.spark import OnSpark, map_fragments, table
+
+__all__ = ["ALL_CASES", "COLD", "FRAGMENTS_TO_COMPACT", "IDLE", "WARM", "Bench", "Case"]
+
+WARM, IDLE, COLD = "warm", "idle", "cold"
+
+_FILES = 8
+_DIMENSIONS = 32
+FRAGMENTS_TO_COMPACT = 24
+_SEED = 7
+
+
+@dataclass
+class Bench:
+    """A session, a folder for everything that is measured, and the number of rows."""
+
+    start: Callable[[], SparkSession]
+    root: Path
+    num_rows: int
+    fresh: Iterator[int] = field(default_factory=count_up, repr=False)
+
+    def __post_init__(self) -> None:
+        self.session = self.start()
+
+    def restart(self) -> None:
+        """Start another session in the same JVM, which stays warm; daemons and workers end with the old session."""
+        self.session.stop()
+        self.session = self.start()
+        self.session.range(100).count()
+
+    @property
+    def parquet(self) -> str:
+        return str(self.root / "source")
+
+    @property
+    def lance(self) -> str:
+        return str(self.root / "source.lance")
+
+    @property
+    def to_compact(self) -> str:
+        return str(self.root / "fragments.lance")
+
+    def new_path(self) -> str:
+        """Return a path at which nothing is."""
+        return str(self.root / f"made-{next(self.fresh)}")
+
+    def prepare(self) -> None:
+        """Write the source as Parquet files and as a table, and a table of short fragments with an index."""
+        Path(self.parquet).mkdir(parents=True)
+        for number in range(_FILES):
+            pq.write_table(self._rows(number), Path(self.parquet, f"{number}.parquet"))
+        per_file = -(-self.num_rows // _FILES)
+        lance_ops.write_dataset(pq.read_table(self.parquet), self.lance, max_rows_per_file=per_file)
+        short = -(-self.num_rows // FRAGMENTS_TO_COMPACT)
+        made = lance_ops.write_dataset(pq.read_table(self.parquet), self.to_compact, max_rows_per_file=short)
+        made.create_scalar_index("id", "BTREE")
+        made.delete("id % 50 = 7")
+
+    def _rows(self, number: int) -> pa.Table:
+        size, rng = self.num_rows // _FILES, np.random.default_rng(_SEED + number)
+        ids = np.arange(number * size, (number + 1) * size)
+        vectors = pa.array(rng.normal(size=size * _DIMENSIONS).astype(np.float32))
+        return pa.table(
+            {
+                "id": ids,
+                "value": rng.normal(size=size),
+                "name": pa.array([f"name {item:07d}" for item in rng.integers(0, 10**7, size).tolist()]),
+                "vector": pa.ListArray.from_arrays(
+                    np.arange(0, size * _DIMENSIONS + 1, _DIMENSIONS).astype(np.int32), vectors
+                ),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Case:
+    """`ours` and `theirs` are measured in turns. Both give the same answer, which the first round compares.
+
+    `most` says how long ours may take for each workers' state: so many times as long as `against`. `prepare` is not
+    measured; its result goes to the operation.
+    """
+
+    name: str
+    against: str
+    most: dict[str, float]
+    ours: Callable[[Bench, Any], object]
+    theirs: Callable[[Bench, Any], object]
+    prepare: Callable[[Bench], object] = Bench.new_path
+
+
+def _ingest(bench: Bench, uri: str) -> int:
+    paths = sorted(Path(bench.parquet).glob("*.parquet"))
+    batches = [IngestBatch(path.name, (RawFile(str(path), path.stat().st_size, path.name),)) for path in paths]
+    return ingest(uri, batches, runner=OnSpark(bench.session)).num_rows
+
+
+def _copy_parquet(bench: Bench, path: str) -> int:
+    bench.session.read.parquet(bench.parquet).write.parquet(path)
+    return _rows_of_parquet(path)
+
+
+def _write_frame(bench: Bench, uri: str) -> int:
+    bench.session.read.parquet(bench.parquet).write.format("lance").mode("append").save(uri)
+    return lance_ops.dataset(uri).count_rows()
+
+
+def _rows_of_parquet(path: str) -> int:
+    return sum(pq.read_metadata(file).num_rows for file in Path(path).glob("*.parquet"))
+
+
+def _consume(frame: DataFrame) -> int:
+    """Read every value of a frame, and return the number of rows."""
+    seen = Observation()
+    frame.observe(seen, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
+    return int(seen.get["rows"])
+
+
+def _sum(frame: DataFrame) -> float:
+    return round(float(frame.agg(sum_of("value")).first()[0]), 3)  # type: ignore[index]  # an aggregate has a row
+
+
+def _sum_of_batches(batches: pa.RecordBatchReader) -> float:
+    return sum(pc.sum(batch["value"]).as_py() or 0.0 for batch in batches)
+
+
+def _sum_in_tasks(bench: Bench, _: object) -> float:
+    opened = lance_ops.dataset(bench.lance)
+    sums = map_fragments(opened, _sum_of_batches, columns=["value"], runner=OnSpark(bench.session))
+    return round(sum(sums.values()), 3)
+
+
+def _fragments(bench: Bench) -> str:
+    return shutil.copytree(bench.to_compact, bench.new_path())
+
+
+def _compact(bench: Bench, uri: str) -> int:
+    target = bench.num_rows // _FILES
+    lance_ops.dataset(uri).optimize.compact_files(target_rows_per_fragment=target, runner=OnSpark(bench.session))
+    return lance_ops.dataset(uri).count_rows()
+
+
+def _compact_by_reference(bench: Bench, uri: str) -> int:
+    import lance  # the reference, of the tests only
+
+    dataset = lance.dataset(uri)
+    dataset.optimize.compact_files(target_rows_per_fragment=bench.num_rows // _FILES)
+    rows: int = dataset.count_rows()
+    return rows
+
+
+_PARQUET = "Spark's Parquet"
+
+ALL_CASES = (
+    Case("ingest of Parquet files", "Spark's copy of them", {WARM: 0.5, IDLE: 1.0, COLD: 1.0}, _ingest, _copy_parquet),
+    Case("df.write", _PARQUET, {WARM: 1.1, COLD: 1.1}, _write_frame, _copy_parquet),
+    Case(
+        "read of all columns",
+        _PARQUET,
+        {WARM: 1.5, COLD: 1.5},
+        lambda bench, _: _consume(bench.session.read.format("lance").load(bench.lance)),
+        lambda bench, _: _consume(bench.session.read.parquet(bench.parquet)),
+    ),
+    Case(
+        "one column by table()",
+        _PARQUET,
+        {WARM: 1.0, COLD: 1.0},
+        lambda bench, _: _sum(table(bench.session, bench.lance).select("value").load()),
+        lambda bench, _: _sum(bench.session.read.parquet(bench.parquet)),
+    ),
+    Case(
+        "one column by map_fragments",
+        _PARQUET,
+        {WARM: 1.0, COLD: 1.0},
+        _sum_in_tasks,
+        lambda bench, _: _sum(bench.session.read.parquet(bench.parquet)),
+    ),
+    Case("compaction with remap", "pylance", {WARM: 1 / 1.5}, _compact, _compact_by_reference, _fragments),
+)
