@@ -12,11 +12,13 @@ import hypothesis
 import pyarrow as pa
 import pytest
 
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
-from lance_ops.file import Budget
-from lance_ops.file.several_files import FileRows, read_files_together
-from lance_ops.reading import joined_fragments
-from lance_ops.table import Manifest, decode_manifest
+from lance_ops.maintenance.compaction import live_rows
+from lance_ops.reading import take
+from lance_ops.reading.joined_fragments import read_fragments_together
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import Fragment, Manifest, decode_manifest
 from lance_ops.table.manifest.manifest_cache import ManifestCache
 from tests.manifest_servers import ManifestServer, dynalite_server
 from tests.residency import forget, resident_bytes
@@ -138,13 +140,17 @@ def evict() -> Callable[[Path], None]:
 
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Record how many files each joined read of a take or a compaction combines; those of scans have a budget."""
+    """Record how many fragments each joined read of a take or a compaction combines."""
     counts: list[int] = []
 
-    def counting(files: Sequence[FileRows], schema: Schema, budget: Budget | None = None) -> pa.Table:
-        if budget is None:
-            counts.append(len(files))
-        return read_files_together(files, schema, budget)
+    def counting(
+        snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema, offsets: Sequence[Uint64Array] | None = None
+    ) -> pa.Table | None:
+        table = read_fragments_together(snapshot, fragments, schema, offsets)
+        if table is not None:
+            counts.append(len(fragments))
+        return table
 
-    monkeypatch.setattr(joined_fragments, "read_files_together", counting)
+    for user in (take, live_rows):
+        monkeypatch.setattr(user, "read_fragments_together", counting)
     return counts

@@ -8,14 +8,14 @@ from itertools import accumulate, pairwise
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.errors import CorruptFile, ReadTooLarge
+from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file import (
+    WHOLE_FILE_BYTES,
     AlikeFiles,
     Budget,
     FileRows,
-    RowSelection,
     RowSet,
     RowSlice,
     can_read_together,
@@ -38,17 +38,17 @@ class JoinedFragments:
         """The offset at which each fragment ends."""
 
     @classmethod
-    def open(cls, snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> JoinedFragments | None:
+    def open(
+        cls, snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema, *, keep_open: bool = False
+    ) -> JoinedFragments | None:
         """Open the fragments' files to read fields of `schema`; None if they must be read separately.
 
-        Raises as `FragmentReader` does.
+        Files that are alike are opened together, unless they are to stay open. Raises as `FragmentReader` does.
         """
-        alike = open_alike(snapshot, fragments, schema)
+        alike = None if keep_open else open_alike(snapshot, fragments, schema)
         if alike is not None:
             return cls(alike)
-        files = _open_files(
-            snapshot, [(fragment, RowSlice(0, fragment.physical_rows)) for fragment in fragments], schema
-        )
+        files = _open_files(snapshot, fragments, schema)
         return None if files is None else cls(files)
 
     def read(self, schema: Schema, start: int, stop: int, *, budget: Budget | None = None) -> pa.Table:
@@ -75,17 +75,34 @@ class JoinedFragments:
 
 
 def read_fragments_together(
-    snapshot: Snapshot, parts: Sequence[tuple[Fragment, RowSelection]], schema: Schema
+    snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema, offsets: Sequence[Uint64Array] | None = None
 ) -> pa.Table | None:
     """Return physical rows of fragments, one fragment after the other; None if they must be read separately.
 
-    They must if a file is corrupt, so that the error names it, and if they are too large for one read.
+    `offsets` are ascending ones of each fragment; all rows by default. The fragments must be read separately if one is
+    corrupt, so that the error names its file, and if they are too large for one read. Larger files of which rows were
+    chosen before are opened by themselves, because they stay open.
     """
     try:
-        files = _open_files(snapshot, parts, schema)
-        return None if files is None else _read_storage(files, schema)
-    except (CorruptFile, ReadTooLarge):
+        joined = JoinedFragments.open(
+            snapshot, fragments, schema, keep_open=offsets is not None and _are_worth_keeping(snapshot, fragments)
+        )
+        if joined is None:
+            return None
+        if offsets is None:
+            return joined.read(schema, 0, joined.ends[-1])
+        firsts = (0, *joined.ends)
+        chosen = [each + np.uint64(first) for each, first in zip(offsets, firsts, strict=False)]
+        return joined.take(schema, np.concatenate(chosen))
+    except (LanceOpsError, OSError):
         return None
+
+
+def _are_worth_keeping(snapshot: Snapshot, fragments: Sequence[Fragment]) -> bool:
+    """Return whether the fragments' files are not short, and rows of all of them were read before."""
+    files = [file for fragment in fragments for file in fragment.files]
+    are_short = all(file.file_size_bytes <= WHOLE_FILE_BYTES for file in files)
+    return not are_short and snapshot.session.open_files.are_read_again(file.path for file in files)
 
 
 def _read_storage(files: Sequence[FileRows], schema: Schema, budget: Budget | None = None) -> pa.Table:
@@ -97,14 +114,12 @@ def _as_storage(table: pa.Table, schema: Schema) -> pa.Table:
     return pa.Table.from_arrays(table.columns, schema=schema.to_arrow_storage())
 
 
-def _open_files(
-    snapshot: Snapshot, parts: Sequence[tuple[Fragment, RowSelection]], schema: Schema
-) -> list[FileRows] | None:
-    """Return the rows of each fragment's data file that holds all of `schema`; None to read them separately."""
+def _open_files(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> list[FileRows] | None:
+    """Return all rows of each fragment's data file that holds all of `schema`; None to read them separately."""
     files = []
-    for fragment, rows in parts:
+    for fragment in fragments:
         file = snapshot.reader(fragment).whole_file(schema)
         if file is None:
             return None
-        files.append(FileRows(file[0], rows, file[1]))
+        files.append(FileRows(file[0], RowSlice(0, fragment.physical_rows), file[1]))
     return files if can_read_together([file.reader for file in files], schema) else None

@@ -17,7 +17,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
-from lance_ops.file import RowSet, reorder
+from lance_ops.file import reorder
 from lance_ops.reading.joined_fragments import read_fragments_together
 from lance_ops.reading.scan_execution import ScanRequest, empty_answer
 from lance_ops.reading.scanned_rows import with_row_columns
@@ -149,8 +149,8 @@ def _read_joined(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -
     """Return few rows of several fragments in one read; None if they are too many or must be read separately."""
     if len(groups) < 2 or max(len(offsets) for _, offsets in groups) > _MAX_JOINED_ROWS or not schema.fields:
         return None
-    parts = [(fragment, RowSet(offsets.astype(np.int64))) for fragment, offsets in groups]
-    return read_fragments_together(snapshot, parts, schema)
+    fragments = [fragment for fragment, _ in groups]
+    return read_fragments_together(snapshot, fragments, schema, [offsets for _, offsets in groups])
 
 
 def _split(table: pa.Table, groups: Sequence[_Group]) -> list[pa.Table]:

@@ -12,9 +12,10 @@ import pytest
 import lance_ops
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.file import FileReader
+from lance_ops.reading import joined_fragments
 from lance_ops.reading import take as room
 from lance_ops.snapshot import Snapshot
-from lance_ops.snapshot.caches import OpenFiles
+from lance_ops.snapshot.caches import OpenFiles, open_file_cache
 from lance_ops.table.manifest.file_locations import ObjectLocation
 
 ROWS = 1200
@@ -130,7 +131,8 @@ def test_a_corrupt_file_among_files_taken_together_is_named(dataset_uri: str) ->
         lance_ops.dataset(dataset_uri).take([5, 100 * 7 + 1, 1100])
 
 
-def test_repeated_takes_open_each_file_once(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_are_taken_from_again_are_opened_once(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joined_fragments, "WHOLE_FILE_BYTES", 0)
     rows = pa.table({"id": np.arange(300)})
     taken_of = lance_ops.write_dataset(rows, dataset_uri, max_rows_per_file=1)
     opened: list[str] = []
@@ -141,17 +143,34 @@ def test_repeated_takes_open_each_file_once(dataset_uri: str, monkeypatch: pytes
         opened.append(self.path)
 
     monkeypatch.setattr(FileReader, "__init__", counted)
-    for _ in range(3):
+    for times in range(4):
         assert taken_of.take(list(range(300)))["id"].to_pylist() == list(range(300))
-    assert len(opened) == len(set(opened)) == 300
+        assert len(opened) == len(set(opened)) == (0 if times == 0 else 300)
+    assert taken_of.take([299, 0])["id"].to_pylist() == [299, 0]
+    assert len(opened) == 300
 
     forgetful = lance_ops.dataset(dataset_uri, metadata_cache_size_bytes=10 * 64 << 10)
     opened.clear()
-    for _ in range(2):
+    for _ in range(3):
         assert forgetful.take(list(range(300)))["id"].to_pylist() == list(range(300))
     assert len(opened) == 600
     with pytest.raises(InvalidInput, match="metadata_cache_size_bytes must not be negative"):
         lance_ops.dataset(dataset_uri, metadata_cache_size_bytes=-1)
+
+
+def test_short_files_are_not_opened_one_by_one(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken_of = lance_ops.write_dataset(pa.table({"id": np.arange(300)}), dataset_uri, max_rows_per_file=1)
+    monkeypatch.setattr(FileReader, "__init__", None)  # which cannot be called
+    for _ in range(3):
+        assert taken_of.take(list(range(300)))["id"].to_pylist() == list(range(300))
+
+
+def test_names_of_files_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_file_cache, "_MAX_NAMES", 2)
+    files = OpenFiles(0)
+    assert [files.are_read_again(names) for names in ("a", "a", "ab", "ba", "c", "c", "abc")] == [
+        False, True, False, True, False, False, False
+    ]  # fmt: skip
 
 
 def test_the_least_recently_read_files_are_evicted_above_the_capacity(dataset_uri: str) -> None:

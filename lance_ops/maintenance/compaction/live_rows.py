@@ -12,7 +12,7 @@ from lance_ops.blobs import scan_to_rewrite
 from lance_ops.core.arrow import rows_where
 from lance_ops.core.cores import available_cores
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.file import RowSlice, row_bytes
+from lance_ops.file import row_bytes
 from lance_ops.reading import TASK_READAHEAD, ScanRequest, in_task, read_fragments_together
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
@@ -63,8 +63,7 @@ def _groups(fragments: Iterable[Fragment], size: Callable[[Fragment], int]) -> I
 
 def _read_group(snapshot: Snapshot, fragments: list[Fragment]) -> Iterable[pa.Table]:
     """Read all rows of the fragments together, or fragment by fragment if that is not possible."""
-    parts = [(fragment, RowSlice(0, fragment.physical_rows)) for fragment in fragments]
-    table = read_fragments_together(snapshot, parts, snapshot.schema)
+    table = read_fragments_together(snapshot, fragments, snapshot.schema)
     return _scanned(snapshot, fragments) if table is None else [_live(snapshot, fragments, table)]
 
 

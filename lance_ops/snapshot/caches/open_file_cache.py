@@ -6,12 +6,17 @@ are kept if the read that opens it reads the whole file. No file descriptor stay
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lance_ops.file import FileReader
 from lance_ops.snapshot.caches.bounded_cache import BoundedCache
 from lance_ops.store import View
 from lance_ops.table.manifest import ObjectLocation
 
 __all__ = ["OpenFiles"]
+
+_MAX_NAMES = 100_000
+"""When more files were named, all are forgotten: those that are read still are named again soon."""
 
 
 class OpenFiles:
@@ -22,6 +27,7 @@ class OpenFiles:
         self._readers: BoundedCache[str, FileReader] = BoundedCache(
             capacity_bytes, lambda reader: reader.memory_bytes, least=1
         )
+        self._named: set[str] = set()
 
     def open(
         self, location: ObjectLocation, size_bytes: int, view: View | None = None, *, whole: bool = False
@@ -35,6 +41,18 @@ class OpenFiles:
         return self._readers.get(
             location.uri, lambda: FileReader(store, path, size_bytes or None, view=view, whole=whole)
         )
+
+    def are_read_again(self, names: Iterable[str]) -> bool:
+        """Return whether all files of these names were named here before; from now on they were.
+
+        A file that is read for the first time may be the last one that is read of its kind. To open files together is
+        faster then. A file that is read again is worth opening by itself, since it stays open.
+        """
+        known = len(self._named)
+        if known > _MAX_NAMES:
+            self._named, known = set(), 0
+        self._named.update(names)
+        return len(self._named) == known
 
     @property
     def memory_bytes(self) -> int:
