@@ -8,6 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.changing.deletion import commit_deletion, delete, find_rows, plan_deletion, truncate
+    from lance_ops.changing.key_deletion import delete_by_keys
     from lance_ops.changing.restoration import restore
     from lance_ops.changing.row_replacement import replace_matching, replace_rows
     from lance_ops.changing.row_updates import bind_updates, update
@@ -20,6 +21,7 @@ __all__ = [
     "bind_updates",
     "commit_deletion",
     "delete",
+    "delete_by_keys",
     "find_rows",
     "plan_deletion",
     "replace_matching",
@@ -37,6 +39,7 @@ _MODULES = {
     "bind_updates": "row_updates",
     "commit_deletion": "deletion",
     "delete": "deletion",
+    "delete_by_keys": "key_deletion",
     "find_rows": "deletion",
     "plan_deletion": "deletion",
     "replace_matching": "row_replacement",

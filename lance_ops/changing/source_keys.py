@@ -17,11 +17,13 @@ import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.kernels import read_only
 from lance_ops.table.rows import NO_CODE, KeyCodeTable
 
-__all__ = ["SourceKeys"]
+__all__ = ["SourceKeys", "key_hashes"]
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class SourceKeys:
@@ -89,6 +91,30 @@ class SourceKeys:
             return self.rows_of(codes, codes)[1]
         last: Int64Array = self._rows[self._starts[codes + 1] - 1]
         return last
+
+
+def key_hashes(columns: Sequence[pa.Array]) -> tuple[Uint64Array, BoolArray]:
+    """Return a hash of each row's key, and whether a null is in it. Keys that are equal have the same hash.
+
+    The columns must have the same types wherever their hashes are compared.
+    """
+    hashes = np.zeros(len(columns[0]), np.uint64)
+    has_null = np.zeros(len(columns[0]), np.bool_)
+    for column in columns:
+        present, words = _words(column)
+        values = np.zeros(len(column), np.uint64)
+        values[present] = words
+        if column.null_count:
+            has_null |= column.is_null().to_numpy(zero_copy_only=False)
+        hashes = _scattered(hashes + _ODD ^ values)
+    return hashes, has_null
+
+
+def _scattered(words: Uint64Array) -> Uint64Array:
+    """Return words whose high bits depend on all bits of the given ones (the finalizer of SplitMix64)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
 
 
 class _ColumnCodes:

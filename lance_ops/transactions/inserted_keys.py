@@ -7,7 +7,8 @@ block, its low half, multiplied by a constant for each word, the bits (https://p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -41,6 +42,12 @@ class InsertedKeys:
         words = np.zeros((_BLOCKS, _WORDS), np.uint32)
         np.bitwise_or.at(words, _block_of(hashes, _BLOCKS), _bits_of(hashes))
         return cls(field_ids, bloom=words.astype("<u4").tobytes())
+
+    @classmethod
+    def join(cls, parts: Sequence[InsertedKeys]) -> InsertedKeys:
+        """Return a filter of the keys of all parts, which have the same fields and are of `from_hashes`."""
+        words = [np.frombuffer(part.bloom or b"", "<u4") for part in parts]
+        return replace(parts[0], bloom=np.bitwise_or.reduce(words).astype("<u4").tobytes())
 
     @classmethod
     def decode(cls, data: bytes) -> Self:

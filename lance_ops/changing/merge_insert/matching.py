@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,6 @@ from lance_ops.reading import (
     ROW_COLUMNS,
     ROW_ID,
     VERSION_COLUMNS,
-    ScannedRows,
     ScanRequest,
     in_task,
     scan_rows,
@@ -35,13 +35,17 @@ from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.writing import share_rows
 
 __all__ = [
+    "KeyedRows",
     "MatchTask",
     "Matches",
     "find_matches",
     "index_on_key",
+    "match_rows",
     "most_keys_for_index",
     "plan_matching",
+    "source_columns",
     "target_columns",
+    "target_request",
 ]
 
 
@@ -63,6 +67,21 @@ class MatchTask:
     fragment_ids: tuple[int, ...] | None
     by_index: Predicate | None = None
     index_name: str | None = None
+
+
+class KeyedRows(Protocol):
+    """Rows of the target with the columns that matching reads."""
+
+    @property
+    def table(self) -> pa.Table:
+        """The columns of `target_columns`."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def addresses(self, positions: Int64Array) -> Uint64Array:
+        """Return the addresses of the rows at these positions in the table."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -102,7 +121,7 @@ def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...
     """Choose between an index on the key, for few keys, and a scan of every row's key."""
     reference = SnapshotReference.of(snapshot)
     keys = SourceKeys(merge.source_keys(), [key.name for key in merge.keys])
-    merge = replace(merge, source=merge.source.select(_source_columns(merge)))  # a task may be sent to another process
+    merge = replace(merge, source=merge.source.select(source_columns(merge)))  # a task may be sent to another process
     if 0 < keys.num_codes <= most_keys_for_index(snapshot):
         index = index_on_key(snapshot, merge, keys.values)
         if index is not None:
@@ -127,19 +146,27 @@ def find_matches(task: MatchTask) -> Matches:
 
     Raises `InvalidInput` if two source rows match one of them, and for any match if the merge allows none.
     """
-    snapshot = task.snapshot.open()
-    names = target_columns(task.merge)
+    snapshot, keys = task.snapshot.open(), task.keys
+    request = target_request(snapshot, task.merge, task.fragment_ids, task.by_index)
+    is_found = np.zeros(keys.num_codes, np.bool_)
+    matches = Matches.joined([match_rows(task.merge, keys, rows, is_found) for rows in scan_rows(snapshot, request)])
+    return replace(matches, found_codes=np.flatnonzero(is_found))
+
+
+def target_request(
+    snapshot: Snapshot, merge: BoundMerge, fragment_ids: Sequence[int] | None, by_index: Predicate | None = None
+) -> ScanRequest:
+    """Return the scan, inside a task, of what matching reads of the target."""
+    names = target_columns(merge)
     request = ScanRequest(
         snapshot.schema.project(name for name in names if name not in ROW_COLUMNS),
-        task.by_index,
+        by_index,
         with_row_id=ROW_ID in names,
         with_row_address=ROW_ADDRESS in names,
         version_columns=tuple(name for name in names if name in VERSION_COLUMNS),
-        fragment_ids=task.fragment_ids,
+        fragment_ids=None if fragment_ids is None else tuple(fragment_ids),
     )
-    is_found = np.zeros(task.keys.num_codes, np.bool_)
-    matches = Matches.joined([_match(task, rows, is_found) for rows in scan_rows(snapshot, in_task(snapshot, request))])
-    return replace(matches, found_codes=np.flatnonzero(is_found))
+    return in_task(snapshot, request)
 
 
 def target_columns(merge: BoundMerge) -> list[str]:
@@ -153,30 +180,35 @@ def target_columns(merge: BoundMerge) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _source_columns(merge: BoundMerge) -> list[str]:
+def source_columns(merge: BoundMerge) -> list[str]:
     """Return the source's columns that matching reads."""
     nodes = merge.update_condition.walk() if merge.update_condition is not None else ()
     used = (node.path[1] for node in nodes if isinstance(node, Column) and node.path[0] == SOURCE)
     return list(dict.fromkeys([*(key.path[0] for key in merge.keys), *used]))
 
 
-def _match(task: MatchTask, rows: ScannedRows, is_found: BoolArray) -> Matches:
-    """Match one block's rows, and mark in `is_found` the codes of their keys."""
-    merge = task.merge
-    hits, codes = task.keys.hits(key_columns(rows.table, merge.keys))
+def match_rows(merge: BoundMerge, keys: SourceKeys, rows: KeyedRows, is_found: BoolArray) -> Matches:
+    """Match rows of the target with `merge.source`, whose keys are `keys`; mark the codes of their keys in `is_found`.
+
+    Raises as `find_matches` does.
+    """
+    request = merge.request
+    hits, codes = keys.hits(key_columns(rows.table, merge.keys))
     is_found[codes] = True
     unmatched = _unmatched_to_delete(merge, rows, hits)
-    if merge.request.when_matched is WhenMatched.KEEP or not len(hits):
+    if request.when_matched is WhenMatched.KEEP or not len(hits):
         return Matches(_NO_ADDRESS, _NO_ROW, _NO_ADDRESS, unmatched, _NO_ROW)
-    positions, source_rows = task.keys.rows_of(hits, codes)
-    if merge.request.when_matched is WhenMatched.FAIL:
+    if request.repeated_keys:
+        return Matches(_NO_ADDRESS, _NO_ROW, rows.addresses(hits), unmatched, _NO_ROW)
+    positions, source_rows = keys.rows_of(hits, codes)
+    if request.when_matched is WhenMatched.FAIL:
         raise InvalidInput(f"the merge found a matching row, and allows none: {_key_text(merge, source_rows[0])}")
     if merge.update_condition is not None:
         holds = _holds(merge, merge.update_condition, rows.table, positions, source_rows)
         positions, source_rows = positions[holds], source_rows[holds]
-    if not task.keys.are_distinct:
+    if not keys.are_distinct:
         _check_unambiguous(merge, positions, source_rows)
-    if merge.request.when_matched is WhenMatched.DELETE:
+    if request.when_matched is WhenMatched.DELETE:
         return Matches(_NO_ADDRESS, _NO_ROW, rows.addresses(positions), unmatched, _NO_ROW)
     return Matches(rows.addresses(positions), source_rows, _NO_ADDRESS, unmatched, _NO_ROW)
 
@@ -191,7 +223,7 @@ def _check_unambiguous(merge: BoundMerge, positions: Int64Array, source_rows: In
         )
 
 
-def _unmatched_to_delete(merge: BoundMerge, rows: ScannedRows, hits: Int64Array) -> Uint64Array:
+def _unmatched_to_delete(merge: BoundMerge, rows: KeyedRows, hits: Int64Array) -> Uint64Array:
     if not merge.request.deletes_unmatched:
         return _NO_ADDRESS
     to_delete = np.ones(len(rows), np.bool_)

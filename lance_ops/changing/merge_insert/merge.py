@@ -3,7 +3,7 @@
 plan_merge(snapshot, request, source) -> MergePlan    the source's keys, and the tasks that match them
 find_matches(task) -> Matches                         anywhere
 prepare_merge(plan, matches) -> PreparedMerge         writes rows and deletion files, commits nothing
-commit_merge(plan, prepared) -> Snapshot              one transaction
+commit_merge(snapshot, prepared) -> Snapshot          one transaction
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def merge_insert(
     """
     plan = plan_merge(snapshot, request, source)
     prepared = prepare_merge(plan, runner.map(find_matches, plan.tasks, plan.job), runner)
-    return commit_merge(plan, prepared, properties), prepared.counts
+    return commit_merge(snapshot, prepared, properties), prepared.counts
 
 
 def plan_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> MergePlan:
@@ -142,11 +142,11 @@ def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) 
     return PreparedMerge(operation, counts, pending + deletions.pending)
 
 
-def commit_merge(plan: MergePlan, prepared: PreparedMerge, properties: Mapping[str, str] | None = None) -> Snapshot:
-    """Commit a prepared merge; see `merge_insert`."""
+def commit_merge(snapshot: Snapshot, prepared: PreparedMerge, properties: Mapping[str, str] | None = None) -> Snapshot:
+    """Commit a merge that was prepared on this snapshot; see `merge_insert`."""
     if prepared.counts == _NOTHING_CHANGED:
-        return plan.snapshot
-    return commit_operation(plan.snapshot, prepared.operation, properties=properties, pending=prepared.pending)
+        return snapshot
+    return commit_operation(snapshot, prepared.operation, properties=properties, pending=prepared.pending)
 
 
 def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> PreparedMerge:

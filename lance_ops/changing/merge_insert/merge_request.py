@@ -61,6 +61,8 @@ class MergeRequest:
     use_index: bool = True
     in_place: bool = False
     """Write new files of the source's columns for the existing fragments, instead of moving rows to new fragments."""
+    repeated_keys: bool = False
+    """Let source rows repeat a key that a row of the target has. Only for a merge that deletes every matched row."""
     file_version: str | None = None
     target_bases: tuple[str, ...] | None = None
     """Where new fragments go. Column files of existing fragments and deletion files stay beneath the root."""
