@@ -6,8 +6,9 @@ The bytes identify a commit: a writer that reads its own bytes back has made the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -25,7 +26,7 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
-from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, is_detached
+from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, is_detached, parse_manifest_name
 from lance_ops.store import PutOutcome, Store, prove_conditional_create
 
 __all__ = ["PutIfAbsentCommitter", "check_version"]
@@ -52,6 +53,7 @@ class PutIfAbsentCommitter(Committer):
         self._naming: ManifestNaming | None = None  # of the manifests last listed
         self._is_new = False  # whether the last listing found neither a version nor a legacy manifest
         self._newest: tuple[int, object] | None = None  # at the last listing, with the directory's stamp before it
+        self._sealed: tuple[int, str] | None = None  # the newest version under a seal, with the seal's stamp
         self._tags: Mapping[int, str] = {}  # of the manifests last listed, as far as the store states them
         self._num_looks = self._last_look = 0  # listings that were begun; the number of the one that stated the tags
         self._written: tuple[int, bytes] | None = None  # the last version committed, until the next listing
@@ -137,6 +139,7 @@ class PutIfAbsentCommitter(Committer):
         naming, is_first = self._naming or self._new_naming, self._is_new
         path = manifest_path(version, naming)
         newest: int | None = None
+        look_for_newest: Callable[[], int]
 
         def follow_up() -> None:
             nonlocal newest
@@ -146,7 +149,7 @@ class PutIfAbsentCommitter(Committer):
             self._written = version, data
             if uses_version_hint(self._store):
                 with suppress(LanceOpsError):  # the version exists, and the hint is optional
-                    newest = self._hint_at(version, is_first)
+                    newest = self._hint_at(version, is_first, look_for_newest)
 
         def create() -> Committed | Abandoned | None:
             match put(path, data, after=needed, prepare=prepare, follow_up=follow_up):
@@ -167,7 +170,9 @@ class PutIfAbsentCommitter(Committer):
             follow_up()
             return Committed(version, path, recognised=True, newest=newest)
 
-        return self._retries.settle(version, create, look)
+        with self._watch() as changed_names:
+            look_for_newest = partial(self._newest_with, version, self._newest_under_seal(), changed_names)
+            return self._retries.settle(version, create, look)
 
     def remove(self, version: int) -> None:
         self._store.delete(self.location(version))
@@ -190,18 +195,45 @@ class PutIfAbsentCommitter(Committer):
         follow_up()
         return PutOutcome.CREATED
 
-    def _hint_at(self, version: int, is_first: bool) -> int | None:
+    def _hint_at(self, version: int, is_first: bool, look_for_newest: Callable[[], int]) -> int | None:
         """Write a hint to the newest version, ours or a later one; return that version if it was looked for."""
         # The first version creates the hint's file, which would break a seal.
         stamp = None if is_first else self._store.seal_directory(VERSIONS_DIR)
         if stamp is None:
             write_hint(self._store, version, None)
             return None
-        newest = max(self._look(list_newest).versions, default=version)
+        newest = look_for_newest()
         self._newest = (newest, stamp)
+        is_sealed = self._naming is ManifestNaming.V2
+        self._sealed = (newest, stamp) if is_sealed else None
         with suppress(LanceOpsError):
-            write_hint(self._store, newest, stamp if self._naming is ManifestNaming.V2 else None)
+            write_hint(self._store, newest, stamp if is_sealed else None)
         return newest
+
+    def _watch(self) -> AbstractContextManager[Callable[[], frozenset[str] | None]]:
+        """Watch the versions if one is known to be the newest, so that a commit needs no listing."""
+        with suppress(LanceOpsError):  # the watch is optional
+            if self._sealed is not None:
+                return self._store.watch_directory(VERSIONS_DIR)
+        return nullcontext(lambda: None)
+
+    def _newest_under_seal(self) -> int | None:
+        """Return the newest version if the directory still has the seal under which it was found, else None."""
+        with suppress(LanceOpsError):
+            if self._sealed is not None and self._store.directory_stamp(VERSIONS_DIR) == self._sealed[1]:
+                return self._sealed[0]
+        return None
+
+    def _newest_with(self, version: int, before: int | None, changed_names: Callable[[], frozenset[str] | None]) -> int:
+        """Return the newest version after a commit of `version`, without a listing if nothing else has changed.
+
+        `before` was the newest version when the watch had begun. The directory must be sealed.
+        """
+        names = changed_names() if before is not None else None
+        if before is None or names is None or _versions_in(names) != {(version, ManifestNaming.V2)}:
+            return max(self._look(list_newest).versions, default=version)
+        self._written = None
+        return max(before, version)
 
     def _hinted(self, stamp: str | None) -> int | None:
         """Return the newest version if a hint proves it, and keep the naming scheme that a hint stands for.
@@ -209,8 +241,8 @@ class PutIfAbsentCommitter(Committer):
         `stamp` is the directory's now. Without a proof, return None: the directory must be listed.
         """
         hinted = newest_by_hint(self._store, stamp) if stamp is not None and uses_version_hint(self._store) else None
-        if hinted is not None:
-            self._naming, self._is_new = ManifestNaming.V2, False
+        if hinted is not None and stamp is not None:
+            self._naming, self._is_new, self._sealed = ManifestNaming.V2, False, (hinted, stamp)
         return hinted
 
     def _look(self, listing: Callable[[Store], VersionNames]) -> _Seen:
@@ -248,6 +280,10 @@ class PutIfAbsentCommitter(Committer):
 class _Seen:
     versions: tuple[int, ...]
     legacy: LegacyManifest | None
+
+
+def _versions_in(names: Iterable[str]) -> set[tuple[int, ManifestNaming]]:
+    return {version for version in map(parse_manifest_name, names) if version is not None}
 
 
 def check_version(version: int) -> None:

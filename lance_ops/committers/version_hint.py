@@ -3,9 +3,9 @@
     {"version":7}                              written by others, and by us if the directory cannot be sealed
     {"version":7,"seal":"0f9a6b2c41d87e35"}    7 is the newest version while the directory keeps its stamp
 
-The seal is a digest of the version and of the stamp that `Store.seal_directory` gave the directory before its versions
-were listed. No other state of that directory, and no other directory, has this stamp. So while the directory has this
-stamp, the newest version is the one that was listed then. A hint without a seal is not used: it only allows probing
+The seal is a digest of the version and of the stamp that `Store.seal_directory` gave the directory before its newest
+version was found. No other state of that directory, and no other directory, has this stamp. So while the directory has
+this stamp, the newest version is the one that was found then. A hint without a seal is not used: it only allows probing
 upwards from its version, and that stops too early where clean-up has removed a version below the newest.
 
 The hint is overwritten in place. A torn hint does not match its seal, and the reference ignores it.

@@ -24,6 +24,7 @@ class Trick(Enum):
     SEALS = "seals"
     UNALIGNED_WORDS = "unaligned-words"
     UNCOUNTED_ARRAYS = "uncounted-arrays"
+    WATCHES = "watches"
     WRITEBACK = "writeback"
 
     def is_on(self) -> bool:

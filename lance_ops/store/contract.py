@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -309,6 +310,14 @@ class Store(ABC):
         nor another directory ever has the same stamp.
         """
         return None
+
+    def watch_directory(self, directory: str) -> AbstractContextManager[Callable[[], frozenset[str] | None]]:
+        """Watch a directory while the context lasts. Its function returns the names that came or went since it began.
+
+        The function returns None where the store cannot be sure of them. Called after `seal_directory`, it returns at
+        least every name that came or went before the seal. Temporary names are among them.
+        """
+        return nullcontext(lambda: None)
 
     @abstractmethod
     def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:

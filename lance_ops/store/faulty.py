@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -201,6 +201,9 @@ class FaultyStore(Store):
 
     def seal_directory(self, directory: str) -> str | None:
         return self._write("seal", directory, lambda: self._inner.seal_directory(directory))
+
+    def watch_directory(self, directory: str) -> AbstractContextManager[Callable[[], frozenset[str] | None]]:
+        return self._read("watch", directory, lambda: self._inner.watch_directory(directory))
 
     def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._read("list_temporary", prefix, lambda: self._inner.list_temporary(prefix))

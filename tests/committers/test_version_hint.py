@@ -7,7 +7,9 @@ import multiprocessing
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from lance_ops.committers import Committed, PutIfAbsentCommitter
 from lance_ops.committers.version_hint import VERSION_HINT_PATH
 from lance_ops.core.errors import CorruptFile, VersionNotFound
 from lance_ops.core.file_names import ManifestNaming, manifest_name
-from lance_ops.store import Fault, FaultyStore, LocalStore, When
+from lance_ops.store import BytesLike, Fault, FaultyStore, LocalStore, PutOutcome, When
 
 
 def manifest(root: Path, version: int, naming: ManifestNaming = ManifestNaming.V2) -> Path:
@@ -41,6 +43,12 @@ def look(root: Path) -> tuple[int | None, int]:
     store = FaultyStore(LocalStore(str(root)))
     newest = PutIfAbsentCommitter(store).latest()
     return newest, [call.operation for call in store.calls].count("list_names")
+
+
+def is_watched(root: Path) -> bool:
+    """Return whether the file system tells which names come and go."""
+    with LocalStore(str(root)).watch_directory("_versions") as names:
+        return names() is not None
 
 
 def hint(root: Path) -> bytes:
@@ -93,8 +101,10 @@ def test_a_version_found_by_the_hint_can_be_read_and_committed_after(root: Path)
     assert committer.read(4).to_pybytes() == b"4"
     assert committer.commit(5, b"5") == Committed(5, f"_versions/{manifest_name(5, ManifestNaming.V2)}")
     assert committer.latest(known=5) == 5
-    assert [call.operation for call in store.calls].count("list_names") == 1
-    assert look(root) == (5, 0)
+    assert isinstance(committer.commit(6, b"6"), Committed)
+    assert isinstance(PutIfAbsentCommitter(store).commit(7, b"7"), Committed)  # has not looked for the newest
+    assert [call.operation for call in store.calls].count("list_names") == (2 if is_watched(root) else 4)
+    assert look(root) == (7, 0)
 
 
 @pytest.mark.parametrize(
@@ -280,6 +290,64 @@ def test_an_overtaken_writer_writes_a_hint_to_the_newest_version(root: Path) -> 
     assert isinstance(committer.commit(5, b"5"), Committed)
     assert look(root) == (6, 0)
     assert committer.latest(known=5) == 6
+
+
+class Racing(LocalStore):
+    """Lets others act when a commit has begun to watch, or before it seals."""
+
+    def watch_directory(self, directory: str) -> AbstractContextManager[Callable[[], frozenset[str] | None]]:
+        watch = super().watch_directory(directory)
+        self.begun()
+        return watch
+
+    def put_if_absent_with_callbacks(self, path: str, data: BytesLike, **options: Any) -> PutOutcome:
+        self.looked()
+        return super().put_if_absent_with_callbacks(path, data, **options)
+
+    def seal_directory(self, directory: str) -> str | None:
+        self.made()
+        return super().seal_directory(directory)
+
+    def begun(self) -> None: ...
+    def looked(self) -> None: ...
+    def made(self) -> None: ...
+
+
+@pytest.mark.parametrize("moment", ["begun", "looked", "made"])
+@pytest.mark.parametrize("others", [(6,), (6, 7), (7,)])
+def test_versions_that_others_make_and_remove_during_a_commit_are_found(
+    root: Path, moment: str, others: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before ours is made, others make and clean up a version of its number too; then ours is a stray one."""
+    passing = [*others[:-1], *([] if moment == "made" else [5])]
+
+    def act() -> None:
+        by_another(root, *passing, others[-1])
+        for version in passing:
+            manifest(root, version).unlink()
+
+    monkeypatch.setattr(Racing, moment, lambda _: act())
+    committer = PutIfAbsentCommitter(Racing(str(root)))
+    assert committer.latest() == 4
+    done = committer.commit(5, b"5")
+    assert isinstance(done, Committed)
+    assert done.newest == max(others)
+    assert look(root) == (max(others), 0)
+    assert committer.latest(known=max(others)) == max(others)
+
+
+def test_a_commit_that_cannot_watch_lists(root: Path) -> None:
+    for operation in ("watch", "stamp"):
+        newest, _ = look(root)
+        assert newest is not None
+        store = FaultyStore(LocalStore(str(root)), Fault(operation, call=2 if operation == "stamp" else 1))
+        committer = PutIfAbsentCommitter(store)
+        assert committer.latest() == newest
+        done = committer.commit(newest + 1, b"x")
+        assert isinstance(done, Committed)
+        assert done.newest == newest + 1
+        assert [call.operation for call in store.calls].count("list_names") == 1
+        assert look(root) == (newest + 1, 0)
 
 
 def test_the_next_version_is_found_where_a_directory_keeps_its_times(root: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -35,6 +35,7 @@ from lance_ops.store.contract import (
 from lance_ops.store.counted_view import CountedView
 from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.local.directory_stamps import seal_directory, stamp_directory
+from lance_ops.store.local.directory_watch import watch_directory
 from lance_ops.store.local.file_mapping import FileMapping
 from lance_ops.store.local.made_directories import MADE_DIRECTORIES
 from lance_ops.store.local.memory_map_cache import MAPPED_FILES
@@ -228,6 +229,10 @@ class LocalStore(Store):
 
     def seal_directory(self, directory: str) -> str | None:
         return self._on_directory(check_directory(directory), seal_directory)
+
+    def watch_directory(self, directory: str) -> AbstractContextManager[Callable[[], frozenset[str] | None]]:
+        watch = self._on_directory(check_directory(directory), watch_directory)
+        return Store.watch_directory(self, directory) if watch is None else watch
 
     def delete(self, path: str) -> None:
         try:
