@@ -53,6 +53,15 @@ class ContainerBody(FileBody):
             writer.copy_pages(column.pages, lambda extent: self.write_buffer(read(extent)))
         self._fields_to_fill.remove(field)
 
+    def append_rows(
+        self, columns: Sequence[Sequence[Column]], num_rows: int, read: Callable[[Extent], BytesLike]
+    ) -> None:
+        for field, copied in zip(self._fields, columns, strict=True):
+            for writer, column in zip(field.writers, copied, strict=True):
+                writer.flush(self.write_buffer)
+                writer.copy_pages(column.pages, lambda extent: self.write_buffer(read(extent)), self._num_rows)
+        self._num_rows += num_rows
+
     def add(self, columns: Sequence[pa.Array], num_rows: int) -> None:
         if self._num_rows:
             self._release_batch()

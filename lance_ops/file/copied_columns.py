@@ -16,7 +16,7 @@ from lance_ops.file.open_file import DescribedFile
 from lance_ops.file.page_reading import row_bytes
 from lance_ops.file.reader import FileReader
 
-__all__ = ["columns_to_copy", "stores_field_alike"]
+__all__ = ["columns_to_append", "columns_to_copy", "stores_field_alike"]
 
 _LEAST_SHARE = 4
 """A page is small if it has less than one part in so many of a full page. Small pages are better encoded anew."""
@@ -33,6 +33,16 @@ def columns_to_copy(reader: FileReader, field: Field, version: FileVersion, page
     leaves = leaves_of_field(field)
     whole = all(_has_full_pages(leaf, column, page_bytes) for leaf, column in zip(leaves, columns, strict=False))
     return columns if columns and whole else None
+
+
+def columns_to_append(
+    reader: FileReader, fields: Sequence[Field], version: FileVersion
+) -> Sequence[Sequence[Column]] | None:
+    """Return the columns of each field, if a file of these fields can be made longer by their pages; None if not."""
+    if reader.version is not version:
+        return None
+    columns = [_columns_of(reader, field) for field in fields]
+    return columns if all(of_field and not any(each.buffers for each in of_field) for of_field in columns) else None
 
 
 def _columns_of(reader: FileReader, field: Field) -> list[Column]:

@@ -26,6 +26,12 @@ class FileBody(ABC):
         """Copy all rows of a field from another file, whose buffers `read` reads; `add` then takes no such column."""
         raise UnsupportedFeature("copied columns in this file version")
 
+    def append_rows(
+        self, columns: Sequence[Sequence[Column]], num_rows: int, read: Callable[[Extent], BytesLike]
+    ) -> None:
+        """Append all rows of another file by its pages: the columns of each field, whose buffers `read` reads."""
+        raise UnsupportedFeature("appended pages in this file version")
+
     @abstractmethod
     def add_global_buffer(self, data: BytesLike) -> int:
         """Write bytes that belong to the file as a whole and return their number, counted from 1."""

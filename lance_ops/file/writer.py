@@ -21,7 +21,7 @@ from lance_ops.file import v0_1, v2_0, v2_1
 from lance_ops.file.arrow_values import storage_of
 from lance_ops.file.container import FieldWriter
 from lance_ops.file.container_body import ContainerBody
-from lance_ops.file.copied_columns import columns_to_copy
+from lance_ops.file.copied_columns import columns_to_append, columns_to_copy
 from lance_ops.file.file_body import FileBody
 from lance_ops.file.page_reading import Extent
 from lance_ops.file.reader import FileReader
@@ -142,6 +142,18 @@ class FileWriter:
         self._fields.remove(field)
         self._num_copied_rows = reader.num_rows
         return True
+
+    def append_file(self, reader: FileReader) -> None:
+        """Append all rows of another file, which has the same fields under the same ids, by copying its pages.
+
+        No value is decoded, and memory holds one buffer of a page at a time. Raises `InvalidInput` for a file whose
+        pages do not fit: of another version, with other fields or with blobs.
+        """
+        columns = columns_to_append(reader, self.schema.fields, self.version)
+        if columns is None or self._num_copied_rows is not None:
+            raise InvalidInput(f"the pages of {reader.path} cannot be appended to {self.path}: their columns differ")
+        self._body.append_rows(columns, reader.num_rows, reader.buffer)
+        self.num_rows += reader.num_rows
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Append rows. Columns come in the schema's order, under its names.

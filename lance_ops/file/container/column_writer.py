@@ -82,11 +82,14 @@ class ColumnWriter(ABC, Generic[Piece]):
         """The piece that is all of the column so far; None if there are more pieces, or pages."""
         return self._pending[0] if len(self._pending) == 1 and not self._metadata.pages else None
 
-    def copy_pages(self, pages: Iterable[Page], copy: Callable[[Extent], Extent]) -> None:
-        """Begin the column with another file's pages; `copy` copies one of their buffers into this file."""
+    def copy_pages(self, pages: Iterable[Page], copy: Callable[[Extent], Extent], first_row: int = 0) -> None:
+        """Add another file's pages, from row `first_row` on; `copy` copies one of their buffers into this file.
+
+        Nothing may be pending.
+        """
         for page in pages:
             buffers = map(copy, page.buffers)
-            add_page(self._metadata, page.length, buffers, page.priority, page.type_url, page.encoding)
+            add_page(self._metadata, page.length, buffers, first_row + page.priority, page.type_url, page.encoding)
 
     def metadata(self) -> bytes:
         """Return the column's metadata message."""
