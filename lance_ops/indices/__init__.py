@@ -4,6 +4,8 @@ index_type_named("BTREE").train(rows, field, store.child(directory)) -> files   
 load_index(store, metadata).search(query) -> RowAddressSet                         find rows
 .remap(address_map, store_out) -> files                 update rewritten rows
 .merge(others, rows, store_out, ...) -> files           add new fragments
+
+`distributed.py` has the contract of the same work in tasks.
 """
 
 from __future__ import annotations
@@ -13,7 +15,16 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.indices.contract import INDEX_ROW, INDEX_VALUE, IndexType, LoadedIndex, RowKey
+    from lance_ops.indices.contract import (
+        INDEX_ROW,
+        INDEX_VALUE,
+        IndexType,
+        LoadedIndex,
+        RowKey,
+        TrainingBatches,
+        claimed_fragments,
+    )
+    from lance_ops.indices.distributed import DistributedIndexType, MergeShare, PartialIndex
     from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
     from lance_ops.indices.nested_sort_keys import is_nested_sortable, nested_keys
     from lance_ops.indices.registry import ALL_INDEX_TYPES, IndexQuery, index_type_named, index_type_of, load_index
@@ -28,12 +39,17 @@ __all__ = [
     "INDEX_ROW",
     "INDEX_VALUE",
     "Direction",
+    "DistributedIndexType",
     "IndexQuery",
     "IndexType",
     "LoadedIndex",
+    "MergeShare",
+    "PartialIndex",
     "RowAddressSet",
     "RowKey",
     "RowOrder",
+    "TrainingBatches",
+    "claimed_fragments",
     "index_type_named",
     "index_type_of",
     "is_nested_sortable",
@@ -50,12 +66,17 @@ _MODULES = {
     "INDEX_ROW": "contract",
     "INDEX_VALUE": "contract",
     "Direction": "row_order",
+    "DistributedIndexType": "distributed",
     "IndexQuery": "registry",
     "IndexType": "contract",
     "LoadedIndex": "contract",
+    "MergeShare": "distributed",
+    "PartialIndex": "distributed",
     "RowAddressSet": "row_address_set",
     "RowKey": "contract",
     "RowOrder": "row_order",
+    "TrainingBatches": "contract",
+    "claimed_fragments": "contract",
     "index_type_named": "registry",
     "index_type_of": "registry",
     "is_nested_sortable": "nested_sort_keys",

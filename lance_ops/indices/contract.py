@@ -17,7 +17,7 @@ from enum import Enum
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
-from pyroaring import FrozenBitMap
+from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.core.predicate import Predicate
@@ -27,7 +27,17 @@ from lance_ops.store import Store
 from lance_ops.table import IndexDetails, IndexFile, IndexMetadata
 from lance_ops.table.rows import RowAddressMap
 
-__all__ = ["INDEX_ROW", "INDEX_VALUE", "IndexType", "LoadedIndex", "RowKey", "TrainingBatches", "check_training_batch"]
+__all__ = [
+    "INDEX_ROW",
+    "INDEX_VALUE",
+    "IndexType",
+    "LoadedIndex",
+    "Q",
+    "RowKey",
+    "TrainingBatches",
+    "check_training_batch",
+    "claimed_fragments",
+]
 
 INDEX_VALUE = "value"
 """The column of training rows that holds the indexed column's values."""
@@ -158,6 +168,16 @@ class LoadedIndex(ABC, Generic[Q]):
     @abstractmethod
     def statistics(self) -> dict[str, object]:
         """Return the statistics that the reference reports for such a segment, as values for JSON."""
+
+
+def claimed_fragments(segments: Sequence[LoadedIndex[Q]], live_fragments: Iterable[int]) -> list[BitMap]:
+    """Return the fragments whose rows a merge takes from each segment: live ones that no earlier segment covers."""
+    claims, unclaimed = [], BitMap(live_fragments)
+    for segment in segments:
+        claimed = unclaimed if segment.fragments is None else unclaimed & segment.fragments
+        unclaimed = unclaimed - claimed
+        claims.append(claimed)
+    return claims
 
 
 def check_training_batch(batch: pa.RecordBatch, value_type: pa.DataType, column: str) -> tuple[pa.Array, pa.Array]:

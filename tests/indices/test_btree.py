@@ -261,7 +261,7 @@ def test_a_remap_without_deleted_rows_copies_values_and_lookup(monkeypatch: pyte
     store = MemoryStore()
     index = train(ROWS, store=store)
     before = rows_of(store)
-    monkeypatch.setattr(BTreeIndex, "_sorted_rows", None)  # the method that decodes the values
+    monkeypatch.setattr(BTreeIndex, "sorted_rows", None)  # the method that decodes the values
     new_store, new = remapped(index, MOVED, [3, 4])
     assert new_store.get(PAGE_LOOKUP).equals(store.get(PAGE_LOOKUP))
     assert rows_of(new_store) == [

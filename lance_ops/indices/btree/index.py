@@ -43,7 +43,14 @@ from lance_ops.indices.btree.page_checks import checked_pages
 from lance_ops.indices.btree.page_lookup import Cut
 from lance_ops.indices.btree.query_spans import BTreeQuery, spans_of
 from lance_ops.indices.btree.row_ranges import RowRange, join_ranges, split_ranges
-from lance_ops.indices.contract import INDEX_ROW, INDEX_VALUE, LoadedIndex, TrainingBatches, check_training_batch
+from lance_ops.indices.contract import (
+    INDEX_ROW,
+    INDEX_VALUE,
+    LoadedIndex,
+    TrainingBatches,
+    check_training_batch,
+    claimed_fragments,
+)
 from lance_ops.indices.external_sort import sort_rows
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.indices.sort_keys import sort_keys
@@ -129,8 +136,9 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
                 size = self._recorded_size(PAGE_LOOKUP)
                 lookup = FileReader(self._store, PAGE_LOOKUP, size, verifies=True, whole=True).whole()
                 return copy_pages(self._page_data, lookup, self._remapped_ids(address_map), store_out, durable=False)
-        rows = (_remapped(batch, address_map) for batch in self._sorted_rows(None))
-        return write_pages(rows, self.value_type, self._pages.page_rows, store_out, durable=False)
+        return write_pages(
+            self.remapped_rows(address_map), self.value_type, self._pages.page_rows, store_out, durable=False
+        )
 
     def merge(
         self,
@@ -142,17 +150,37 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
     ) -> tuple[IndexFile, ...]:
         """Sort the new rows and merge them with the sorted pages of the segments."""
         streams: list[Iterable[pa.RecordBatch]] = []
-        unclaimed = BitMap(live_fragments)
-        for index in (self, *others):
+        segments = (self, *others)
+        for index, claimed in zip(segments, claimed_fragments(segments, live_fragments), strict=True):
             if not isinstance(index, BTreeIndex) or index.value_type != self.value_type:
                 raise InvalidInput(f"index {self.metadata.name!r}: segments of different kinds or types do not merge")
-            claimed = unclaimed if index.fragments is None else unclaimed & index.fragments
-            unclaimed = unclaimed - claimed
-            streams.append(index._sorted_rows(claimed))
+            streams.append(index.sorted_rows(claimed))
         new_rows = (data_rows(*check_training_batch(batch, self.value_type, self.metadata.name)) for batch in rows)
         with sort_rows(new_rows, self._sort_bytes) as ordered:
             merged = merge_sorted([*streams, ordered])
             return write_pages(merged, self.value_type, self._pages.page_rows, store_out)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows the index has, stale ones too."""
+        return self._page_data.num_rows
+
+    def sorted_rows(
+        self, fragments: BitMap | FrozenBitMap | None, start: int = 0, stop: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of these fragments (None: of all) among the index's rows from `start` to `stop`, in order."""
+        wanted = None if fragments is None else KeyCodeTable(offsets_in(fragments).astype(np.uint64))
+        schema = self._page_data.schema.project([VALUES, IDS])
+        for batch in self._page_data.iter_batches(schema, start, stop, batch_rows=_READ_ROWS):
+            rows, addresses = data_rows(*batch.columns), self._addresses(batch.column(1))
+            yield rows if wanted is None else _filtered(wanted.find(fragment_of(addresses)) != NO_CODE, rows)
+
+    def remapped_rows(
+        self, address_map: RowAddressMap, start: int = 0, stop: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows from `start` to `stop` with their new addresses, without deleted rows, in order."""
+        within = address_map.within(self.fragments)
+        return (_remapped(batch, within) for batch in self.sorted_rows(None, start, stop))
 
     def entries(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of page_data in order; see `checked_pages` for what is checked as they pass."""
@@ -241,14 +269,6 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         if len(ranges) == 1:
             return between
         return pa.concat_arrays([between.slice(start - first, stop - start) for start, stop in ranges])
-
-    def _sorted_rows(self, fragments: BitMap | FrozenBitMap | None) -> Iterator[pa.RecordBatch]:
-        """Yield the sorted rows of these fragments; of all fragments for None."""
-        wanted = None if fragments is None else KeyCodeTable(offsets_in(fragments).astype(np.uint64))
-        schema = self._page_data.schema.project([VALUES, IDS])
-        for batch in self._page_data.iter_batches(schema, batch_rows=_READ_ROWS):
-            rows, addresses = data_rows(*batch.columns), self._addresses(batch.column(1))
-            yield rows if wanted is None else _filtered(wanted.find(fragment_of(addresses)) != NO_CODE, rows)
 
     def _remapped_ids(self, address_map: RowAddressMap) -> Iterator[pa.RecordBatch]:
         """Yield the new addresses of all rows; raise `NotCopied` at the first row that was deleted."""

@@ -34,12 +34,18 @@ __all__ = [
     "RANGE_PARTITIONED",
     "VALUES",
     "NotCopied",
+    "PageStatistics",
     "check_schema",
     "copy_pages",
     "data_rows",
     "data_schema",
+    "deleted_on_failure",
+    "lookup_of",
+    "new_file",
     "value_type_of",
+    "write_lookup",
     "write_pages",
+    "written",
 ]
 
 PAGE_DATA = "page_data.lance"
@@ -60,15 +66,19 @@ def write_pages(
 
     `durable` is as for `Store.put`.
     """
-    pages = _PageStatistics(value_type, page_rows)
-    with _new_file(store, PAGE_DATA, data_schema(value_type), durable) as writer:
+    pages = PageStatistics(value_type, page_rows)
+    with new_file(store, PAGE_DATA, data_schema(value_type), durable) as writer:
         for batch in rows:
             writer.write_batch(pages.record(batch))
-    with _deleted_on_failure(store, PAGE_DATA):
-        lookup = pages.lookup()
-        with _new_file(store, PAGE_LOOKUP, lookup.schema, durable) as lookup_writer:
-            lookup_writer.write_batch(lookup)
-    return _written(writer), _written(lookup_writer)
+    with deleted_on_failure(store, PAGE_DATA):
+        return written(writer), write_lookup(pages.lookup(), store, durable=durable)
+
+
+def write_lookup(lookup: pa.RecordBatch, store: Store, *, durable: bool) -> IndexFile:
+    """Write page_lookup; a failure leaves no file behind."""
+    with new_file(store, PAGE_LOOKUP, lookup.schema, durable) as writer:
+        writer.write_batch(lookup)
+    return written(writer)
 
 
 def copy_pages(
@@ -79,14 +89,14 @@ def copy_pages(
     `ids` holds one address for each value. Raises `NotCopied` if the pages cannot be copied or should be encoded anew.
     A failure leaves no file behind.
     """
-    with _new_file(store, PAGE_DATA, data_schema(data.schema.field(VALUES).arrow_type), durable) as writer:
+    with new_file(store, PAGE_DATA, data_schema(data.schema.field(VALUES).arrow_type), durable) as writer:
         if not writer.copy_column(VALUES, data):
             raise NotCopied
         for batch in ids:
             writer.write_batch(batch)
-    with _deleted_on_failure(store, PAGE_DATA, PAGE_LOOKUP):
+    with deleted_on_failure(store, PAGE_DATA, PAGE_LOOKUP):
         store.put(PAGE_LOOKUP, lookup, durable=durable)
-    return _written(writer), IndexFile(PAGE_LOOKUP, lookup.size)
+    return written(writer), IndexFile(PAGE_LOOKUP, lookup.size)
 
 
 def data_schema(value_type: pa.DataType) -> pa.Schema:
@@ -125,7 +135,7 @@ def check_schema(found: pa.Schema, expected: pa.Schema, path: str) -> None:
             raise CorruptFile(path, "schema", f"no column {column.name!r} of type {column.type}")
 
 
-class _PageStatistics:
+class PageStatistics:
     """Collects the first and last value of each page while sorted rows pass through."""
 
     def __init__(self, value_type: pa.DataType, page_rows: int) -> None:
@@ -158,29 +168,31 @@ class _PageStatistics:
         empty = pa.array([], self._value_type)
         mins = pa.concat_arrays([empty, *self._firsts])
         maxs = pa.concat_arrays([empty, *self._lasts, *open_page])
-        pages = np.arange(len(mins), dtype=np.uint32)
-        sizes = np.minimum(self._num_rows - pages.astype(np.int64) * self._page_rows, self._page_rows)
-        nulls = np.clip(self._num_nulls - pages.astype(np.int64) * self._page_rows, 0, sizes)
-        metadata = {BATCH_SIZE: str(self._page_rows), RANGE_PARTITIONED: "false"}
-        schema = lookup_schema(self._value_type).with_metadata(metadata)
-        return pa.RecordBatch.from_arrays(
-            [mins, maxs, pa.array(nulls.astype(np.uint32)), pa.array(pages)], schema=schema
-        )
+        return lookup_of(mins, maxs, self._num_nulls, self._num_rows, self._page_rows)
+
+
+def lookup_of(mins: pa.Array, maxs: pa.Array, num_nulls: int, num_rows: int, page_rows: int) -> pa.RecordBatch:
+    """Return the rows of page_lookup from the first and the last value of each page."""
+    pages = np.arange(len(mins), dtype=np.uint32)
+    sizes = np.minimum(num_rows - pages.astype(np.int64) * page_rows, page_rows)
+    nulls = np.clip(num_nulls - pages.astype(np.int64) * page_rows, 0, sizes)
+    schema = lookup_schema(mins.type).with_metadata({BATCH_SIZE: str(page_rows), RANGE_PARTITIONED: "false"})
+    return pa.RecordBatch.from_arrays([mins, maxs, pa.array(nulls.astype(np.uint32)), pa.array(pages)], schema=schema)
 
 
 @contextmanager
-def _new_file(store: Store, path: str, schema: pa.Schema, durable: bool) -> Iterator[FileWriter]:
+def new_file(store: Store, path: str, schema: pa.Schema, durable: bool) -> Iterator[FileWriter]:
     """Open a new file for the block and finish it at its end; delete it if the block fails."""
     # the file may exist after a failure: the store may have stored it although its answer was lost
     with (
-        _deleted_on_failure(store, path),
+        deleted_on_failure(store, path),
         FileWriter(store, path, Schema.from_arrow(schema), durable=durable) as writer,
     ):
         yield writer
 
 
 @contextmanager
-def _deleted_on_failure(store: Store, *paths: str) -> Iterator[None]:
+def deleted_on_failure(store: Store, *paths: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
@@ -190,5 +202,5 @@ def _deleted_on_failure(store: Store, *paths: str) -> Iterator[None]:
         raise
 
 
-def _written(writer: FileWriter) -> IndexFile:
+def written(writer: FileWriter) -> IndexFile:
     return IndexFile(writer.path, writer.finish().size_bytes)
