@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.reading import joined_blocks
+from lance_ops.reading import joined_blocks, joined_fragments
 from lance_ops.table import MANIFEST_CACHE
 from tests.growth.instructions import count_instructions
 
@@ -177,25 +177,53 @@ MOST_JOINED = 2_200
 """The most instructions that one more small fragment may take beside others."""
 
 
+def _cost_of_one_more(verb: Verb, uris: Iterator[str], tables: int = 1, repeats: int = 4) -> float:
+    """Return the instructions that one more fragment takes, from the least of repeats on each of several tables."""
+    few, many = 48, 192
+    counts = {
+        size: min(
+            count_instructions(partial(verb, uri, size))
+            for uri in [_fragmented(next(uris), size, deletions=False) for _ in range(tables)]
+            for _ in range(repeats)
+        )
+        for size in (few, many)
+    }
+    return (counts[many] - counts[few]) / (many - few)
+
+
 @pytest.mark.parametrize("verb", JOINED)
 def test_a_small_fragment_costs_less_beside_others_than_alone(
     verb: str, uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def cost() -> float:
-        """Return the instructions that one more fragment takes."""
-        few, many = 48, 192
-        uri_of = {size: _fragmented(next(uris), size, deletions=False) for size in (few, many)}
-        counts = {
-            size: min(count_instructions(partial(JOINED[verb], uri, size)) for _ in range(4))
-            for size, uri in uri_of.items()
-        }
-        return (counts[many] - counts[few]) / (many - few)
-
-    cost()  # compiles and fills caches
-    together = cost()
+    _cost_of_one_more(JOINED[verb], uris)  # compiles and fills caches
+    together = _cost_of_one_more(JOINED[verb], uris)
     assert together < MOST_JOINED
     monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 1)
-    assert together < 0.3 * cost()
+    assert together < 0.3 * _cost_of_one_more(JOINED[verb], uris)
+
+
+def _take_from_each(uri: str, size: int) -> object:
+    return lance_ops.dataset(uri).take(range(5, size * ROWS, ROWS))
+
+
+def _compact(uri: str, _: int) -> object:
+    return lance_ops.dataset(uri).optimize.compact_files()
+
+
+@pytest.mark.parametrize(
+    ("verb", "tables", "repeats", "most"), [(_take_from_each, 1, 4, 1_000), (_compact, 2, 1, 3_500)]
+)
+def test_a_small_file_is_opened_with_others(
+    verb: Verb, tables: int, repeats: int, most: int, uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cost() -> float:
+        return _cost_of_one_more(verb, uris, tables, repeats)
+
+    cost()
+    together = cost()
+    assert together < most
+    monkeypatch.setattr(joined_fragments, "open_alike", lambda *_: None)
+    assert together < 0.5 * cost()
 
 
 BY_VERSIONS: dict[str, Verb] = {
