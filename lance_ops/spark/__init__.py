@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lance_ops.core.errors import MissingPackage
+from lance_ops.core.lazy_import import import_on_first_use
 
 try:
     import pyspark  # noqa: F401 - to find out whether it is installed
 except ImportError as error:
     raise MissingPackage("lance_ops.spark", "pyspark", "spark", str(error)) from error
 
-from lance_ops.spark.data_source import LanceSource
-from lance_ops.spark.fragment_map import map_fragments
-from lance_ops.spark.private_options import private_format
-from lance_ops.spark.runner import OnSpark
-from lance_ops.spark.session import get_or_create
-from lance_ops.spark.table_query import TableQuery, table
+if TYPE_CHECKING:
+    from lance_ops.spark.data_source import LanceSource
+    from lance_ops.spark.fragment_map import map_fragments
+    from lance_ops.spark.private_options import private_format
+    from lance_ops.spark.session import get_or_create
+    from lance_ops.spark.table_query import TableQuery, table
+    from lance_ops.spark.tasks import OnSpark
 
 __all__ = [
     "LanceSource",
@@ -25,3 +29,16 @@ __all__ = [
     "private_format",
     "table",
 ]
+
+_MODULES = {
+    "LanceSource": "data_source",
+    "OnSpark": "tasks",
+    "TableQuery": "table_query",
+    "get_or_create": "session",
+    "map_fragments": "fragment_map",
+    "private_format": "private_options",
+    "table": "table_query",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -20,8 +20,8 @@ from lance_ops.reading import ScanRequest, bind_filter, plan_scan
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import SnapshotReference
 from lance_ops.spark.partitioning import group_evenly
-from lance_ops.spark.runner import OnSpark
 from lance_ops.spark.session import get_or_create
+from lance_ops.spark.tasks import OnSpark
 
 __all__ = ["map_fragments"]
 

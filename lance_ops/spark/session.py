@@ -17,7 +17,10 @@ from pyspark.sql import SparkSession
 
 from lance_ops.spark.java import use_java
 
-__all__ = ["SETTINGS", "get_or_create"]
+__all__ = ["DAEMON_MODULE", "SETTINGS", "get_or_create"]
+
+DAEMON_MODULE = "lance_ops.spark.worker_daemon"
+"""The value of `spark.python.daemon.module` with which workers start quickly."""
 
 SETTINGS: Mapping[str, str] = {
     # Timestamps travel as UTC; a session in another zone would show them as other wall times.
@@ -67,6 +70,8 @@ def get_or_create(
             # Otherwise the JVM starts the `python3` on PATH, which may lack this package.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+            # Only here, because every worker fails to start on an executor whose Python cannot import the module.
+            settings["spark.python.daemon.module"] = DAEMON_MODULE
     session = SparkSession.builder.config(map={**settings, **(config or {})}).getOrCreate()
     # Spark finds a data source by the session that is active in the calling thread. No public call makes a session
     # active, but this one does so.

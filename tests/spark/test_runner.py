@@ -19,7 +19,7 @@ from pyspark import SparkConf, TaskContext
 from lance_ops.core.errors import CommitStateUnknown, CorruptFile, InvalidInput, LanceOpsError, TasksLost
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
-from lance_ops.spark.runner import max_attempts
+from lance_ops.spark.tasks.runner import max_attempts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

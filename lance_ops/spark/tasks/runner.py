@@ -26,8 +26,8 @@ from pyspark.sql import SparkSession
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, StoreError, TasksLost
 from lance_ops.runners import Job, JobProgress, ReportProgress
-from lance_ops.spark.group_dealing import deal
-from lance_ops.spark.spark_job import SparkJob
+from lance_ops.spark.tasks.group_dealing import deal
+from lance_ops.spark.tasks.spark_job import SparkJob
 
 __all__ = ["OnSpark"]
 
