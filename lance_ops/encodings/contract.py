@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -68,10 +68,10 @@ class ChunkBuffers:
     starts: tuple[Int64Array, ...]
     sizes: tuple[Int64Array, ...]
     num_values: Int64Array
-    located: InitVar[bool] = False
+    located: bool = field(default=False, repr=False)
 
-    def __post_init__(self, located: bool) -> None:
-        if located:
+    def __post_init__(self) -> None:
+        if self.located:
             return
         check(len(self.starts) == len(self.sizes), "a chunk has as many buffer starts as sizes")
         for starts, sizes in zip(self.starts, self.sizes, strict=True):

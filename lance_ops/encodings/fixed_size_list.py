@@ -108,7 +108,7 @@ class FixedSizeListEncoding(Encoding):
         return self._unzip(rows.data.reshape(picks.count, self.bits_per_item_row // 8), 1)
 
     def _decode_validity(self, chunks: ChunkBuffers, num_items: Int64Array) -> Uint8Array:
-        bitmaps = replace(chunks, starts=chunks.starts[:1], sizes=chunks.sizes[:1], num_values=num_items)
+        bitmaps = replace(chunks, starts=chunks.starts[:1], sizes=chunks.sizes[:1], num_values=num_items, located=False)
         return FlatEncoding(1).decode_chunks(bitmaps).data
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
