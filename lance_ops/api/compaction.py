@@ -43,6 +43,7 @@ class CompactionOptions(TypedDict, total=False):
 
     `max_commits`, `max_seconds` and `worst_first` are this library's own: several commits, of which a conflict loses
     one; a time after which no more work begins; the groups first that take away most fragments and deleted rows.
+    `cluster_by` sorts the rows of all fragments by these columns, or along a Z curve through them (`cluster_order`).
     """
 
     target_rows_per_fragment: int | None
@@ -64,6 +65,8 @@ class CompactionOptions(TypedDict, total=False):
     max_commits: int | None
     max_seconds: float | None
     worst_first: bool | None
+    cluster_by: Sequence[str] | None
+    cluster_order: Literal["linear", "z_order"] | None
 
 
 @dataclass(frozen=True)
@@ -246,11 +249,12 @@ def checked_options(snapshot: Snapshot, options: Mapping[str, Any]) -> compactio
     if "data_storage_version" in given:
         FileVersion.parse(given["data_storage_version"])
     known = {field.name for field in fields(compaction.CompactionOptions)}
-    merged = compaction.configured_options(snapshot.manifest.config) | {
+    merged: dict[str, Any] = compaction.configured_options(snapshot.manifest.config) | {
         name: given[name] for name in known & given.keys()
     }
     if merged.get("materialize_deletions_threshold", 0.0) >= 1:  # no fragment has that many deleted rows
         merged |= {"materialize_deletions": False, "materialize_deletions_threshold": 1.0}
+    merged["cluster_by"] = tuple(given.get("cluster_by", ()))
     merged["excluded_fragment_ids"] = tuple(given.get("excluded_fragment_ids", ()))
     return compaction.CompactionOptions(**cast(Any, merged))
 
@@ -258,7 +262,8 @@ def checked_options(snapshot: Snapshot, options: Mapping[str, Any]) -> compactio
 _MODES = ("reencode", "try_binary_copy", "force_binary_copy")
 _FLAGS = {"materialize_deletions", "defer_index_remap", "worst_first"}
 _FRACTIONS = {"materialize_deletions_threshold", "max_seconds"}
-_TEXTS = {"compaction_mode", "data_storage_version"}
+_TEXTS = {"cluster_order", "compaction_mode", "data_storage_version"}
+_LISTS = {"cluster_by", "excluded_fragment_ids"}
 
 
 def _check(name: str, value: object) -> None:
@@ -271,7 +276,7 @@ def _check(name: str, value: object) -> None:
         fits = isinstance(value, bool)
     elif name in _TEXTS:
         fits = isinstance(value, str)
-    elif name == "excluded_fragment_ids":
+    elif name in _LISTS:
         fits = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     else:
         fits = isinstance(value, float if name in _FRACTIONS else int) and not isinstance(value, bool)

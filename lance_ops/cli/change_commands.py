@@ -74,6 +74,11 @@ def compact(
     max_commits: Annotated[
         int, typer.Option(min=1, help="Commit in up to so many steps; a conflict loses only its step.")
     ] = 1,
+    cluster_by: Annotated[
+        list[str] | None,
+        typer.Option("--cluster-by", metavar="COLUMN", help="Sort the rows of all fragments; may be repeated."),
+    ] = None,
+    z_order: Annotated[bool, typer.Option("--z-order", help="Sort along a Z curve through the columns.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Default: one a core.")] = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
@@ -95,6 +100,8 @@ def compact(
         max_commits=max_commits,
         max_seconds=max_seconds,
         worst_first=worst_first,
+        cluster_by=tuple(cluster_by or ()),
+        cluster_order="z_order" if z_order else "linear",
     )
     if dry_run:
         _print_compaction(opened, plan_compaction(opened.snapshot, options), as_json)
@@ -110,6 +117,8 @@ def compact(
         max_commits=max_commits,
         max_seconds=max_seconds,
         worst_first=worst_first,
+        cluster_by=cluster_by,
+        cluster_order="z_order" if z_order else None,
         runner=runner(spark, threads),
     )
     if as_json:

@@ -127,6 +127,14 @@ def test_compact_plans_and_then_merges(flights: str) -> None:
     assert "nothing to compact" in text("compact", flights)
 
 
+def test_compact_sorts_rows_by_columns(flights: str) -> None:
+    assert "several stages" in run("compact", flights, "--cluster-by", "x", "--dry-run").output
+    column = dataset(flights).schema.names[0]
+    assert answer("compact", flights, "--cluster-by", column, "--z-order")["metrics"]["fragments_added"] == 1
+    found = dataset(flights).to_table()[column].to_pylist()
+    assert found == sorted(found)
+
+
 def test_reindex_covers_new_rows_and_builds_requested_indices(flights: str) -> None:
     write_dataset(pa.table({"x": [100], "carrier": ["UA"]}), flights, mode="append")
     assert answer("inspect", flights)["indices"][0]["num_unindexed_rows"] == 1

@@ -14,6 +14,8 @@ lance = pytest.importorskip("lance", reason="pylance, the reference implementati
 pytestmark = pytest.mark.interop
 
 OURS_ALONE = {
+    "cluster_by",
+    "cluster_order",
     "compacted_sstables",
     "config_upsert_values",
     "files",

@@ -15,6 +15,7 @@ from lance_ops.core.errors import RetryableConflict, SchemaMismatch
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
 from lance_ops.maintenance.ingest.ingestion import IngestBatch, IngestOptions, RawFile, ingest
+from lance_ops.runners import JobProgress
 from lance_ops.spark import OnSpark
 
 if TYPE_CHECKING:
@@ -96,3 +97,19 @@ def test_a_verification_by_tasks_reports_what_one_in_threads_does(spark: SparkSe
     report = opened.verify(runner=OnSpark(spark))
     assert report == opened.verify()
     assert (report.damaged_fragments, report.damaged_indices) == ((3,), ("x_idx",))
+
+
+def test_rows_are_sorted_by_tasks(spark: SparkSession, numbers: str) -> None:
+    opened = dataset(numbers)
+    opened.create_scalar_index("x", "BTREE")
+    opened.update({"x": "1000 - x"}, where="x % 2 = 0")
+    opened.optimize.optimize_indices()
+    steps: list[JobProgress] = []
+    runner = OnSpark(spark, on_progress=steps.append)
+    opened.optimize.compact_files(target_rows_per_fragment=16, cluster_by=["x"], runner=runner)
+    expected = sorted(1000 - x if x % 2 == 0 else x for x in range(40))
+    assert rows(numbers) == expected
+    assert len(dataset(numbers).get_fragments()) == 3
+    assert dataset(numbers).count_rows("x = 998") == 1
+    verbs = [step.job.verb for step in steps if step.job is not None]
+    assert list(dict.fromkeys(verbs)) == ["cluster, sample", "cluster, sort", "cluster, merge"]

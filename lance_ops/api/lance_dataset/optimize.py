@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from lance_ops import changing, transactions, writing
 from lance_ops.api.argument_checks import check_public_methods
@@ -46,6 +47,8 @@ class DatasetOptimizer:
         max_commits: int | None = None,
         max_seconds: float | None = None,
         worst_first: bool | None = None,
+        cluster_by: Sequence[str] | None = None,
+        cluster_order: Literal["linear", "z_order"] | None = None,
         runner: Runner | None = None,
     ) -> compaction.CompactionMetrics:
         """Merge small fragments, drop deleted rows and remap the indices; see `CompactionOptions` for the options.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lance_ops.core.errors import RetryableConflict
+from lance_ops.maintenance.compaction.clustering import cluster_files
 from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, RewriteResult, discard, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.runners import InThreads, Runner
@@ -44,8 +45,12 @@ class _Compacting:
 
     def attempt(self, current: Snapshot) -> Snapshot:
         """Rewrite what the newest plan holds; raise the last conflict if there was one and time is left."""
+        if self._options.cluster_by:
+            made, self.metrics = cluster_files(current, self._options, self._runner)
+            return made
         plan = plan_compaction(current, self._options)
-        made, lost = current, None
+        made = current
+        lost: RetryableConflict | None = None
         for tasks in plan.commits():
             if self._is_late and tasks[0] is not plan.tasks[0]:
                 break

@@ -11,9 +11,9 @@ the new fragments too. The indices of the newest version are remapped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 from pyroaring import BitMap
@@ -34,7 +34,9 @@ from lance_ops.writing import FragmentLimits, FragmentWriter, commit_operation
 __all__ = [
     "Compaction",
     "CompactionMetrics",
+    "MovedRows",
     "RewriteResult",
+    "commit_moved_rows",
     "commit_rewrites",
     "discard",
     "execute",
@@ -115,13 +117,29 @@ class Compaction:
         pending = _pending(snapshot.store, rewrites)
         pending = pending.kept_on_failure() if keep_files else pending
         num_new = sum(len(rewrite.new_fragments) for rewrite in rewrites)
-        with pending.abandoned_on_failure():
-            reserved = commit_operation(snapshot, ReserveFragments(num_new)) if num_new else snapshot.latest()
-            numbered = _numbered(rewrites, (reserved.manifest.max_fragment_id or 0) - num_new + 1)
-            remap = IndexRemap(snapshot.store, RowAddressMap(tuple(rewrite.moved() for rewrite in numbered)))
-        groups = tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered)
-        with pending.abandoned_unless_committed(), remap.abandoned_unless_committed():
-            return _commit_beside_indices(snapshot, reserved, groups, remap, pending), _metrics(rewrites)
+        return commit_moved_rows(snapshot, pending, num_new, lambda first: _moved(rewrites, first)), _metrics(rewrites)
+
+
+class MovedRows(NamedTuple):
+    """The groups of a rewrite, their new fragments numbered, and where the rows went."""
+
+    groups: tuple[RewriteGroup, ...]
+    addresses: RowAddressMap
+
+
+def commit_moved_rows(
+    snapshot: Snapshot, pending: PendingFiles, num_new: int, number: Callable[[int], MovedRows]
+) -> Snapshot:
+    """Commit a rewrite of `snapshot` into `num_new` fragments, and remap the indices.
+
+    `number` gives the new fragments ids from its argument on. On a definite failure the pending files are deleted.
+    """
+    with pending.abandoned_on_failure():
+        reserved = commit_operation(snapshot, ReserveFragments(num_new)) if num_new else snapshot.latest()
+        moved = number((reserved.manifest.max_fragment_id or 0) - num_new + 1)
+        remap = IndexRemap(snapshot.store, moved.addresses)
+    with pending.abandoned_unless_committed(), remap.abandoned_unless_committed():
+        return _commit_beside_indices(snapshot, reserved, moved.groups, remap, pending)
 
 
 def execute(task: CompactionTask) -> RewriteResult:
@@ -177,7 +195,7 @@ def _commit_beside_indices(
                 raise
 
 
-def _numbered(rewrites: Sequence[RewriteResult], first_id: int) -> list[RewriteResult]:
+def _moved(rewrites: Sequence[RewriteResult], first_id: int) -> MovedRows:
     numbered = []
     for rewrite in rewrites:
         fragments = tuple(
@@ -185,7 +203,8 @@ def _numbered(rewrites: Sequence[RewriteResult], first_id: int) -> list[RewriteR
         )
         first_id += len(fragments)
         numbered.append(replace(rewrite, new_fragments=fragments))
-    return numbered
+    groups = tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered)
+    return MovedRows(groups, RowAddressMap(tuple(rewrite.moved() for rewrite in numbered)))
 
 
 def discard(store: Store, rewrite: RewriteResult) -> None:

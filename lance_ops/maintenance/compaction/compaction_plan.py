@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 from uuid import UUID
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -20,7 +21,17 @@ from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_store
 from lance_ops.table import Fragment
 from lance_ops.writing import MAX_BYTES_PER_FILE
 
-__all__ = ["CompactionOptions", "CompactionPlan", "CompactionTask", "plan_compaction"]
+__all__ = [
+    "CompactionOptions",
+    "CompactionPlan",
+    "CompactionTask",
+    "SourceSize",
+    "coverage",
+    "plan_compaction",
+]
+
+CLUSTER_ORDERS = ("linear", "z_order")
+_NOT_WITH_CLUSTERS = ("max_commits", "max_seconds", "worst_first")
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,9 @@ class CompactionOptions:
     not fit into the `max_source_*` limits is passed over for smaller ones. No task begins after `max_seconds`, except
     the first. `max_commits` cuts the groups into that many commits: each is there when its tasks are done, and a
     conflict loses only the groups of its commit.
+
+    `cluster_by` sorts the rows of all fragments within the limits by these columns, or along a Z curve through them
+    (`cluster_order`), instead of merging small fragments. It is one commit of several stages, without a time limit.
     """
 
     target_rows_per_fragment: int = 1024 * 1024
@@ -46,6 +60,8 @@ class CompactionOptions:
     max_commits: int = 1
     max_seconds: float | None = None
     worst_first: bool = False
+    cluster_by: tuple[str, ...] = ()
+    cluster_order: str = "linear"
 
     def __post_init__(self) -> None:
         if self.target_rows_per_fragment <= 0:
@@ -58,6 +74,11 @@ class CompactionOptions:
             raise InvalidInput(f"max_commits must be at least 1, not {self.max_commits}")
         if self.max_seconds is not None and not self.max_seconds >= 0:
             raise InvalidInput(f"max_seconds must not be negative, not {self.max_seconds}")
+        if self.cluster_order not in CLUSTER_ORDERS:
+            raise InvalidInput(f"cluster_order {self.cluster_order!r} is none of {', '.join(CLUSTER_ORDERS)}")
+        for name in _NOT_WITH_CLUSTERS if self.cluster_by else ():
+            if getattr(self, name) != getattr(type(self), name):
+                raise InvalidInput(f"{name} does not go with cluster_by: all rows are committed at once")
         if self.defer_index_remap:
             raise UnsupportedFeature("defer_index_remap (a fragment-reuse index)")
 
@@ -113,14 +134,16 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     Raises `UnsupportedFeature`, before anything is written, for an index on the rows that cannot be remapped; see
     `needs_remap`. Raises `ReadTooLarge` as `check_rows_are_stored` does.
     """
+    if options.cluster_by:
+        raise InvalidInput("cluster_by sorts in several stages, which compact_files runs: it has no single plan")
     version = FileVersion.parse(options.data_storage_version) if options.data_storage_version else snapshot.file_version
     tasks: list[CompactionTask] = []
-    total = _Size()
+    total = SourceSize()
     groups: Iterable[list[Fragment]] = _groups(snapshot, options)
     if options.worst_first:
         groups = sorted(groups, key=lambda group: _badness(snapshot, group, options), reverse=True)
     for group in groups:
-        size = _size(snapshot, group)
+        size = SourceSize.of(snapshot, group)
         if tasks and not (total + size).fits(options):
             if options.worst_first:
                 continue
@@ -155,16 +178,16 @@ def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fra
     covered_by: frozenset[UUID] | None = None
     for fragment in snapshot.fragments:
         candidate = _is_candidate(snapshot, fragment, options)
-        coverage = _coverage(snapshot, fragment)
+        covering = coverage(snapshot, fragment)
         full = rows >= options.target_rows_per_fragment and _makes_fewer(group, rows, options)
-        if not candidate or coverage != covered_by or full:
+        if not candidate or covering != covered_by or full:
             if _is_worth_rewriting(snapshot, group, rows, options):
                 yield group
             group, rows = [], 0
         if candidate:
             group.append(fragment)
             rows += snapshot.num_live_rows(fragment)
-            covered_by = coverage
+            covered_by = covering
     if _is_worth_rewriting(snapshot, group, rows, options):
         yield group
 
@@ -174,7 +197,7 @@ def _is_candidate(snapshot: Snapshot, fragment: Fragment, options: CompactionOpt
         return False
     small = snapshot.num_live_rows(fragment) < options.target_rows_per_fragment
     if small and options.max_bytes_per_file is not None:  # a rewrite of a fragment at its byte limit gains nothing
-        small = _size(snapshot, [fragment]).size_bytes < options.max_bytes_per_file
+        small = SourceSize.of(snapshot, [fragment]).size_bytes < options.max_bytes_per_file
     return small or _has_deletions_to_materialize(snapshot, fragment, options)
 
 
@@ -201,32 +224,34 @@ def _badness(snapshot: Snapshot, group: list[Fragment], options: CompactionOptio
     return len(group) + live // -options.target_rows_per_fragment, physical - live
 
 
-def _coverage(snapshot: Snapshot, fragment: Fragment) -> frozenset[UUID]:
+def coverage(snapshot: Snapshot, fragment: Fragment) -> frozenset[UUID]:
+    """Return the index segments that cover a fragment."""
     bitmaps = ((index.uuid, index.fragment_bitmap) for index in snapshot.manifest.indices)
     return frozenset(uuid for uuid, bitmap in bitmaps if bitmap is not None and fragment.id in bitmap)
 
 
 @dataclass(frozen=True)
-class _Size:
+class SourceSize:
     """How much a rewrite reads."""
 
     fragments: int = 0
     rows: int = 0
     size_bytes: int = 0
 
-    def __add__(self, other: _Size) -> _Size:
-        return _Size(self.fragments + other.fragments, self.rows + other.rows, self.size_bytes + other.size_bytes)
+    @classmethod
+    def of(cls, snapshot: Snapshot, fragments: Sequence[Fragment]) -> Self:
+        """Return how much a rewrite of these fragments reads."""
+        return cls(
+            len(fragments),
+            sum(snapshot.num_live_rows(fragment) for fragment in fragments),
+            sum(file.file_size_bytes for fragment in fragments for file in fragment.files),
+        )
+
+    def __add__(self, other: SourceSize) -> SourceSize:
+        return SourceSize(self.fragments + other.fragments, self.rows + other.rows, self.size_bytes + other.size_bytes)
 
     def fits(self, options: CompactionOptions) -> bool:
         """Return whether this is within the `max_source_*` options."""
         limits = (options.max_source_fragments, options.max_source_rows, options.max_source_bytes)
         sizes = (self.fragments, self.rows, self.size_bytes)
         return all(limit is None or size <= limit for size, limit in zip(sizes, limits, strict=True))
-
-
-def _size(snapshot: Snapshot, group: list[Fragment]) -> _Size:
-    return _Size(
-        len(group),
-        sum(snapshot.num_live_rows(fragment) for fragment in group),
-        sum(file.file_size_bytes for fragment in group for file in fragment.files),
-    )

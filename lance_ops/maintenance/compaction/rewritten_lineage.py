@@ -9,7 +9,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import RowIds, RowVersions, encode_row_ids, encode_versions, offsets_in
 
-__all__ = ["copy_lineage"]
+__all__ = ["copy_lineage", "with_lineage"]
 
 
 def copy_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> tuple[Fragment, ...]:
@@ -24,15 +24,24 @@ def copy_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Frag
         ids.append(lineage.row_ids.without(deleted))
         created.append(lineage.created_at_versions.without(deleted))
         updated.append(lineage.last_updated_at_versions.without(deleted))
-    row_ids = RowIds.joined(ids)
+    return with_lineage(snapshot.uri, new, RowIds.joined(ids), RowVersions.joined(created), RowVersions.joined(updated))
+
+
+def with_lineage(
+    uri: str, new: Sequence[Fragment], row_ids: RowIds, created: RowVersions, updated: RowVersions
+) -> tuple[Fragment, ...]:
+    """Return the new fragments with the ids and versions of their rows, which are given in the order of the rows.
+
+    Raises `InvalidInput` if the numbers of rows differ.
+    """
     counts = [fragment.physical_rows for fragment in new]
     if row_ids.num_rows != sum(counts):
-        raise InvalidInput(f"{snapshot.uri}: {row_ids.num_rows} rows were rewritten as {sum(counts)}")
+        raise InvalidInput(f"{uri}: {row_ids.num_rows} rows were rewritten as {sum(counts)}")
     parts = zip(
         new,
         row_ids.split(counts),
-        RowVersions.joined(created).split(counts),
-        RowVersions.joined(updated).split(counts),
+        created.split(counts),
+        updated.split(counts),
         strict=True,
     )
     return tuple(

@@ -26,6 +26,9 @@ class RewriteGroup:
 
     The old fragments are as the writer read them: the rows deleted by then are not in the new ones. Rows deleted later
     are in the deletion vectors of the new ones. A new fragment that lost all of its rows is in no version.
+
+    A rewrite that changes the order of rows has two groups instead, one with the old fragments and after it one with
+    the new ones. Nobody can then tell where a row went, so a writer with other plans for the rows plans again.
     """
 
     old_fragments: tuple[Fragment, ...]
@@ -138,14 +141,17 @@ class Rewrite(Operation):
         check_fragments_exist(manifest, self._expected(manifest), self.name)
         present = BitMap(manifest.fragments.ids)
         added: list[Fragment] = []
-        replaced = []
+        replaced: list[tuple[BitMap, BitMap]] = []
         highest = manifest.max_fragment_id
         for group in self.groups:
             numbered, highest = assign_fragment_ids(group.new_fragments, highest)
             new = tuple(fragment for fragment in numbered if fragment.num_rows or not fragment.physical_rows)
             added += new
             read = BitMap(fragment.id for fragment in group.old_fragments)
-            replaced.append((read & present, BitMap(fragment.id for fragment in new)))
+            made = BitMap(fragment.id for fragment in new)
+            if not read and replaced:  # the group before it has the old fragments of these rows
+                read, made = replaced[-1][0], replaced.pop()[1] | made
+            replaced.append((read & present, made))
         fragments = manifest.fragments.with_changes({}, old_ids, added)
         indices = self._indices(manifest, replaced)
         return replace(manifest, fragments=fragments, indices=indices, max_fragment_id=highest)
