@@ -1,0 +1,188 @@
+"""Namespaces: datasets by name, with the storage options that open them.
+
+    open_namespace("/data")                     the folders /data/<name>.lance
+    open_namespace("s3://bucket/lake", {…})     the same beneath a prefix of an object store
+    open_namespace("/data/*/*.lance")           the folders that match; each is named by its last part
+    open_namespace("tables.yaml")               a file of names; see `table_list`
+
+The methods have the names that `lance_namespace` gives its requests, and its names of their results' fields.
+"""
+
+from __future__ import annotations
+
+import glob
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+
+from lance_ops.api.namespaces.table_list import read_table_list
+from lance_ops.core.errors import DatasetNotFound, InvalidInput
+from lance_ops.core.redaction import public_uri
+from lance_ops.store import LocalStore, is_local, open_store
+
+__all__ = [
+    "FolderNamespace",
+    "ListedNamespace",
+    "Namespace",
+    "PatternNamespace",
+    "TableDescription",
+    "open_namespace",
+]
+
+_SUFFIX = ".lance"
+_VERSIONS = "_versions"
+_YAML = (".yaml", ".yml")
+_MOST_NAMED = 20  # names in an error
+
+
+@dataclass(frozen=True)
+class TableDescription:
+    """Where a table is; `repr` does not show the storage options."""
+
+    location: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class Namespace(ABC):
+    """Tables by name. A name is looked up when it is used, so a table that appears later is found."""
+
+    @abstractmethod
+    def list_tables(self) -> list[str]:
+        """Return the names of the tables in order."""
+
+    @abstractmethod
+    def declare_table(self, name: str) -> TableDescription:
+        """Return where a table of that name is or would be created; nothing is written.
+
+        Raises `InvalidInput` for a name that cannot be one here.
+        """
+
+    @abstractmethod
+    def table_exists(self, name: str) -> bool:
+        """Return whether the name is known; the table itself is not opened."""
+
+    def describe_table(self, name: str) -> TableDescription:
+        """Return where a table is; raise `DatasetNotFound` naming the tables that exist."""
+        if not self.table_exists(name):
+            names = self.list_tables()
+            shown = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
+            raise DatasetNotFound(f"no table {name!r} in the namespace: it has {shown or 'none'}")
+        return self.declare_table(name)
+
+
+@dataclass(frozen=True)
+class FolderNamespace(Namespace):
+    """The tables `<root>/<name>.lance`.
+
+    `list_tables` of an object store lists all objects beneath the root; the other methods ask for one name.
+    """
+
+    root: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def list_tables(self) -> list[str]:
+        store = open_store(self.root, self.storage_options)
+        if isinstance(store, LocalStore):
+            names = [path.parent.name for path in Path(store.uri).glob(f"*{_SUFFIX}/{_VERSIONS}")]
+        else:
+            parts = (item.path.split("/") for item in store.list())
+            names = [each[0] for each in parts if len(each) > 2 and each[1] == _VERSIONS and each[0].endswith(_SUFFIX)]
+        return sorted({name.removesuffix(_SUFFIX) for name in names})
+
+    def declare_table(self, name: str) -> TableDescription:
+        if not name or "/" in name or "\\" in name or name.startswith("."):
+            raise InvalidInput(f"{name!r} is no name of a table: it is one part of a path")
+        return TableDescription(f"{self.root.rstrip('/')}/{name}{_SUFFIX}", self.storage_options)
+
+    def table_exists(self, name: str) -> bool:
+        try:
+            found = self.declare_table(name)
+        except InvalidInput:
+            return False
+        return _is_dataset(found)
+
+
+@dataclass(frozen=True)
+class PatternNamespace(Namespace):
+    """The datasets whose paths match a pattern of this machine's file system, as of `glob`.
+
+    A name is the last part of the path without `.lance`. Raises `InvalidInput` naming two paths of one name.
+    """
+
+    pattern: str
+
+    def list_tables(self) -> list[str]:
+        return sorted(self._paths())
+
+    def declare_table(self, name: str) -> TableDescription:
+        path = self._paths().get(name)
+        if path is None:
+            raise InvalidInput(f"a pattern says no place for a new table {name!r}: create it by its path")
+        return TableDescription(path)
+
+    def table_exists(self, name: str) -> bool:
+        return name in self._paths()
+
+    def _paths(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for path in sorted(glob.glob(self.pattern, recursive=True)):
+            if not Path(path, _VERSIONS).is_dir():
+                continue
+            name = Path(path).name.removesuffix(_SUFFIX)
+            if name in found:
+                raise InvalidInput(f"{found[name]} and {path} are both named {name!r}: name tables in a YAML file")
+            found[name] = path
+        return found
+
+
+@dataclass(frozen=True)
+class ListedNamespace(Namespace):
+    """Tables that are named one by one."""
+
+    tables: Mapping[str, TableDescription]
+
+    def list_tables(self) -> list[str]:
+        return sorted(self.tables)
+
+    def declare_table(self, name: str) -> TableDescription:
+        if name not in self.tables:
+            raise InvalidInput(f"the namespace lists no table {name!r}: add it to the list, or use its path")
+        return self.tables[name]
+
+    def table_exists(self, name: str) -> bool:
+        return name in self.tables
+
+
+def open_namespace(
+    source: str | PathLike[str] | Mapping[str, str], storage_options: Mapping[str, str] | None = None
+) -> Namespace:
+    """Return the namespace of a folder, of a pattern, of a YAML file, or of URIs by name.
+
+    `storage_options` hold for every table; a YAML file's own are added to them. Raises `InvalidInput` for a URI that
+    holds a secret, without showing it, and `ConfigError` naming the key of a YAML file that is wrong.
+    """
+    shared = dict(storage_options or {})
+    if isinstance(source, Mapping):
+        return ListedNamespace({name: TableDescription(uri, shared) for name, uri in source.items()})
+    text = fspath(source)
+    if public_uri(text) != text:
+        raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")
+    if text.lower().endswith(_YAML):
+        listed = read_table_list(Path(text))
+        return ListedNamespace(
+            {name: TableDescription(uri, {**shared, **options}) for name, (uri, options) in listed.items()}
+        )
+    if any(sign in text for sign in "*?["):
+        if not is_local(text):
+            raise InvalidInput(f"{text}: patterns are for this machine's folders; give the prefix, or a YAML file")
+        return PatternNamespace(text)
+    return FolderNamespace(text, shared)
+
+
+def _is_dataset(table: TableDescription) -> bool:
+    store = open_store(table.location, table.storage_options)
+    if isinstance(store, LocalStore):
+        return Path(store.uri, _VERSIONS).is_dir()
+    return bool(store.list_names(_VERSIONS, 1))

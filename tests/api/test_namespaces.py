@@ -1,0 +1,113 @@
+"""Datasets by name: folders, patterns, YAML files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import write_dataset
+from lance_ops.api.namespaces import open_namespace
+from lance_ops.core.errors import ConfigError, DatasetNotFound, InvalidInput
+
+
+def make(uri: str | Path) -> str:
+    write_dataset(pa.table({"x": [1]}), str(uri))
+    return str(uri)
+
+
+def test_a_folder_names_the_datasets_in_it(tmp_path: Path) -> None:
+    flights = make(tmp_path / "flights.lance")
+    make(tmp_path / "weather.lance")
+    (tmp_path / "other.lance").mkdir()
+    (tmp_path / "notes").mkdir()
+    namespace = open_namespace(tmp_path)
+    assert namespace.list_tables() == ["flights", "weather"]
+    assert namespace.describe_table("flights").location == flights
+    assert not namespace.table_exists("other")
+    with pytest.raises(DatasetNotFound, match=r"no table 'other'.*flights, weather"):
+        namespace.describe_table("other")
+    assert namespace.declare_table("planes").location == str(tmp_path / "planes.lance")
+    for name in ("", "..", "a/b", "../flights"):
+        assert not namespace.table_exists(name)
+        with pytest.raises(InvalidInput, match="no name of a table"):
+            namespace.declare_table(name)
+
+
+def test_a_prefix_of_another_store_names_the_datasets_beneath_it() -> None:
+    for name in ("flights", "weather"):
+        make(f"memory://lake-of-names/{name}.lance")
+    namespace = open_namespace("memory://lake-of-names")
+    assert namespace.list_tables() == ["flights", "weather"]
+    assert namespace.table_exists("weather")
+    assert not namespace.table_exists("planes")
+
+
+def test_a_pattern_names_the_datasets_that_match(tmp_path: Path) -> None:
+    flights = make(tmp_path / "a" / "flights.lance")
+    make(tmp_path / "b" / "weather.lance")
+    namespace = open_namespace(str(tmp_path / "*" / "*.lance"))
+    assert namespace.list_tables() == ["flights", "weather"]
+    assert namespace.describe_table("flights").location == flights
+    with pytest.raises(InvalidInput, match="no place for a new table"):
+        namespace.declare_table("planes")
+    make(tmp_path / "b" / "flights.lance")
+    with pytest.raises(InvalidInput, match="both named 'flights'"):
+        namespace.list_tables()
+    with pytest.raises(InvalidInput, match="this machine's folders"):
+        open_namespace("s3://bucket/*.lance")
+
+
+def test_a_file_names_tables_with_their_storage_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_SECRET", "hunter2")
+    file = tmp_path / "tables.yaml"
+    file.write_text(
+        """
+        tables:
+          flights: flights.lance
+          weather:
+            uri: s3://lake/weather.lance
+            storage_options: {aws_secret_access_key: "${LAKE_SECRET}", allow_http: true}
+        """
+    )
+    namespace = open_namespace(file, {"aws_region": "here"})
+    assert namespace.list_tables() == ["flights", "weather"]
+    assert namespace.describe_table("flights").location == str(tmp_path / "flights.lance")
+    found = namespace.describe_table("weather")
+    assert found.storage_options == {"aws_region": "here", "aws_secret_access_key": "hunter2", "allow_http": "true"}
+    assert "hunter2" not in repr(namespace)
+    with pytest.raises(InvalidInput, match="lists no table 'planes'"):
+        namespace.declare_table("planes")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("flights: x", "one key 'tables'"),
+        ("tables: [x]", "'tables' holds names"),
+        ("tables: {flights: {url: x}}", r"tables\.flights is a URI"),
+        ("tables: {flights: {uri: [x]}}", r"tables\.flights\.uri must be a text"),
+        ("tables: {flights: {uri: 's3://key:hunter2@b/x'}}", "holds a secret"),
+        ("tables: {flights: {uri: x, storage_options: {a: '${NO_SUCH_VARIABLE}'}}}", "NO_SUCH_VARIABLE is not set"),
+        ("tables: {a: &x {uri: hunter2}, b: *x}", "aliases"),
+        ("tables: {a: [[[[[[hunter2]]]]]]}", "levels"),
+        ("tables: {hunter2", "line 1"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_by_key_without_its_values(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "tables.yml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=message) as caught:
+        open_namespace(file)
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(ConfigError, match="nothere.yaml"):
+        open_namespace(tmp_path / "nothere.yaml")
+
+
+def test_uris_by_name_are_a_namespace() -> None:
+    namespace = open_namespace({"flights": "memory://f"}, {"key": "value"})
+    assert namespace.describe_table("flights").location == "memory://f"
+    assert namespace.describe_table("flights").storage_options == {"key": "value"}
+    with pytest.raises(InvalidInput, match="secret|storage_options"):
+        open_namespace("s3://key:hunter2@bucket/x")
