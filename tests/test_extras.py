@@ -96,7 +96,7 @@ main()
     ("package", "extra", "use"),
     [
         ("pyspark", "spark", "import lance_ops.spark"),
-        ("pyspark", "spark", "import lance_ops.spark.sql"),
+        ("pyspark", "spark", "import lance_ops.spark.sql_access"),
         ("dagster", "dagster", "import lance_ops.dagster"),
         ("dagster", "dagster", "import lance_ops.dagster.definitions"),
         ("gcsfs", "gcs", "lance_ops.dataset('gs://bucket/table.lance')"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lance_ops.spark.fragment_map import map_fragments
     from lance_ops.spark.private_options import private_format
     from lance_ops.spark.session import get_or_create
+    from lance_ops.spark.sql_access import create_view, register_functions, sql, use_namespace
     from lance_ops.spark.table_query import TableQuery, table
     from lance_ops.spark.tasks import OnSpark
 
@@ -24,20 +25,28 @@ __all__ = [
     "LanceSource",
     "OnSpark",
     "TableQuery",
+    "create_view",
     "get_or_create",
     "map_fragments",
     "private_format",
+    "register_functions",
+    "sql",
     "table",
+    "use_namespace",
 ]
 
 _MODULES = {
     "LanceSource": "data_source",
     "OnSpark": "tasks",
     "TableQuery": "table_query",
+    "create_view": "sql_access",
     "get_or_create": "session",
     "map_fragments": "fragment_map",
     "private_format": "private_options",
+    "register_functions": "sql_access",
+    "sql": "sql_access",
     "table": "table_query",
+    "use_namespace": "sql_access",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -62,7 +62,7 @@ _STORAGE = "storage_options."
 _CATALOGS_OWN = frozenset(["owner", "provider"])
 _NO_CATALOG = (
     "Spark's catalog cannot hold tables of a Python source; .save(path) writes one, and "
-    "lance_ops.spark.sql.create_view(spark, name, path) gives it a name"
+    "lance_ops.spark.create_view(spark, name, path) gives it a name"
 )
 _SPARKS_OWN = frozenset(["checkpointlocation"])
 _SPARKS_NAMES = {

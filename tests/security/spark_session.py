@@ -17,8 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import lance_ops
-from lance_ops.spark import OnSpark, get_or_create, private_format
-from lance_ops.spark.sql import create_view
+from lance_ops.spark import OnSpark, create_view, get_or_create, private_format
 from tests.security.planted import plain
 
 

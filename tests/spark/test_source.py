@@ -17,8 +17,7 @@ from pyspark.sql import functions
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import InvalidInput
-from lance_ops.spark import get_or_create, private_format
-from lance_ops.spark.sql import create_view, register_functions
+from lance_ops.spark import create_view, get_or_create, private_format, register_functions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

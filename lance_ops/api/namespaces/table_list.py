@@ -68,7 +68,7 @@ def _table(given: Any, path: Path, key: str) -> tuple[str, dict[str, str]]:
 
 
 def _text(value: Any, path: Path, key: str) -> str:
-    if isinstance(value, bool | int) and not isinstance(value, str):
+    if isinstance(value, bool | int):
         value = str(value).lower()
     if not isinstance(value, str):
         raise ConfigError(f"{path}: {key} must be a text")

@@ -1,0 +1,121 @@
+"""`sql`: run one statement over Lance tables, or hand it to Spark.
+
+The first words of a statement choose what reads it. A statement that is about a Lance table, by its path or by its name
+in the namespace, is executed here; every other one goes to Spark unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lance_ops.api.namespaces import Namespace, open_namespace
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.runners import Runner
+from lance_ops.spark.sql_access.queries import lance_query, mentions_a_path, run_query
+from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.table_references import Tables
+from lance_ops.spark.sql_access.words import Reader
+from lance_ops.spark.tasks import OnSpark
+
+__all__ = ["sql", "use_namespace"]
+
+_NAMESPACES: WeakKeyDictionary[SparkSession, Namespace] = WeakKeyDictionary()
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
+_EXPLAIN_MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
+
+
+def sql(
+    session: SparkSession,
+    query: str,
+    *,
+    namespace: Namespace | str | PathLike[str] | Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    runner: Runner | None = None,
+) -> DataFrame:
+    """Run one statement; docs/spark.md lists those that Lance tables understand.
+
+    `namespace` is as in `use_namespace`, for this statement only. `storage_options` open the tables that are named by a
+    path; no plan of Spark shows them. The runner executes the tasks of changes and of maintenance; it is `OnSpark` of
+    the session by default. Changes happen at once; queries are as lazy as `spark.sql`.
+
+    Raises `InvalidInput` where a statement on a Lance table does not parse, `UnsupportedFeature` naming what is
+    understood for one that is not, and what the verb of the statement raises.
+    """
+    known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
+    tables = Tables(session, known, dict(storage_options or {}))
+    reader = Reader(query)
+    statement = Statement(reader, tables, runner or OnSpark(session))
+    head = reader.next.upper if reader.next is not None else ""
+    if head in _QUERIES:
+        return run_query(query, tables)
+    for keywords, execute in _STATEMENTS:
+        reader.at = 0
+        if reader.accept(*keywords):
+            made = execute(statement)
+            if made is not None:
+                return made
+    if mentions_a_path(reader.words):
+        heads = ", ".join(sorted({" ".join(keywords) for keywords, _ in _STATEMENTS}))
+        raise UnsupportedFeature(f"{head} of a Lance table in SQL; understood are SELECT, WITH, {heads}")
+    return session.sql(query)
+
+
+def use_namespace(
+    session: SparkSession,
+    namespace: Namespace | str | PathLike[str] | Mapping[str, str] | None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Namespace | None:
+    """Let `sql` of this session find tables by name, and return the namespace.
+
+    A namespace is a folder or prefix, a pattern of paths, a YAML file, URIs by name, or a `Namespace`; see
+    `lance_ops.api.namespaces`. None ends it. A name of the namespace comes before a view of Spark of that name.
+    """
+    if namespace is None:
+        _NAMESPACES.pop(session, None)
+        return None
+    known = _namespace(namespace, storage_options)
+    _NAMESPACES[session] = known
+    return known
+
+
+def _namespace(
+    given: Namespace | str | PathLike[str] | Mapping[str, str], storage_options: Mapping[str, str] | None
+) -> Namespace:
+    return given if isinstance(given, Namespace) else open_namespace(given, storage_options)
+
+
+def _explain(statement: Statement) -> DataFrame | None:
+    reader = statement.reader
+    reader.accept_any(*_EXPLAIN_MODES)
+    begin = reader.words[reader.at].start if reader.next is not None else len(reader.text)
+    return lance_query(reader.text[begin:], statement.tables, reader.text[:begin])
+
+
+def _create_view(statement: Statement) -> DataFrame | None:
+    """CREATE [OR REPLACE] TEMPORARY VIEW name AS query: the view holds the versions that the query finds now."""
+    reader = statement.reader
+    replace = reader.accept("OR", "REPLACE")
+    if not (reader.accept_any("TEMP", "TEMPORARY") and reader.accept("VIEW")):
+        return None
+    name = reader.path("the view's name")
+    if len(name) > 1 or not reader.accept("AS"):
+        return None
+    frame = lance_query(reader.rest("a query"), statement.tables)
+    if frame is None:
+        return None
+    if replace:
+        frame.createOrReplaceTempView(name[0])
+    else:
+        frame.createTempView(name[0])
+    return statement.nothing()
+
+
+_STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None]], ...] = (
+    (("EXPLAIN",), _explain),
+    (("CREATE",), _create_view),
+)
+"""Which words begin a statement, and what executes it; None says that it is about no Lance table."""

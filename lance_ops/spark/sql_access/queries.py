@@ -1,0 +1,157 @@
+"""Run queries over Lance tables: each reference becomes a DataFrame that reads what the query needs of the table.
+
+Only the references are replaced in the text. Spark gets the rest as the user wrote it, so that functions, hints and
+types mean what they mean to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sqlglot
+from pyspark.sql import DataFrame
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from lance_ops.api.namespaces import TableDescription
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.predicate.binding import build
+from lance_ops.spark.sql_access.pushed_conditions import ConditionTranslation
+from lance_ops.spark.sql_access.query_needs import QueryNeeds, is_of_cte, name_parts
+from lance_ops.spark.sql_access.table_references import FORMAT, Tables, VersionClause, read_version_clause
+from lance_ops.spark.sql_access.words import Reader, Word, split_words
+from lance_ops.spark.table_query import TableQuery
+
+__all__ = ["lance_query", "mentions_a_path", "run_query"]
+
+_COUNTED = "_rowaddr"
+"""The column of a query that counts rows and names none: no file is read for it."""
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """A table in the text at `[start, stop)`, with its version; `alias` names it where the text does not."""
+
+    start: int
+    stop: int
+    table: exp.Table
+    found: TableDescription
+    clause: VersionClause | None
+    alias: str | None
+
+
+def run_query(text: str, tables: Tables) -> DataFrame:
+    """Return the DataFrame of a query; one without a Lance table goes to Spark as it is."""
+    found = lance_query(text, tables)
+    return tables.session.sql(text) if found is None else found
+
+
+def lance_query(text: str, tables: Tables, prefix: str = "") -> DataFrame | None:
+    """Return the DataFrame of a query, or of another statement with a query in it, that reads Lance tables.
+
+    Returns None if it reads none. `prefix` goes before it to Spark. Raises `InvalidInput` for a statement that names a
+    Lance table by its path and cannot be parsed.
+    """
+    words = split_words(text)
+    if tables.namespace is None and not mentions_a_path(words):
+        return None
+    parsed = _parse(text, words)
+    if parsed is None:
+        return None
+    tree, clauses = parsed
+    references = sorted(_references(tree, clauses, tables), key=lambda each: each.start)
+    if not references:
+        return None
+    needs = QueryNeeds(tree, words, tables.case_rule)
+    has_escapes = "\\" in text
+    frames: dict[str, Any] = {f"t{i}": _frame(each, needs, tables, has_escapes) for i, each in enumerate(references)}
+    return tables.session.sql(_literal(prefix) + _with_frames(text, references, frames), **frames)
+
+
+def mentions_a_path(words: Iterable[Word]) -> bool:
+    """Return whether the words hold ``lance.`` and a quoted path."""
+    listed = list(words)
+    return any(
+        one.upper == FORMAT.upper() and dot.value == "." and path.is_name
+        for one, dot, path in zip(listed, listed[1:], listed[2:], strict=False)
+    )
+
+
+def _parse(text: str, words: list[Word]) -> tuple[exp.Expr, dict[int, tuple[int, VersionClause]]] | None:
+    """Return the tree of the text without its version clauses, and these by the end of the name before them."""
+    clauses = {}
+    blanked = text
+    reader = Reader(text)
+    while not reader.ended:
+        before = reader.words[reader.at - 1] if reader.at else None
+        begin = reader.at
+        clause = read_version_clause(reader) if before is not None and before.is_name else None
+        if clause is None:
+            reader.at = begin + 1
+            continue
+        assert before is not None
+        start, stop = reader.words[begin].start, reader.words[reader.at - 1].stop
+        clauses[before.stop] = (stop, clause)
+        blanked = blanked[:start] + " " * (stop - start) + blanked[stop:]
+    try:
+        tree = sqlglot.parse_one(blanked, dialect="spark")
+    except (SqlglotError, RecursionError) as error:
+        if mentions_a_path(words):
+            reason = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "nested too deeply"
+            raise InvalidInput(
+                f"SQL with a Lance table that cannot be parsed: {reason}. Name the table by "
+                "lance_ops.spark.create_view, and use spark.sql"
+            ) from error
+        return None
+    return tree, clauses
+
+
+def _references(tree: exp.Expr, clauses: dict[int, tuple[int, VersionClause]], tables: Tables) -> Iterator[_Reference]:
+    seen = set()
+    for table in tree.find_all(exp.Table):
+        last = table.this
+        if not isinstance(last, exp.Identifier) or "start" not in last.meta or is_of_cte(table):
+            continue
+        start, end = table.parts[0].meta["start"], last.meta["end"] + 1
+        found = tables.find(name_parts(table))
+        if found is None or start in seen:
+            continue
+        seen.add(start)
+        stop, clause = clauses.get(end, (end, None))
+        alias = None if table.alias or table.args.get("sample") or table.args.get("pivots") else last.name
+        yield _Reference(start, stop, table, found, clause, alias)
+
+
+def _frame(reference: _Reference, needs: QueryNeeds, tables: Tables, has_escapes: bool) -> DataFrame:
+    """Return a DataFrame of what the query needs of the table."""
+    snapshot = tables.open(reference.found, reference.clause).snapshot
+    query = TableQuery(tables.session, snapshot)
+    names = snapshot.schema.names
+    translation = ConditionTranslation(snapshot.schema, tables.case_rule, in_utc=tables.in_utc, has_escapes=has_escapes)
+    conjuncts = list(needs.conjuncts(reference.table, names))
+    pushed = [each for each in map(translation.predicate, conjuncts) if each is not None]
+    if pushed:
+        query = query.where(build.all_of(*pushed))
+    columns = needs.columns(reference.table, names)
+    if columns is not None:
+        query = query.select(*(columns or (_COUNTED,)))
+    limit = needs.limit(reference.table)
+    if limit is not None and len(pushed) == needs.where_parts(reference.table):
+        query = query.limit(limit)
+    return query.load()
+
+
+def _with_frames(text: str, references: list[_Reference], frames: Iterable[str]) -> str:
+    """Return the text as a template of Spark's, with a field in place of each reference."""
+    parts, at = [], 0
+    for reference, name in zip(references, frames, strict=True):
+        alias = "" if reference.alias is None else " AS `" + reference.alias.replace("`", "``") + "`"
+        parts += [_literal(text[at : reference.start]), f"{{{name}}}", _literal(alias)]
+        at = reference.stop
+    return "".join([*parts, _literal(text[at:])])
+
+
+def _literal(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

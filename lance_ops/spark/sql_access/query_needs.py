@@ -1,0 +1,267 @@
+"""Find what a query needs of a table in it: which columns, which rows for certain, and how many.
+
+The answers are safe: a column too many is read, and a condition too few is pushed, where the text leaves a doubt.
+Spark still evaluates the whole query; what is pushed here only saves reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from lance_ops.core.cached_property import cached_property
+from lance_ops.spark.sql_access.words import Word
+from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule
+
+__all__ = ["QueryNeeds", "is_of_cte", "name_parts"]
+
+_BARE_PROJECTIONS = (exp.Column, exp.Star, exp.Literal)
+_CHANGES_ROWS = (
+    *("joins", "laterals", "group", "having", "distinct", "order", "sort", "cluster", "distribute", "qualify"),
+    *("windows", "pivots", "sample", "connect", "kind", "with_"),
+)
+
+
+_HOLD_OTHER_NAMES = (exp.Column, exp.Table, exp.Alias, exp.TableAlias)
+
+
+def name_parts(node: exp.Table | exp.Column) -> tuple[str, ...]:
+    """Return the names between the dots."""
+    return tuple(part.name for part in node.parts)
+
+
+def is_of_cte(table: exp.Table) -> bool:
+    """Return whether a name means a common table expression that is visible where it stands."""
+    if len(table.parts) != 1:
+        return False
+    name = table.name.lower()
+    came_from: exp.Expr = table
+    node: exp.Expr | None = table.parent
+    num_visible: int | None = None
+    while node is not None:
+        if isinstance(node, exp.With):
+            position = next((i for i, each in enumerate(node.expressions) if each is came_from), 0)
+            num_visible = position + bool(node.args.get("recursive"))
+        else:
+            scope = node.args.get("with_")
+            if scope is not None:
+                visible = scope.expressions[:num_visible] if came_from is scope else scope.expressions
+                if any(each.alias.lower() == name for each in visible):
+                    return True
+        came_from, node = node, node.parent
+    return False
+
+
+@dataclass(frozen=True)
+class QueryNeeds:
+    """A parsed query with its words. `case_rule` is the session's."""
+
+    tree: exp.Expr
+    words: Sequence[Word]
+    case_rule: CaseRule
+
+    def columns(self, table: exp.Table, names: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the columns of the table that the query names, row columns last; None if it needs all.
+
+        A query that needs none, as a count of the rows, gets an empty tuple.
+        """
+        select = _select_of(table)
+        if select is None or self._is_read_whole(table, select):
+            return None
+        if self.case_rule is CaseRule.INSENSITIVE and len({name.lower() for name in names}) < len(names):
+            return None  # Spark finds such names ambiguous where all are there
+        asked = self._names_for(table, select)
+        found = {self.case_rule.find(name, names) for name in asked} - {None}
+        of_rows = [name for name in ROW_COLUMN_TYPES if name in asked and name not in names]
+        if len(found) == len(names) and not of_rows:
+            return None
+        return (*(name for name in names if name in found), *of_rows)
+
+    def conjuncts(self, table: exp.Table, names: Sequence[str]) -> Iterator[exp.Expr]:
+        """Yield conditions that every row of the table must meet to take part; they name no other table's columns."""
+        select = _select_of(table)
+        if select is None or self._has_pipes or self._is_parsed_twice(table):
+            return
+        if table.args.get("sample") or table.args.get("pivots"):
+            return
+        for condition in _conditions(select, table):
+            for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+                if self._is_about(part, table, select, names):
+                    yield part
+
+    def limit(self, table: exp.Table) -> int | None:
+        """Return how many rows of those that match the whole WHERE the query needs, if any such rows will do."""
+        select = _select_of(table)
+        if (
+            select is None
+            or select is not self.tree
+            or self._has_pipes
+            or any(select.args.get(name) for name in _CHANGES_ROWS)
+        ):
+            return None
+        if table.args.get("sample") or table.args.get("pivots"):
+            return None
+        if not all(isinstance(each.unalias(), _BARE_PROJECTIONS) for each in select.expressions):
+            return None
+        limit = select.args.get("limit")
+        if limit is None or not isinstance(limit.expression, exp.Literal) or not limit.expression.name.isdecimal():
+            return None
+        offset = select.args.get("offset")
+        if offset is None:
+            return int(limit.expression.name)
+        if not isinstance(offset.expression, exp.Literal) or not offset.expression.name.isdecimal():
+            return None
+        return int(limit.expression.name) + int(offset.expression.name)
+
+    def where_parts(self, table: exp.Table) -> int:
+        """Return how many conjuncts the WHERE of the table's SELECT has."""
+        select = _select_of(table)
+        where = None if select is None else select.args.get("where")
+        if where is None:
+            return 0
+        return len(list(where.this.flatten())) if isinstance(where.this, exp.And) else 1
+
+    # -- columns --------------------------------------------------------------------------------------------------
+
+    def _is_read_whole(self, table: exp.Table, select: exp.Select) -> bool:
+        """Return whether every column of a table may show in the result, or the text cannot tell."""
+        if table.args.get("pivots") or self._has_pipes or self._is_parsed_twice(table):
+            return True
+        if any(join.args.get("method") == "NATURAL" for join in select.args.get("joins") or ()):
+            return True
+        alias = table.alias_or_name.lower()
+        return any(self._shows(star, alias, select) for star in select.find_all(exp.Star))
+
+    def _shows(self, star: exp.Star, alias: str, select: exp.Select) -> bool:
+        """Return whether a star in a SELECT stands for all columns of its table of that alias."""
+        holder = star.parent
+        if isinstance(holder, exp.Column):
+            return name_parts(holder)[-2].lower() == alias
+        if isinstance(holder, exp.Count) or star.find_ancestor(exp.Select) is not select:
+            return False
+        return holder is not select or not (isinstance(select.parent, exp.Exists) or self._is_inner(select))
+
+    def _names_for(self, table: exp.Table, select: exp.Select) -> set[str]:
+        """Return the names that may be columns of the table."""
+        if any(isinstance(each, exp.Star) for each in select.expressions) and self._is_inner(select):
+            return {word.value for word in self.words if word.is_name}
+        alias = table.alias_or_name.lower()
+        others = {other.alias_or_name.lower() for other in self.tree.find_all(exp.Table, exp.Subquery)} - {alias}
+        asked: set[str] = set()
+        for column in select.find_all(exp.Column):
+            parts = name_parts(column)
+            if len(parts) > 1 and alias in (part.lower() for part in parts[:-1]):
+                asked.update(parts)
+            elif len(parts) == 1 or parts[0].lower() not in others:
+                asked.add(parts[0])
+        names = list(self.tree.find_all(exp.Identifier))
+        asked.update(name.name for name in names if not isinstance(name.parent, _HOLD_OTHER_NAMES))
+        known = {name.meta.get("start") for name in names}
+        # A name that sqlglot takes for a keyword or a function is in no column of the tree.
+        return asked | {word.value for word in self.words if word.is_name and word.start not in known}
+
+    def _is_inner(self, select: exp.Select) -> bool:
+        return select is not self.tree and self._inner_stars_show_named_columns
+
+    @cached_property
+    def _inner_stars_show_named_columns(self) -> bool:
+        """Whether a column that an inner `SELECT *` returns shows only if the statement names it elsewhere."""
+        tree = self.tree
+        if not isinstance(tree, exp.Select) or self._has_pipes:
+            return False
+        stars = [star for star in tree.find_all(exp.Star) if star.find_ancestor(exp.Select) is tree]
+        if not all(isinstance(star.parent, exp.Count) for star in stars):
+            return False
+        if any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join)):
+            return False
+        if any(alias.args.get("columns") for alias in tree.find_all(exp.TableAlias)):
+            return False
+        if next(tree.find_all(exp.SetOperation, exp.Pivot, exp.Lateral), None) is not None:
+            return False
+        return not any(_shows_rows(inner) for inner in tree.find_all(exp.Select) if inner is not tree)
+
+    @cached_property
+    def _has_pipes(self) -> bool:
+        pairs = zip(self.words, self.words[1:], strict=False)
+        return any((one.upper, two.upper) == ("|", ">") and one.stop == two.start for one, two in pairs)
+
+    def _is_parsed_twice(self, table: exp.Table) -> bool:
+        start = table.this.meta.get("start")
+        same = [other for other in self.tree.find_all(exp.Table) if other.this.meta.get("start") == start]
+        return len(same) > 1
+
+    # -- conditions -----------------------------------------------------------------------------------------------
+
+    def _is_about(self, condition: exp.Expr, table: exp.Table, select: exp.Select, names: Sequence[str]) -> bool:
+        """Return whether each column of a condition is one of the table for certain."""
+        alias = table.alias_or_name.lower()
+        sources = list(_sources(select))
+        aliases = [source.alias_or_name.lower() for source in sources]
+        alone = len(sources) == 1 and not select.args.get("laterals")
+        columns = list(condition.find_all(exp.Column))
+        if not columns or condition.find(exp.Query) is not None or aliases.count(alias) > 1:
+            return False
+        for column in columns:
+            parts = name_parts(column)
+            if len(parts) == 1 and not alone:
+                return False
+            if len(parts) > 2 or (len(parts) == 2 and parts[0].lower() != alias):
+                return False
+            if self.case_rule.find(parts[-1], names) is None:
+                return False
+        return True
+
+
+def _select_of(table: exp.Table) -> exp.Select | None:
+    """Return the SELECT whose FROM or JOIN the table stands in, with nothing between."""
+    holder = table.parent
+    if not isinstance(holder, exp.From | exp.Join) or holder.this is not table:
+        return None
+    return holder.parent if isinstance(holder.parent, exp.Select) else None
+
+
+def _sources(select: exp.Select) -> Iterator[exp.Expr]:
+    yield select.args["from_"].this
+    for join in select.args.get("joins") or ():
+        yield join.this
+
+
+def _conditions(select: exp.Select, table: exp.Table) -> Iterator[exp.Expr]:
+    """Yield the conditions that rows of the table must meet, whatever the joins make of rows that do not."""
+    where, joins = select.args.get("where"), select.args.get("joins") or []
+    sides = [(join.args.get("side") or "").upper() for join in joins]
+    position = next((i for i, join in enumerate(joins) if join.this is table), -1)
+    own = joins[position] if position >= 0 else None
+    if own is not None and sides[position] == "LEFT" and own.args.get("on") is not None and _is_plain(own):
+        yield own.args["on"]
+    # A row of the table is kept with nulls, or may be missing, if an outer join does not preserve its side.
+    if own is not None and (sides[position] or not _is_plain(own)):
+        return
+    if any(side in ("RIGHT", "FULL") for side in sides[position + 1 :]):
+        return
+    if where is not None:
+        yield where.this
+    for join, side in zip(joins, sides, strict=True):
+        if not side and _is_plain(join) and join.args.get("on") is not None:
+            yield join.args["on"]
+
+
+def _is_plain(join: exp.Join) -> bool:
+    """Return whether a join is inner, cross or one-sided, and neither a semi-join nor a lateral one."""
+    kind = (join.args.get("kind") or "").upper()
+    return kind in ("", "INNER", "CROSS", "OUTER") and not join.args.get("method")
+
+
+def _shows_rows(select: exp.Select) -> bool:
+    """Return whether the rows of an inner `SELECT *` matter as a whole: distinct ones, a value, or those in IN (…)."""
+    if any(not isinstance(star.parent, exp.Count | exp.Select | exp.Column) for star in select.find_all(exp.Star)):
+        return True
+    if not any(isinstance(each.unalias(), exp.Star) for each in select.expressions):
+        return False
+    holder = select.parent
+    is_source = isinstance(holder, exp.CTE | exp.Exists) or (
+        isinstance(holder, exp.Subquery) and isinstance(holder.parent, exp.From | exp.Join)
+    )
+    return not is_source or select.args.get("distinct") is not None

@@ -1,0 +1,148 @@
+"""Read how SQL names a table and a version of it, and open what it names.
+
+lance.`/data/flights.lance`        a path or URI
+flights                            a name of the namespace
+… VERSION AS OF 3                  a version by number; a text names a tag or a branch
+… TIMESTAMP AS OF '2026-01-31'     the version that was newest at that moment, in the session's time zone
+…@v3                               the same as VERSION AS OF 3
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from lance_ops.api import LanceDataset, dataset
+from lance_ops.api.namespaces import Namespace, TableDescription
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.redaction import public_uri
+from lance_ops.spark.sql_access.words import Kind, Reader
+from lance_ops.spark.translation import CaseRule
+
+__all__ = ["FORMAT", "Tables", "VersionClause", "read_version_clause"]
+
+FORMAT = "lance"
+"""The name before a path: ``lance.`/data/flights.lance` ``."""
+
+_AT_VERSION = re.compile(r"v(\d+)", re.IGNORECASE)
+_MOMENTS = ("TIMESTAMP", "SYSTEM_TIME")
+_VERSIONS = ("VERSION", "SYSTEM_VERSION")
+
+
+@dataclass(frozen=True)
+class VersionClause:
+    """Which version a reference names: a number, a tag or branch, or the SQL of a moment."""
+
+    version: int | None = None
+    name: str | None = None
+    moment: str | None = None
+
+
+def read_version_clause(reader: Reader) -> VersionClause | None:
+    """Read the version behind a table's name, if there is one."""
+    if reader.accept("@"):
+        match = _AT_VERSION.fullmatch(reader.name("v and a version's number"))
+        if match is None:
+            raise InvalidInput("SQL on a Lance table: @ is followed by v and a version's number, as in flights@v3")
+        return VersionClause(version=int(match[1]))
+    begin = reader.at
+    reader.accept("FOR")
+    for words, is_moment in ((_VERSIONS, False), (_MOMENTS, True)):
+        for word in words:
+            if reader.accept(word, "AS", "OF"):
+                return VersionClause(moment=_moment(reader)) if is_moment else version_or_name(reader)
+    reader.at = begin
+    return None
+
+
+def version_or_name(reader: Reader) -> VersionClause:
+    """Read a version's number, or a tag's or branch's name in quotes."""
+    word = reader.next
+    if word is None or word.kind is not Kind.TEXT:
+        return VersionClause(version=reader.number("a version's number, or a tag or branch in quotes"))
+    name = reader.literal("a name")
+    return VersionClause(version=int(name)) if name.isdecimal() else VersionClause(name=name)
+
+
+def _moment(reader: Reader) -> str:
+    """Read one value: a text, a literal as DATE '…', or a call."""
+    begin, word = reader.at, reader.next
+    if word is None or word.kind not in (Kind.TEXT, Kind.NAME):
+        raise reader.error("a moment in quotes, or a call that returns one")
+    reader.at += 1
+    if word.kind is Kind.NAME:
+        if reader.accept("("):
+            if not reader.peek(")"):
+                reader.until(what="an argument")
+            reader.expect(")")
+        elif reader.next is not None and reader.next.kind is Kind.TEXT:
+            reader.at += 1
+    return reader.between(begin, reader.at)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the tables of a statement's names are. `storage_options` are those of tables that are named by a path."""
+
+    session: SparkSession
+    namespace: Namespace | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def case_rule(self) -> CaseRule:
+        """How the session matches names of columns."""
+        return CaseRule(self.session.conf.get("spark.sql.caseSensitive", "false") == "true")
+
+    @property
+    def in_utc(self) -> bool:
+        """Whether the session reads moments without a zone as UTC."""
+        return self.session.conf.get("spark.sql.session.timeZone", "") in ("UTC", "Etc/UTC", "Z", "GMT")
+
+    def find(self, parts: tuple[str, ...]) -> TableDescription | None:
+        """Return where the table is; None if the name is not one of a Lance table."""
+        name = parts[-1]
+        is_path = len(parts) == 2 and parts[0].lower() == FORMAT
+        if (is_path or len(parts) == 1) and self.namespace is not None and self.namespace.table_exists(name):
+            return self.namespace.describe_table(name)
+        return self.at(name) if is_path else None
+
+    def place(self, parts: tuple[str, ...], *, named: bool) -> TableDescription | None:
+        """Return where a table of that name is or would be created; with `named` in the namespace, too."""
+        if len(parts) == 2 and parts[0].lower() == FORMAT:
+            return self.find(parts) or self.at(parts[1])
+        if len(parts) == 1 and self.namespace is not None and (named or self.namespace.table_exists(parts[0])):
+            return self.namespace.declare_table(parts[0])
+        return None
+
+    def at(self, uri: str) -> TableDescription:
+        """Return the table at a path or URI; raise `InvalidInput`, without showing it, if it holds a secret."""
+        if public_uri(uri) != uri:
+            raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")
+        return TableDescription(uri, self.storage_options)
+
+    def open(self, table: TableDescription, clause: VersionClause | None = None) -> LanceDataset:
+        """Open a version, by default the newest one."""
+        opened = dataset(table.location, storage_options=table.storage_options)
+        if clause is None:
+            return opened
+        if clause.moment is not None:
+            moment = self.moment(clause.moment)
+            return dataset(table.location, asof=moment, storage_options=table.storage_options)
+        if clause.name is None:
+            assert clause.version is not None
+            return opened.checkout_version(clause.version)
+        if clause.name in opened.tags.list():
+            return opened.checkout_version(clause.name)
+        return opened.checkout_version((clause.name, None))
+
+    def moment(self, sql: str) -> datetime:
+        """Return the moment that an expression of Spark's SQL means, in the session's time zone."""
+        row = self.session.sql(f"SELECT unix_micros(CAST(({sql}) AS TIMESTAMP)) AS micros").first()
+        if row is None or row.micros is None:
+            raise InvalidInput(f"TIMESTAMP AS OF {sql}: that is no moment")
+        seconds, micros = divmod(int(row.micros), 1_000_000)
+        return datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros)

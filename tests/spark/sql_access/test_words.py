@@ -1,0 +1,43 @@
+"""Words of Spark's SQL with their positions."""
+
+from __future__ import annotations
+
+import pytest
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.spark.sql_access.words import Kind, Reader, split_words
+
+
+def test_words_are_where_they_stand_and_comments_are_none() -> None:
+    text = "SELECT `a``b`, 'it\\'s; --', \"x\" -- end's\n/* /* in */ ' */ FROM t1.c2 WHERE x>=1.5e3"
+    words = split_words(text)
+    assert [word.value for word in words] == (
+        ["SELECT", "a`b", ",", "it's; --", ",", "x", "FROM", "t1", ".", "c2", "WHERE", "x", ">", "=", "1.5e3"]
+    )
+    assert [words[i].kind for i in (0, 1, 2, 3, 14)] == [Kind.NAME, Kind.QUOTED, Kind.SIGN, Kind.TEXT, Kind.NUMBER]
+    assert all(text[word.start : word.stop] for word in words)
+    assert text[words[1].start : words[1].stop] == "`a``b`"
+
+
+@pytest.mark.parametrize("text", ["SELECT 'a", "SELECT `a", "SELECT /* /* */ 1"])
+def test_what_does_not_end_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="does not end"):
+        split_words(text)
+
+
+def test_a_part_ends_at_a_keyword_outside_of_brackets_and_case() -> None:
+    reader = Reader("(a THEN b) + CASE WHEN x THEN y END THEN rest;")
+    assert reader.until("THEN", what="x") == "(a THEN b) + CASE WHEN x THEN y END"
+    reader.expect("THEN")
+    assert reader.rest("x") == "rest"
+    reader.end()
+    with pytest.raises(InvalidInput, match=r"a condition is needed in place of the end"):
+        reader.rest("a condition")
+    with pytest.raises(InvalidInput, match=r"WHERE is needed in place of 'x'"):
+        Reader("x y").expect("WHERE")
+
+
+def test_a_quoted_name_is_no_keyword() -> None:
+    reader = Reader("`WHERE` x")
+    assert not reader.accept("WHERE")
+    assert reader.path("a name") == ("WHERE",)
