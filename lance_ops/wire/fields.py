@@ -66,7 +66,7 @@ def _shared(root: Field) -> Field:
     The schemas of a table and of its files then have the same fields. Caches find them by identity, and each derives
     its Arrow type once. Fields with dictionaries are not shared, since they may hold their values.
     """
-    if any(node.dictionary is not None for node in root.walk()):
+    if root.dictionary is not None or (root.children and any(node.dictionary is not None for node in root.walk())):
         return root
     _first_equal(root)  # another thread may add an equal field meanwhile: the second call finds whichever was added
     return _first_equal(root)
@@ -103,6 +103,8 @@ def metadata_to_pb(metadata: Mapping[str, str]) -> dict[str, bytes]:
 
 def field_metadata_from_pb(metadata: Mapping[str, bytes]) -> dict[str, str]:
     """Return metadata with its values as text; undecodable bytes become surrogate escapes."""
+    if not metadata:
+        return {}
     return {key: value.decode("utf-8", "surrogateescape") for key, value in metadata.items()}
 
 

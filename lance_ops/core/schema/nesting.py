@@ -24,6 +24,8 @@ def check_depth(columns: Iterable[pa.Field]) -> None:
 
 def depth_of(arrow_type: pa.DataType) -> int:
     """Return how many levels are below a type, or `MAX_DEPTH` + 1 for more; does not recurse."""
+    if not (pt.is_nested(arrow_type) or pt.is_dictionary(arrow_type) or isinstance(arrow_type, pa.BaseExtensionType)):
+        return 0
     depth, level = 0, [arrow_type]
     while depth <= MAX_DEPTH:
         level = [child for parent in level for child in _types_in(parent)]
