@@ -1,14 +1,10 @@
 """Decode a caller's allow list and block list of row ids, and find the rows that they let through.
 
-    u32 count, then for each: u32 high half of the ids, u32 size in bytes, a roaring bitmap of the low halves
-
-All numbers are little-endian. A size of 0 stands for all ids with that high half. The reference writes the format in
-`RowAddrTreeMap::serialize_into`, and makes one in `serialize_row_addrs`.
+The reference makes such lists in `serialize_row_addrs`; see `row_address_tree` for their bytes.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -16,11 +12,11 @@ import numpy as np
 from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows import bitmap_of, decode_bitmap, offsets_in
+from lance_ops.table.rows import bitmap_of, decode_address_tree, offsets_in
 
 __all__ = ["allowed_rows"]
 
@@ -60,14 +56,6 @@ def _rows_of(snapshot: Snapshot, fragment: Fragment, all_offsets: BitMap, mask: 
 
 def _decode(data: bytes, name: str) -> Mask:
     try:
-        (count,) = struct.unpack_from("<I", data)
-        at, mask = 4, {}
-        for _ in range(count):
-            high, size = struct.unpack_from("<II", data, at)
-            at += 8 + size
-            if at > len(data):
-                raise ValueError(f"{at - len(data)} bytes missing")
-            mask[high] = decode_bitmap(data[at - size : at], name, f"ids of {high}") if size else None
-    except (struct.error, ValueError, TypeError) as error:
+        return decode_address_tree(data, name, "row ids")
+    except (CorruptFile, TypeError) as error:
         raise InvalidInput(f"{name} is not a serialized set of row addresses: {error}") from error
-    return mask

@@ -8,8 +8,16 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.table.rows.key_code_table import NO_CODE, KeyCodeTable
-    from lance_ops.table.rows.roaring import bitmap_of, decode_bitmap, decode_treemap, encode_bitmap, offsets_in
+    from lance_ops.table.rows.roaring import (
+        bitmap_of,
+        decode_bitmap,
+        decode_treemap,
+        encode_bitmap,
+        long_runs_in,
+        offsets_in,
+    )
     from lance_ops.table.rows.row_address_map import NewFragment, OldFragment, RewrittenGroup, RowAddressMap
+    from lance_ops.table.rows.row_address_tree import decode_address_tree, encode_address_tree
     from lance_ops.table.rows.row_id_index import RowIdIndex, build_row_id_index
     from lance_ops.table.rows.row_id_runs import RowIds, RowVersions
     from lance_ops.table.rows.row_sequences import (
@@ -37,15 +45,18 @@ __all__ = [
     "bitmap_of",
     "build_row_id_index",
     "count_row_ids",
+    "decode_address_tree",
     "decode_bitmap",
     "decode_row_ids",
     "decode_treemap",
     "decode_versions",
+    "encode_address_tree",
     "encode_bitmap",
     "encode_row_id_range",
     "encode_row_ids",
     "encode_uniform_versions",
     "encode_versions",
+    "long_runs_in",
     "offsets_in",
 ]
 
@@ -63,15 +74,18 @@ _MODULES = {
     "bitmap_of": "roaring",
     "build_row_id_index": "row_id_index",
     "count_row_ids": "row_sequences",
+    "decode_address_tree": "row_address_tree",
     "decode_bitmap": "roaring",
     "decode_row_ids": "row_sequences",
     "decode_treemap": "roaring",
     "decode_versions": "row_sequences",
+    "encode_address_tree": "row_address_tree",
     "encode_bitmap": "roaring",
     "encode_row_id_range": "row_sequences",
     "encode_row_ids": "row_sequences",
     "encode_uniform_versions": "row_sequences",
     "encode_versions": "row_sequences",
+    "long_runs_in": "roaring",
     "offsets_in": "roaring",
 }
 

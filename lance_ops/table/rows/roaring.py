@@ -23,7 +23,7 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Uint32Array
 
-__all__ = ["bitmap_of", "decode_bitmap", "decode_treemap", "encode_bitmap", "offsets_in"]
+__all__ = ["bitmap_of", "decode_bitmap", "decode_treemap", "encode_bitmap", "long_runs_in", "offsets_in"]
 
 _COOKIE = 0x303A
 _COOKIE_WITH_RUNS = 0x303B
@@ -49,6 +49,24 @@ def bitmap_of(offsets: npt.NDArray[np.integer[Any]]) -> BitMap:
 def offsets_in(bitmap: BitMap | FrozenBitMap) -> Uint32Array:
     """Return the numbers in a bitmap, ascending."""
     return np.frombuffer(bitmap.to_array(), np.uint32)
+
+
+def long_runs_in(bitmap: BitMap, least_rows: int) -> list[tuple[int, int]] | None:
+    """Return the runs of consecutive numbers, each as its first number and the one after its last.
+
+    None if there are several runs of fewer than `least_rows` numbers on average: the list is longer than it is worth.
+    """
+    if not bitmap:
+        return []
+    first, last, most = bitmap.min(), bitmap.max(), max(len(bitmap) // least_rows, 1)
+    gaps = bitmap.flip(first, last + 1)  # the numbers between the runs
+    last_gap = gaps.max() if gaps else -1
+    runs: list[tuple[int, int]] = []
+    while first < last_gap and len(runs) < most:
+        end = gaps.next_set_bit(first)
+        runs.append((first, end))
+        first = bitmap.next_set_bit(end)
+    return [*runs, (first, last + 1)] if len(runs) < most else None
 
 
 def decode_bitmap(data: bytes | memoryview, path: str, place: str) -> BitMap:
