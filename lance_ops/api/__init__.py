@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from lance_ops.api.udf import BatchUDF, batch_udf
     from lance_ops.api.write import write_dataset
     from lance_ops.core.logs import set_logger
+    from lance_ops.indices import IndexConfig
     from lance_ops.maintenance.cleanup import AutoCleanupConfig, CleanupExplanation, CleanupStats
     from lance_ops.maintenance.compaction import CompactionMetrics
     from lance_ops.maintenance.verification import VerificationReport
@@ -108,6 +109,7 @@ __all__ = [
     "ImageURIArray",
     "ImageURIScalar",
     "ImageURIType",
+    "IndexConfig",
     "LanceDataset",
     "LanceField",
     "LanceFragment",
@@ -192,6 +194,7 @@ _MODULES = {
     "ImageURIArray": "images",
     "ImageURIScalar": "images",
     "ImageURIType": "images",
+    "IndexConfig": "lance_ops.indices",
     "LanceDataset": "lance_dataset",
     "LanceField": "schemas",
     "LanceFragment": "fragments",

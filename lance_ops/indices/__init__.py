@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from lance_ops.indices.distributed import DistributedIndexType, MergeShare, PartialIndex
     from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
     from lance_ops.indices.nested_sort_keys import is_nested_sortable, nested_keys
-    from lance_ops.indices.registry import ALL_INDEX_TYPES, IndexQuery, index_type_named, index_type_of, load_index
+    from lance_ops.indices.registry import (
+        ALL_INDEX_TYPES,
+        IndexConfig,
+        IndexQuery,
+        index_type_for,
+        index_type_named,
+        index_type_of,
+        load_index,
+    )
     from lance_ops.indices.row_address_set import RowAddressSet
     from lance_ops.indices.row_order import Direction, RowOrder
     from lance_ops.indices.sort_keys import is_sortable
@@ -40,6 +48,7 @@ __all__ = [
     "INDEX_VALUE",
     "Direction",
     "DistributedIndexType",
+    "IndexConfig",
     "IndexQuery",
     "IndexType",
     "LoadedIndex",
@@ -50,6 +59,7 @@ __all__ = [
     "RowOrder",
     "TrainingBatches",
     "claimed_fragments",
+    "index_type_for",
     "index_type_named",
     "index_type_of",
     "is_nested_sortable",
@@ -67,6 +77,7 @@ _MODULES = {
     "INDEX_VALUE": "contract",
     "Direction": "row_order",
     "DistributedIndexType": "distributed",
+    "IndexConfig": "registry",
     "IndexQuery": "registry",
     "IndexType": "contract",
     "LoadedIndex": "contract",
@@ -77,6 +88,7 @@ _MODULES = {
     "RowOrder": "row_order",
     "TrainingBatches": "contract",
     "claimed_fragments": "contract",
+    "index_type_for": "registry",
     "index_type_named": "registry",
     "index_type_of": "registry",
     "is_nested_sortable": "nested_sort_keys",

@@ -11,15 +11,16 @@ fragments, for example after the column was rewritten there. A loaded index neit
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyroaring import BitMap, FrozenBitMap
 
-from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field
 from lance_ops.indices.row_address_set import RowAddressSet
@@ -72,10 +73,29 @@ class IndexType(ABC, Generic[Q]):
     newest_index_version: ClassVar[int]
     """The highest `index_version` that this library reads."""
 
+    names_rows: ClassVar[bool] = True
+    """Whether an index knows the value of each row. Otherwise it describes rows together, as zones, and a search mostly
+    finds rows that may match."""
+
     @property
     def details(self) -> IndexDetails:
         """The details that the metadata of an index with these parameters states."""
         return IndexDetails(self.details_url)
+
+    @property
+    def parameters(self) -> tuple[tuple[str, Any], ...]:
+        """The parameters that an index is built with and keeps, by name."""
+        return ()
+
+    def with_parameters(self, parameters: Mapping[str, Any]) -> Self:
+        """Return this type with parameters by name; raise `InvalidInput` for one that it does not have."""
+        for name in parameters:
+            raise InvalidInput(f"a {self.name} index has no parameter {name!r}")
+        return self
+
+    def with_details(self, details: IndexDetails, name: str) -> Self:
+        """Return this type with the parameters that the metadata of the index `name` states."""
+        return self
 
     @abstractmethod
     def index_version(self, *, stable_row_ids: bool) -> int:
@@ -164,6 +184,14 @@ class LoadedIndex(ABC, Generic[Q]):
         does not hold the values of single rows.
         """
         raise UnsupportedFeature("listing the entries of such an index", f"index {self.metadata.name!r}")
+
+    def contradicted(self, rows: pa.RecordBatch) -> Uint64Array:
+        """Return the live rows whose value the index rules out: its searches would lose them.
+
+        `rows` has `INDEX_VALUE` and `INDEX_ROW`, of fragments that the segment covers. Raises `UnsupportedFeature` for
+        a type of index that has `entries` instead.
+        """
+        raise UnsupportedFeature("comparing rows with such an index", f"index {self.metadata.name!r}")
 
     @abstractmethod
     def statistics(self) -> dict[str, object]:

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.indices.btree import BTree, BTreeQuery
+from lance_ops.indices.btree import BTree
 from lance_ops.indices.contract import IndexType, LoadedIndex
+from lance_ops.indices.zonemap import ZoneMap
 from lance_ops.store import Store
 from lance_ops.table import IndexMetadata
 
-__all__ = ["ALL_INDEX_TYPES", "IndexQuery", "index_type_named", "index_type_of", "load_index"]
+__all__ = [
+    "ALL_INDEX_TYPES",
+    "IndexConfig",
+    "IndexQuery",
+    "index_type_for",
+    "index_type_named",
+    "index_type_of",
+    "load_index",
+]
 
-IndexQuery: TypeAlias = BTreeQuery
-"""The query of any index type in `ALL_INDEX_TYPES`: a union, once there are several."""
+IndexQuery: TypeAlias = Any
+"""The query of any index type in `ALL_INDEX_TYPES`. Only the type that made a query reads it."""
 
-ALL_INDEX_TYPES: tuple[IndexType[IndexQuery], ...] = (BTree(),)
+ALL_INDEX_TYPES: tuple[IndexType[IndexQuery], ...] = (BTree(), ZoneMap())
 
 _UNSUPPORTED_NAMES = frozenset(
-    ["BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER", "RTREE", "MINHASHLSH", "JSON", "FM"]
+    ["BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "BLOOMFILTER", "RTREE", "MINHASHLSH", "JSON", "FM"]
 )
+
+
+@dataclass(frozen=True)
+class IndexConfig:
+    """An index type by its name, and its parameters by theirs: `IndexConfig("zonemap", {"rows_per_zone": 4096})`."""
+
+    index_type: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def index_type_for(wanted: str | IndexConfig) -> IndexType[IndexQuery]:
+    """Return the index type of a name or a configuration; raises as `index_type_named` and `with_parameters` do."""
+    if isinstance(wanted, IndexConfig):
+        return index_type_named(wanted.index_type).with_parameters(wanted.parameters)
+    return index_type_named(wanted)
 
 
 def index_type_named(name: str) -> IndexType[IndexQuery]:
@@ -40,11 +66,14 @@ def index_type_named(name: str) -> IndexType[IndexQuery]:
 
 
 def index_type_of(metadata: IndexMetadata) -> IndexType[IndexQuery]:
-    """Return the type of a table's index; raise `UnsupportedFeature` naming an index of another kind."""
+    """Return the type of a table's index, with its parameters.
+
+    Raises `UnsupportedFeature` naming an index of another kind.
+    """
     found = metadata.details.type_name if metadata.details else "unstated type"
     for index_type in ALL_INDEX_TYPES:
-        if index_type.details.type_name == found:
-            return index_type
+        if metadata.details and index_type.details.type_name == found:
+            return index_type.with_details(metadata.details, metadata.name)
     raise UnsupportedFeature(f"an index of {found}", f"index {metadata.name!r}")
 
 

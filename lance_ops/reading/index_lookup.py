@@ -1,14 +1,17 @@
 """Search indices for the rows that may match a predicate.
 
 A predicate is a conjunction. If an index on a conjunct's only column can answer the conjunct, it is searched on the
-fragments that its segments cover. The results are intersected. The other conjuncts remain to be tested on the rows
-found; fragments that a searched index does not cover are scanned with the whole predicate.
+fragments that its segments cover. If several indices can, those that know single rows come first, and the others are
+searched on the fragments that are left. The results are intersected. The other conjuncts remain to be tested on the
+rows found. If one index finds rows that only may match, or does not cover a fragment that another one covers, the whole
+predicate remains. Fragments that no searched index covers are scanned with the whole predicate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,13 +55,30 @@ class IndexLookup:
 
 
 @dataclass(frozen=True)
-class _IndexSearch:
-    """A conjunct, and the index segments and query that answer it."""
+class _Candidate:
+    """The segments of an index, and the query that answers a conjunct."""
 
-    conjunct: Predicate
     segments: tuple[IndexMetadata, ...]
     index_type: IndexType[IndexQuery]
     query: IndexQuery
+
+
+@dataclass(frozen=True)
+class _IndexSearch:
+    """A conjunct, and the indices that can answer it, in the order in which they are searched."""
+
+    conjunct: Predicate
+    candidates: tuple[_Candidate, ...]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The rows that the indices found for one conjunct in the fragments in `covered`."""
+
+    conjunct: Predicate
+    rows: RowAddressSet
+    covered: BitMap
+    used: tuple[_Candidate, ...]
 
 
 def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
@@ -68,30 +88,26 @@ def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
         return None
 
     def index_search(conjunct: Predicate) -> _IndexSearch | None:
+        found = []
         for path, segments, index_type in usable:
-            if conjunct.columns() == (path,):
-                query = index_type.serves(conjunct)
-                if query is not None:
-                    return _IndexSearch(conjunct, segments, index_type, query)
-        return None
+            query = index_type.serves(conjunct) if conjunct.columns() == (path,) else None
+            if query is not None:
+                found.append(_Candidate(segments, index_type, query))
+        return _IndexSearch(conjunct, tuple(found)) if found else None
 
     searches, remainder = predicates.split_servable(predicate, index_search)
     if not searches:
         return None
-    found: RowAddressSet | None = None
-    covered = BitMap(snapshot.fragments_by_id)
-    for search in searches:
-        rows, fragments = _search(snapshot, search)
-        found = rows if found is None else found & rows
-        covered &= fragments
-    assert found is not None
+    answers = [_search(snapshot, search) for search in searches]
+    rows, covered = _intersected(answers)
+    used = [(answer.conjunct, candidate) for answer in answers for candidate in answer.used]
     return IndexLookup(
-        rows=found,
+        rows=rows,
         covered=covered,
-        remainder=remainder if found.exact else predicate,
-        index_names=tuple(search.segments[0].name for search in searches),
-        index_types=tuple(search.index_type.name for search in searches),
-        conjuncts=tuple(search.conjunct for search in searches),
+        remainder=remainder if rows.exact else predicate,
+        index_names=tuple(candidate.segments[0].name for _, candidate in used),
+        index_types=tuple(candidate.index_type.name for _, candidate in used),
+        conjuncts=tuple(conjunct for conjunct, _ in used),
     )
 
 
@@ -151,12 +167,12 @@ def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex[Index
 
 def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, ...], IndexType[IndexQuery]]]:
     """Return (column path, segments, type) of the indices that this library finds and reads and that record their
-    coverage.
+    coverage; those that know single rows come first.
     """
     by_name: dict[str, list[IndexMetadata]] = {}
     for index in snapshot.manifest.indices:
         by_name.setdefault(index.name, []).append(index)
-    return list(_usable(snapshot, by_name))
+    return sorted(_usable(snapshot, by_name), key=lambda usable: not usable[2].names_rows)
 
 
 def _usable(
@@ -178,21 +194,49 @@ def _usable(
         yield snapshot.schema.path_of(first.fields[0]), tuple(segments), indices.index_type_of(first)
 
 
-def _search(snapshot: Snapshot, search: _IndexSearch) -> tuple[RowAddressSet, BitMap]:
-    rows, covered = RowAddressSet(), BitMap()
-    for segment in search.segments:
-        fragments = segment.covers(snapshot.fragments_by_id)
-        if fragments:
-            try:
-                index = open_index(snapshot, segment)
-            except UnsupportedFeature:
-                continue  # a scan answers instead
-            found = index.search(search.query)
-            if row_key_of(snapshot, segment) is indices.RowKey.STABLE_ID:
-                found = _addresses_of_ids(snapshot, found)
-            rows |= found.restrict(set(fragments))
-            covered |= fragments
-    return rows, covered
+def _search(snapshot: Snapshot, search: _IndexSearch) -> _Answer:
+    """Search the candidates in order, each on the fragments that no earlier one covers."""
+    parts: list[RowAddressSet] = []
+    used: list[_Candidate] = []
+    covered = BitMap()
+    for candidate in search.candidates:
+        if len(covered) == len(snapshot.fragments_by_id):
+            break
+        claimed = BitMap()
+        for segment in candidate.segments:
+            fragments = BitMap(segment.covers(snapshot.fragments_by_id)) - covered
+            found = _search_segment(snapshot, segment, candidate.query) if fragments else None
+            if found is not None:
+                parts.append(found.restrict(fragments))
+                claimed |= fragments
+        if claimed:
+            used.append(candidate)
+            covered |= claimed
+    rows = parts[0] if len(parts) == 1 else RowAddressSet.union(parts)
+    return _Answer(search.conjunct, rows, covered, tuple(used or search.candidates[:1]))
+
+
+def _search_segment(snapshot: Snapshot, segment: IndexMetadata, query: IndexQuery) -> RowAddressSet | None:
+    """Return the rows that a segment finds; None if this library does not read it, so that a scan answers instead."""
+    try:
+        index = open_index(snapshot, segment)
+    except UnsupportedFeature:
+        return None
+    found = index.search(query)
+    is_by_id = row_key_of(snapshot, segment) is indices.RowKey.STABLE_ID
+    return _addresses_of_ids(snapshot, found) if is_by_id else found
+
+
+def _intersected(answers: list[_Answer]) -> tuple[RowAddressSet, BitMap]:
+    """Return the rows that all answers have in the fragments they cover, and the fragments that any answer covers."""
+    covered = BitMap.union(*(answer.covered for answer in answers))
+    if all(answer.covered == covered for answer in answers):
+        return reduce(RowAddressSet.__and__, (answer.rows for answer in answers)), covered
+    bitmaps = {}
+    for fragment_id in {key for answer in answers for key in answer.rows.bitmaps}:
+        found = (answer.rows.offsets(fragment_id) for answer in answers if fragment_id in answer.covered)
+        bitmaps[fragment_id] = reduce(BitMap.__and__, found)
+    return RowAddressSet.from_bitmaps(bitmaps, exact=False), covered
 
 
 def _addresses_of_ids(snapshot: Snapshot, row_ids: RowAddressSet) -> RowAddressSet:

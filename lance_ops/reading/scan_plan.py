@@ -1,6 +1,7 @@
 """Plan a scan: choose the blocks of rows, each within one fragment, and the rows that indices find.
 
-A block is a range of a fragment's physical rows, or scattered offsets that an index found.
+A block is a range of a fragment's physical rows, or scattered offsets that an index found. An index of zones finds few
+long runs of rows, which are ranges too.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_ops.reading.scan_trace import current_trace
 from lance_ops.snapshot import Snapshot, check_rows_are_stored
 from lance_ops.table import Fragment
-from lance_ops.table.rows import offsets_in
+from lance_ops.table.rows import long_runs_in, offsets_in
 
 if TYPE_CHECKING:
     from lance_ops.core.predicate import Predicate
@@ -44,6 +45,9 @@ Chunks of 1,024 values are decoded whole, for every block with some of their row
 """
 
 _MAX_BLOCK_ROWS = 1024**2
+_LEAST_RUN_ROWS = 1024
+"""Rows that may match are read as ranges if they come in longer runs on average. An offset takes 8 bytes."""
+
 _VARIABLE_BYTES = 16  # the least that a value without fixed width is counted as
 
 
@@ -197,7 +201,7 @@ class ScanPlan:
         lines = [f"LanceRead: projection=[{names}], num_fragments={self.num_fragments}, full_filter={predicate}"]
         if self.lookup:
             lines.append(f"  ScalarIndexQuery: query={self.lookup.describe()}")
-            scanned = len({rows.fragment.id for rows, _ in self.blocks.parts if rows.offsets is None})
+            scanned = len({rows.fragment.id for rows, _ in self.blocks.parts} - set(self.lookup.covered))
             lines.append(f"    unindexed fragments scanned: {scanned}")
         return "\n".join(lines)
 
@@ -253,7 +257,7 @@ def _within(
     for rows, block_rows in parts:
         first, end = ranges.get(rows.fragment.id, (rows.start, rows.stop))
         if rows.offsets is None:
-            first, end = max(first, rows.start), min(end, rows.stop)
+            first, end = min(max(first, rows.start), rows.stop), min(end, rows.stop)
             yield rows.part(first - rows.start, max(end - first, 0)), block_rows
         else:
             within = rows.offsets[slice(*rows.offsets.searchsorted((first, end)))]
@@ -332,16 +336,23 @@ def _chosen_parts(
         if fragment.id in scanned:
             yield _row_range(snapshot, fragment, 0, fragment.physical_rows, request)
         else:
-            yield _chosen_rows(snapshot, fragment, rows, remainder, request)
+            yield from _chosen_rows(snapshot, fragment, rows, remainder, request)
 
 
 def _chosen_rows(
     snapshot: Snapshot, fragment: Fragment, rows: RowAddressSet, predicate: Predicate | None, request: ScanRequest
-) -> tuple[Block, int]:
-    live = rows.offsets(fragment.id) - snapshot.deletion_vector(fragment)
-    offsets = offsets_in(live).astype(np.uint64)
-    block_rows = _block_rows(snapshot, fragment, request.schema) if len(offsets) else 1
-    return Block(fragment, 0, fragment.physical_rows, offsets, predicate), block_rows
+) -> Iterator[tuple[Block, int]]:
+    found = rows.offsets(fragment.id)
+    takes_ranges = not rows.exact and predicate is not None and not request.include_deleted_rows
+    runs = long_runs_in(found, _LEAST_RUN_ROWS) if takes_ranges else None
+    if runs is None:
+        offsets = offsets_in(found - snapshot.deletion_vector(fragment)).astype(np.uint64)
+        block_rows = _block_rows(snapshot, fragment, request.schema) if len(offsets) else 1
+        yield Block(fragment, 0, fragment.physical_rows, offsets, predicate), block_rows
+        return
+    block_rows = _block_rows(snapshot, fragment, request.schema)
+    for start, stop in runs:  # the reader of a range leaves out the deleted rows
+        yield Block(fragment, start, min(stop, fragment.physical_rows), None, predicate), block_rows
 
 
 def _row_range(

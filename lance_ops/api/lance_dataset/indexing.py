@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
@@ -18,6 +18,9 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance import indexing
 from lance_ops.reading import open_index, remap_addresses
 
+if TYPE_CHECKING:
+    from lance_ops.indices import IndexConfig
+
 __all__ = ["Indexing"]
 
 
@@ -30,9 +33,18 @@ class Indexing(Handle):
         return LanceStats(self._snapshot)
 
     def create_scalar_index(
-        self, column: str, index_type: str, name: str | None = None, *, replace: bool = True, train: bool = True
+        self,
+        column: str,
+        index_type: str | IndexConfig,
+        name: str | None = None,
+        *,
+        replace: bool = True,
+        train: bool = True,
     ) -> None:
-        """Build an index on a column; see `lance_ops.maintenance.indexing.reindex`."""
+        """Build an index on a column; see `lance_ops.maintenance.indexing.reindex`.
+
+        `index_type` is `"BTREE"`, `"ZONEMAP"`, or an `IndexConfig` with parameters.
+        """
         refuse(self.uri, train=None if train else "False")
         self._committed(indexing.create_scalar_index(self._snapshot, column, index_type, name, replace=replace))
 

@@ -19,7 +19,16 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeature
 from lance_ops.core.file_names import INDICES_DIR, check_index_name
 from lance_ops.core.schema import Field, Schema
-from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexQuery, IndexType, RowKey, index_type_named, index_type_of
+from lance_ops.indices import (
+    INDEX_ROW,
+    INDEX_VALUE,
+    IndexConfig,
+    IndexQuery,
+    IndexType,
+    RowKey,
+    index_type_for,
+    index_type_of,
+)
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
 from lance_ops.reading import ScanRequest, awaits_remap, open_index, row_key_of, scan_whole
 from lance_ops.snapshot import FREE_SORTED_BYTES, FREE_SORTED_ROWS, Snapshot, check_rows_are_stored, limit_held_bytes
@@ -33,14 +42,14 @@ _CONFLICT_RETRIES = 10
 
 
 def create_scalar_index(
-    snapshot: Snapshot, column: str, index_type: str, name: str | None = None, *, replace: bool = True
+    snapshot: Snapshot, column: str, index_type: str | IndexConfig, name: str | None = None, *, replace: bool = True
 ) -> Snapshot:
     """Train an index on a column over all fragments and commit it; the default name is `<column>_idx`.
 
     Raises `InvalidInput` for an unknown type or column, or a name in use with `replace` false; `UnsupportedFeature`
     for a column that such an index cannot hold.
     """
-    kind = index_type_named(index_type)
+    kind = index_type_for(index_type)
     kind.check(snapshot.schema.field(column))
     index_name = check_index_name(f"{column}_idx" if name is None else name)
 

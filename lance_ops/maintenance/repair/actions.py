@@ -17,6 +17,7 @@ from lance_ops.changing import restore
 from lance_ops.committers import write_hint
 from lance_ops.core.errors import CorruptFile, RetryableConflict
 from lance_ops.core.file_names import DATA_DIR, TRANSACTIONS_DIR, data_file_name, new_deletion_file_id
+from lance_ops.indices import IndexConfig
 from lance_ops.maintenance.indexing import create_scalar_index, drop_index
 from lance_ops.refs import delete_tag, reference_store
 from lance_ops.snapshot import Snapshot
@@ -193,6 +194,7 @@ class RebuildIndex(RepairAction):
     index_name: str
     column: str
     index_type: str
+    parameters: tuple[tuple[str, Any], ...] = ()
 
     name = "rebuild index"
 
@@ -201,7 +203,8 @@ class RebuildIndex(RepairAction):
         return f"build the {self.index_type} index {self.index_name!r} on {self.column} again from the rows"
 
     def apply(self, snapshot: Snapshot) -> Snapshot:
-        return create_scalar_index(snapshot, self.column, self.index_type, self.index_name)
+        config = IndexConfig(self.index_type, dict(self.parameters))
+        return create_scalar_index(snapshot, self.column, config, self.index_name)
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ class _Draft:
             kind = index_type_of(index)
             if column is not None:
                 kind.check(column)
-                return RebuildIndex(name, self.snapshot.schema.path_of(column.id), kind.name)
+                return RebuildIndex(name, self.snapshot.schema.path_of(column.id), kind.name, kind.parameters)
         except UnsupportedFeature as error:
             return DropIndex(name, str(error))
         return DropIndex(name, f"it is on fields {list(index.fields)}")

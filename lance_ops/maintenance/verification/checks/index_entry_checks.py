@@ -2,7 +2,8 @@
 
 Each live row must have exactly one entry, under the value that the row has. An entry may also name a deleted row, a
 row of a fragment that the segment does not cover, or a row of a fragment that is gone: such entries are stale, and
-searches ignore them. An entry must not name a row that a covered fragment never had.
+searches ignore them. An entry must not name a row that a covered fragment never had. An index that describes rows
+together, as zones, must not rule out the value of a live row.
 
 The rows are taken in spans, so that memory is bounded by a span and not by the table. Each span reads all entries of
 the segment and keeps its own.
@@ -16,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_addr
+from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_addr, row_addrs
 from lance_ops.core.errors import LanceOpsError, UnsupportedFeature
-from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.schema import Field
-from lance_ops.indices import INDEX_ROW, INDEX_VALUE, RowKey, keys_of
+from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexQuery, LoadedIndex, RowKey, index_type_of, keys_of
 from lance_ops.maintenance.indexing import indexed_values
 from lance_ops.maintenance.verification.checks.data_file_checks import column_windows
 from lance_ops.maintenance.verification.findings import DamageKind, FindingCollector
@@ -58,6 +59,9 @@ def check_index_entries(
         addresses_of = _addressing(snapshot, index)
     except LanceOpsError as error:
         found.unverified(DamageKind.INDEX_ENTRIES, f"its rows cannot be read: {error}")
+        return
+    if not index_type_of(index).names_rows:
+        _check_descriptions(snapshot, index, field, clipped.spans, found)
         return
     with found.errors_as(DamageKind.INDEX_FILE):
         for span, positions, values in _entries_by_span(snapshot, index, clipped, addresses_of, found):
@@ -127,6 +131,45 @@ def _addressing(snapshot: Snapshot, index: IndexMetadata) -> Callable[[Uint64Arr
     return lambda addresses: addresses
 
 
+def _check_descriptions(
+    snapshot: Snapshot, index: IndexMetadata, field: Field, spans: Iterable[_Span], found: FindingCollector
+) -> None:
+    """Record live rows of the spans whose value the index rules out."""
+    with found.errors_as(DamageKind.INDEX_FILE):
+        loaded = open_index(snapshot, index)
+        for span in spans:
+            try:
+                rows = _rows_ruled_out(snapshot, field, span, loaded)
+            except LanceOpsError as error:
+                detail = f"the rows of fragment {span.fragment.id} cannot be read: {error}"
+                found.unverified(DamageKind.INDEX_ENTRIES, detail)
+                continue
+            if len(rows):
+                detail = f"it rules out the values of {len(rows)} live rows: rows {_first(rows)}"
+                found.damaged(DamageKind.INDEX_ENTRIES, detail, fragment_id=span.fragment.id)
+
+
+def _rows_ruled_out(snapshot: Snapshot, field: Field, span: _Span, index: LoadedIndex[IndexQuery]) -> Uint64Array:
+    """Return the offsets of the span's live rows whose value the index rules out."""
+    live = _live_rows(snapshot, span)
+    wrong: list[Uint64Array] = []
+    for first, column in _values_in(snapshot, field, span):
+        rows = np.flatnonzero(live[first : first + len(column)])
+        addresses = row_addrs(span.fragment.id, rows + first + span.start)
+        batch = pa.record_batch([column.take(pa.array(rows)), pa.array(addresses)], names=[INDEX_VALUE, INDEX_ROW])
+        wrong.append(offset_of(index.contradicted(batch)))
+    return np.concatenate([np.empty(0, np.uint64), *wrong])
+
+
+def _live_rows(snapshot: Snapshot, span: _Span) -> BoolArray:
+    """Return which rows of a span are not deleted."""
+    num_rows = span.stop - span.start
+    live = np.ones(num_rows, np.bool_)
+    deleted = offsets_in(snapshot.deletion_vector(span.fragment)).astype(np.int64) - span.start
+    live[deleted[(deleted >= 0) & (deleted < num_rows)]] = False
+    return live
+
+
 def _entries_by_span(
     snapshot: Snapshot,
     index: IndexMetadata,
@@ -161,9 +204,7 @@ def _compare(
 ) -> None:
     """Compare the entries of one span with the span's live rows; `positions` ascend."""
     num_rows = span.stop - span.start
-    live = np.ones(num_rows, np.bool_)
-    deleted = offsets_in(snapshot.deletion_vector(span.fragment)).astype(np.int64) - span.start
-    live[deleted[(deleted >= 0) & (deleted < num_rows)]] = False
+    live = _live_rows(snapshot, span)
     counts = np.bincount(positions, minlength=num_rows)
     for wrong, what in ((live & (counts == 0), "no entry"), (live & (counts > 1), "several entries")):
         if wrong.any():
