@@ -49,12 +49,14 @@ class _Failure:
         summary = f"{type(error).__name__}: {error}"
         return cls(index, _pickle_if_it_comes_back(error), summary, "".join(traceback.format_exception(error)))
 
-    def error(self) -> Exception:
+    def error(self, num_tasks: int, job: Job | None) -> Exception:
+        """Return the error with a note that names the task."""
         if self.pickled is None:
             error: Exception = LanceOpsError(self.summary)
         else:
             error = pickle.loads(self.pickled)
-        error.add_note(f"raised in a Spark worker:\n{self.trace}")
+        work = "" if job is None else f" of {str(job)!r}"
+        error.add_note(f"raised in a Spark worker by task {self.index + 1} of {num_tasks}{work}:\n{self.trace}")
         return error
 
 
@@ -114,7 +116,7 @@ class OnSpark:
             if discard is not None:
                 for outcome in outcomes.values():
                     discard(outcome)
-            raise min(failures, key=lambda failure: failure.index).error()
+            raise min(failures, key=lambda failure: failure.index).error(len(tasks), job)
         return [outcomes[index] for index in range(len(tasks))]
 
 

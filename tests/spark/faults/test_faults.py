@@ -1,0 +1,92 @@
+"""Faults on a cluster leave a dataset as it was, or with the whole commit; clean-up finds what lost attempts left."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lance_ops
+from tests.spark.faults.on_cluster import FILES, ROWS_BEFORE
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("faults")
+
+
+@pytest.fixture(scope="module")
+def outcomes(folder: Path) -> dict[str, Any]:
+    """Run all faults in one process with one session; it ends by the last of them."""
+    script = Path(__file__).with_name("on_cluster.py")
+    done = subprocess.run([sys.executable, script, folder], capture_output=True, text=True, timeout=800, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fault", "attempts", "left_over"),
+    [
+        ("an executor is killed", 2, 1),  # what the killed attempt had written
+        ("a disk is full at first", 2, 0),
+        ("the store throttles at first", 2, 0),
+        ("a task runs twice", 1, 1),
+        ("an executor is killed under df.write", 1, 0),
+        ("the driver dies after the commit", 0, 0),
+    ],
+)
+def test_a_fault_that_passes_leaves_the_whole_commit(
+    outcomes: dict[str, Any], fault: str, attempts: int, left_over: int
+) -> None:
+    found = outcomes[fault]
+    assert (found["error"], found["version"], found["rows"]) == (None, 2, "all")
+    assert (found["attempts"], found["left over"]) == (attempts, left_over)
+    assert found["removed"] == left_over
+
+
+@pytest.mark.parametrize(
+    ("fault", "attempts", "left_over"),
+    [
+        ("a disk stays full", 4, 0),
+        ("the store goes on throttling", 4, 0),
+        ("the job is cancelled", 1, FILES),  # no outcome reaches a driver that was interrupted
+    ],
+)
+def test_a_fault_that_stays_leaves_the_dataset_as_before(
+    outcomes: dict[str, Any], fault: str, attempts: int, left_over: int
+) -> None:
+    found = outcomes[fault]
+    assert (found["version"], found["rows"]) == (1, "before")
+    assert (found["attempts"], found["left over"]) == (attempts, left_over)
+    assert found["removed"] == left_over
+
+
+def test_an_error_names_the_task_and_the_file(outcomes: dict[str, Any]) -> None:
+    error = outcomes["a disk stays full"]["error"]
+    assert error.startswith("StoreError: cannot write ")
+    assert "/a-disk-stays-full/t.lance/data/" in error.splitlines()[0]
+    assert "raised in a Spark worker by task 2 of 4 of 'ingest into t v1':" in error
+    assert outcomes["the store goes on throttling"]["error"].startswith("StoreError: 503 Slow Down")
+    assert outcomes["the job is cancelled"]["error"].startswith("KeyboardInterrupt")
+
+
+def test_after_a_commit_that_nobody_saw_a_second_run_ingests_nothing(outcomes: dict[str, Any]) -> None:
+    assert outcomes["the driver dies after the commit"]["again"] is None
+
+
+def test_a_driver_that_dies_before_its_commit_leaves_the_dataset_as_before(
+    outcomes: dict[str, Any], folder: Path
+) -> None:
+    dataset = lance_ops.dataset(str(folder / "before" / "t.lance"))
+    assert (dataset.version, dataset.count_rows()) == (1, ROWS_BEFORE)
+    stats = dataset.cleanup_old_versions(retain_versions=99, delete_unverified=True)
+    assert stats.data_files_removed == FILES
+    assert dataset.to_table().num_rows == ROWS_BEFORE
