@@ -22,9 +22,8 @@ __all__ = ["open_alike"]
 def open_alike(snapshot: Snapshot, fragments: Sequence[Fragment], schema: Schema) -> AlikeFiles | None:
     """Return the data files of fragments, each of which holds all of `schema` under the table's field ids.
 
-    Returns None for fragments that must be opened one by one: they are not alike, or one of them is corrupt, or reads
-    verify pages and a file is not short. Raises as `Store.view` does, and `CorruptFile` if files and manifest
-    contradict each other.
+    Returns None for fragments that must be opened one by one: they are not alike, or one of them is corrupt. Raises as
+    `Store.view` does, and `CorruptFile` if files and manifest contradict each other.
     """
     if any(pt.is_dictionary(part.arrow_type) for part in schema.walk()):
         return None

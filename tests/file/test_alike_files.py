@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +11,14 @@ import pytest
 
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.errors import LanceOpsError
+from lance_ops.errors import CorruptFile, LanceOpsError
 from lance_ops.file import AlikeFiles, FileReader, FileWriter, RowSelection, RowSet, RowSlice
-from lance_ops.file.alike_files import alike_files
-from lance_ops.file.checksums import BLOCK_BYTES
+from lance_ops.file.alike_files import alike_files, page_checks
+from lance_ops.file.checksums import BLOCK_BYTES, find_table
 from lance_ops.file.page_reading import Steps
 from lance_ops.file.v2_1.layouts import JoinedPages, LeafRows
 from lance_ops.store import MemoryStore
+from lance_ops.wire import digest_of_buffer
 
 LENGTHS = (70, 1, 333, 20, 20)
 
@@ -53,9 +55,9 @@ def _written(tables: Sequence[pa.Table], version: FileVersion = FileVersion.V2_2
     return store, schema
 
 
-def _opened(store: MemoryStore, num_files: int, schema: Schema) -> AlikeFiles | None:
+def _opened(store: MemoryStore, num_files: int, schema: Schema, *, verify_pages: bool = False) -> AlikeFiles | None:
     paths = [f"data/{number}.lance" for number in range(num_files)]
-    return AlikeFiles.open(store, paths, [store.size(path) for path in paths], schema)
+    return AlikeFiles.open(store, paths, [store.size(path) for path in paths], schema, verify_pages=verify_pages)
 
 
 def _tables() -> list[pa.Table]:
@@ -63,10 +65,11 @@ def _tables() -> list[pa.Table]:
     return [_rows(first, count) for first, count in zip(firsts, LENGTHS, strict=False)]
 
 
+@pytest.mark.parametrize("verify_pages", [False, True])
 @pytest.mark.parametrize("are_large", [False, True])
 @pytest.mark.parametrize("version", [FileVersion.V2_1, FileVersion.V2_2], ids=lambda version: version.value)
 def test_any_rows_and_columns_are_read_as_those_of_single_files(
-    version: FileVersion, are_large: bool, monkeypatch: pytest.MonkeyPatch
+    version: FileVersion, are_large: bool, verify_pages: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if are_large:
         monkeypatch.setattr(alike_files, "WHOLE_FILE_BYTES", 1000)
@@ -74,7 +77,7 @@ def test_any_rows_and_columns_are_read_as_those_of_single_files(
     tables = _tables()
     store, schema = _written(tables, version)
     expected = pa.concat_tables(tables).combine_chunks()
-    files = _opened(store, len(tables), schema)
+    files = _opened(store, len(tables), schema, verify_pages=verify_pages)
     assert files is not None and files.num_rows.tolist() == [*LENGTHS] and files.version is version
     assert files._is_whole is not are_large
     assert files.read(schema, RowSlice(0, len(expected))) == expected
@@ -226,3 +229,109 @@ def test_a_changed_byte_anywhere_keeps_files_from_being_opened_with_verified_pag
             assert not is_opened(), f"byte {at} of {path}"
         store.put(path, bytes(intact))
     assert is_opened()
+
+
+def _long_files(monkeypatch: pytest.MonkeyPatch) -> tuple[MemoryStore, Schema, pa.Table]:
+    """Return three files whose pages take several blocks each, the last one short, and their rows."""
+    monkeypatch.setattr(alike_files, "WHOLE_FILE_BYTES", 1000)
+    monkeypatch.setattr(page_checks, "_BLOCKS_AT_ONCE", 3)
+    rng = np.random.default_rng(1)
+    rows = pa.table(
+        {
+            "number": rng.integers(0, 1 << 60, 50_000),
+            "text": [f"row {at % 97} of {at}" for at in range(50_000)],
+        }
+    )
+    store, schema = _written([rows[:20_000], rows[20_000:40_000], rows[40_000:]])
+    return store, schema, rows
+
+
+@pytest.fixture
+def digests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Record the size of each block that is compared with its checksum when pages are read."""
+    sizes: list[int] = []
+
+    def recording(data: memoryview) -> int:
+        sizes.append(len(data))
+        return digest_of_buffer(data)
+
+    monkeypatch.setattr(page_checks, "digest_of_buffer", recording)
+    return sizes
+
+
+def test_a_changed_byte_in_a_page_of_long_files_is_found_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, schema, rows = _long_files(monkeypatch)
+    found = 0
+    for number in range(3):
+        path = f"data/{number}.lance"
+        sections = FileReader(store, path).sections()
+        intact = bytearray(memoryview(store.get(path)).cast("B"))
+        metadata_bytes = sections.column_metadata_bytes + sections.global_buffer_bytes + 250
+        for at in {0, *range(number, len(intact) - metadata_bytes, 9973), len(intact) - metadata_bytes}:
+            changed = bytearray(intact)
+            changed[at] ^= 1 << at % 8
+            store.put(path, bytes(changed))
+            files = _opened(store, 3, schema, verify_pages=True)
+            if files is not None:
+                with pytest.raises(CorruptFile, match="a block of this or another file does not have its checksum"):
+                    files.read(schema, RowSlice(0, len(rows)))
+                found += 1
+        store.put(path, bytes(intact))
+    assert found > 20
+    files = _opened(store, 3, schema, verify_pages=True)
+    assert files is not None
+    assert files.read(schema, RowSlice(0, len(rows))) == rows.combine_chunks()
+
+
+def test_only_blocks_that_are_read_are_verified_and_each_of_them_once(
+    monkeypatch: pytest.MonkeyPatch, digests: list[int]
+) -> None:
+    store, schema, rows = _long_files(monkeypatch)
+    files = _opened(store, 3, schema, verify_pages=True)
+    assert files is not None and not digests
+    numbers = Schema((schema.field("number"),))
+    few = files.read(numbers, RowSet(np.array([5, 20_005])))
+    assert few["number"].to_pylist() == rows["number"].take([5, 20_005]).to_pylist()
+    in_few = len(digests)
+    assert 2 <= in_few <= 8  # the pages' chunk tables and one chunk of each of two files
+    files.read(numbers, RowSet(np.array([5, 20_005])))
+    assert len(digests) == in_few
+    assert files.read(schema, RowSlice(0, len(rows))) == rows.combine_chunks()
+    every_byte = sum(digests)
+    assert all(size <= BLOCK_BYTES for size in digests)
+    files.read(schema, RowSlice(0, len(rows)))
+    assert sum(digests) == every_byte <= sum(store.size(f"data/{number}.lance") for number in range(3))
+
+
+def test_pages_of_a_file_without_checksums_are_not_verified(
+    monkeypatch: pytest.MonkeyPatch, digests: list[int]
+) -> None:
+    store, schema, rows = _long_files(monkeypatch)
+    for number in range(3):
+        path = f"data/{number}.lance"
+        data = bytearray(memoryview(store.get(path)).cast("B"))
+        data[data.rindex(b"LOblk")] ^= 1  # of the magic that names the checksums
+        store.put(path, bytes(data))
+    files = _opened(store, 3, schema, verify_pages=True)
+    assert files is not None
+    assert files.read(schema, RowSlice(0, len(rows))) == rows.combine_chunks()
+    assert not digests
+
+
+def test_files_whose_checksums_of_pages_were_not_read_are_opened_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, schema, _ = _long_files(monkeypatch)
+    data = store.get("data/0.lance").to_pybytes()
+    table = find_table(data, len(data), "data/0.lance", lambda start, stop: data[start:stop])
+    assert table is not None
+    monkeypatch.setattr(alike_files, "_TAIL_BYTES", len(data) - table.section_ends[1])
+    assert _opened(store, 1, schema) is not None
+    assert _opened(store, 1, schema, verify_pages=True) is None
+
+
+def test_a_page_among_the_metadata_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, schema, rows = _long_files(monkeypatch)
+    files = _opened(store, 3, schema, verify_pages=True)
+    assert files is not None and files._checks is not None
+    earlier = replace(files._checks, ends=[end - 1 for end in files._checks.ends])
+    with pytest.raises(CorruptFile, match="lies behind the pages"):
+        replace(files, _checks=earlier).read(schema, RowSlice(0, len(rows)))

@@ -16,6 +16,7 @@ from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.alike_files.metadata import FileTable, PageTable
+from lance_ops.file.alike_files.page_checks import FileParts, PageChecks
 from lance_ops.file.container import ALIGNMENT, Page, decode_any, decode_encoding
 from lance_ops.file.container_file import shared_schema
 from lance_ops.file.decoded_table import table_of
@@ -71,6 +72,7 @@ class AlikeFiles:
     _is_whole: bool
     _files: FileTable
     _pages: dict[int, PageTable]
+    _checks: PageChecks | None
 
     @classmethod
     def open(
@@ -79,13 +81,12 @@ class AlikeFiles:
         """Read the metadata of files of these sizes, and of `schema`'s columns; its fields are known by their ids.
 
         Returns None for files that must be opened one by one: they differ, or a check fails, of which the other way
-        gives the reason, or their pages are to be verified and they are not read whole. Raises as `Store.get` does.
+        gives the reason. Pages of files that are not read whole are verified when they are read. Raises as `Store.get`
+        does.
         """
         lengths = np.array(sizes, np.int64)
         starts = _starts_of(lengths)
         is_whole = max(sizes) <= WHOLE_FILE_BYTES
-        if verify_pages and not is_whole:
-            return None
         kept = lengths if is_whole else np.minimum(lengths, _TAIL_BYTES)
         places = starts if is_whole else _starts_of(kept)
         data, skipped = new_bytes(int(places[-1] + kept[-1]) + 1), lengths - kept
@@ -94,9 +95,12 @@ class AlikeFiles:
         if store.read_parts(paths, [[part] for part in parts], memoryview(data)) != kept.tolist():  # type: ignore[arg-type]  # a buffer
             return None
         table = FileTable.parse(data, places - skipped, lengths, skipped)
-        if table is None or (verify_pages and not table.has_verified_pages()):
+        if table is None or (verify_pages and is_whole and not table.has_verified_pages()):
             return None
         path = store.uri_of(paths[0])
+        checks = table.page_checks(skipped, path) if verify_pages and not is_whole else None
+        if checks is None and verify_pages and not is_whole:
+            return None
         try:
             version, stored = FileVersion.from_numbers(*table.numbers, path), shared_schema(table.description)
         except LanceOpsError:
@@ -114,7 +118,7 @@ class AlikeFiles:
         ):
             return None
         by_column = dict(zip(columns, pages, strict=True))
-        return cls(path, version, stored, field_ids, store, paths, starts, is_whole, table, by_column)
+        return cls(path, version, stored, field_ids, store, paths, starts, is_whole, table, by_column, checks)
 
     @property
     def num_rows(self) -> Int64Array:
@@ -164,6 +168,7 @@ class AlikeFiles:
             _starts=self._starts[numbers],
             _files=files,
             _pages={column: PageTable(files, pages.facts[numbers]) for column, pages in self._pages.items()},
+            _checks=self._checks and self._checks.only(numbers.tolist()),
         )
 
     def _in_only(self, numbers: Int64Array, rows: RowSet) -> RowSet:
@@ -220,7 +225,7 @@ class AlikeFiles:
     def _fetch(self, ranges: Ranges) -> SourceBytes:
         """Return the bytes of ranges: all bytes of short files, or those that are read now.
 
-        Raises `CorruptFile` for a file that is cut short by now.
+        Raises `CorruptFile` for a file that is cut short by now, and for a block that has not its checksum.
         """
         if self._is_whole:
             return SourceBytes(self._files.data, _ZERO, _ZERO)
@@ -232,14 +237,22 @@ class AlikeFiles:
         places = sizes.cumsum() - sizes
         data = new_bytes(int(sizes.sum()))
         first_of = starts.searchsorted(self._starts)
-        positions = starts - self._starts[self._starts.searchsorted(starts, side="right") - 1]
+        file_of = self._starts.searchsorted(starts, side="right") - 1
+        positions = starts - self._starts[file_of]
+        if self._checks is not None:
+            own = zip(file_of.tolist(), positions.tolist(), (positions + sizes).tolist(), strict=True)
+            self._checks.verify(list(own), self._read_parts)
         parts = list(zip(positions.tolist(), sizes.tolist(), places.tolist(), strict=True))
         bounds = [*first_of.tolist(), len(parts)]
-        read = [(path, parts[a:b]) for path, (a, b) in zip(self._paths, pairwise(bounds), strict=True) if a < b]
-        found = self._store.read_parts([path for path, _ in read], [part for _, part in read], memoryview(data))  # type: ignore[arg-type]  # a buffer
-        if found != sizes.tolist():
+        read = [(number, parts[a:b]) for number, (a, b) in enumerate(pairwise(bounds)) if a < b]
+        if not self._read_parts(read, memoryview(data)):  # type: ignore[arg-type]  # an array is a buffer
             raise CorruptFile(self.path, "read", "this or another file ended before its pages, or could not be read")
         return SourceBytes(data, starts, places)
+
+    def _read_parts(self, parts: FileParts, out: memoryview) -> bool:
+        """Read parts of files; return whether all of them were read whole."""
+        found = self._store.read_parts([self._paths[number] for number, _ in parts], [own for _, own in parts], out)
+        return found == [size for _, own in parts for _, size, _ in own]
 
 
 def _starts_of(sizes: Int64Array) -> Int64Array:

@@ -13,6 +13,7 @@ import numpy as np
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
+from lance_ops.file.alike_files.page_checks import PageChecks
 from lance_ops.file.checksums import BLOCK_BYTES
 from lance_ops.kernels import read_only
 from lance_ops.wire import digest_of, digest_of_buffer
@@ -94,6 +95,24 @@ class FileTable:
                 if not (_have_checksums(view, pages, table, sums) and _have_checksums(view, start, pages, pages)):
                     return False
         return True
+
+    def page_checks(self, skipped: Int64Array, path: str) -> PageChecks | None:
+        """Return what verifies the pages of files whose first `skipped[i]` bytes are not in `data`.
+
+        Returns None if the checksums of pages are among these bytes, or do not have their own checksums.
+        """
+        view = memoryview(self.data)  # type: ignore[arg-type]  # an array is a buffer
+        ends, stated = [], list[tuple[int, ...] | None]()
+        for (has_checksums, sums, trailer), start, first in zip(
+            self.facts[:, 8:11].tolist(), self.starts.tolist(), skipped.tolist(), strict=True
+        ):
+            pages, table = _SECTION_ENDS.unpack_from(view, trailer + _DIGEST_BYTES) if has_checksums else (0, 0)
+            if has_checksums and (pages < first or not _have_checksums(view, start + pages, start + table, sums)):
+                return None
+            num_blocks = -(-pages // BLOCK_BYTES)
+            ends.append(pages)
+            stated.append(struct.unpack_from(f"<{num_blocks}Q", view, start + pages) if has_checksums else None)
+        return PageChecks(path, ends, stated, [set() for _ in ends])
 
     def _has_its_checksums(self) -> bool:
         """Return whether the metadata of each file that has checksums has its own."""
