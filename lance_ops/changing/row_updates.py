@@ -9,9 +9,10 @@ The rows get new addresses. In a table of stable row ids they keep their ids.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -20,7 +21,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
 from lance_ops.core.schema import split_path
 from lance_ops.core.versions import FileVersion
-from lance_ops.reading import offset_array
+from lance_ops.reading import ScannedRows, offset_array
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
@@ -44,6 +45,9 @@ __all__ = [
     "rewrite_rows",
     "update",
 ]
+
+_WRITTEN_BYTES = 1 << 20
+"""Rows of small fragments are written together up to this size."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +139,31 @@ def rewrite_rows(task: UpdateTask) -> RewrittenRows:
     snapshot = task.snapshot.open()
     found: dict[int, BitMap] = {}
     with UpdatedRowWriter(snapshot, task.file_version) as writer:
-        for rows in scan_to_rewrite(snapshot, task.share.request(snapshot, snapshot.schema)):
-            found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
-            row_ids = snapshot.row_ids(rows.fragment, offset_array(rows.offsets)) if writer.keeps_ids else None
-            writer.write_updated(_with_new_values(rows.table, task.assignments), row_ids)
+        scanned = scan_to_rewrite(snapshot, task.share.request(snapshot, snapshot.schema))
+        for parts in _together(scanned, 0 if snapshot.schema.has_dictionaries else _WRITTEN_BYTES):
+            for rows in parts:
+                found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
+            ids = [snapshot.row_ids(rows.fragment, offset_array(rows.offsets)) for rows in parts if writer.keeps_ids]
+            table = pa.concat_tables([rows.table for rows in parts]).combine_chunks() if parts[1:] else parts[0].table
+            changed = _with_new_values(table, task.assignments)
+            writer.write_updated(changed, np.concatenate(ids) if ids else None)
         fragments = writer.finish()
     return RewrittenRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()}, fragments)
+
+
+def _together(scanned: Iterable[ScannedRows], most_bytes: int) -> Iterator[list[ScannedRows]]:
+    """Yield rows of small fragments together up to a number of bytes: to write them has a fixed cost."""
+    parts: list[ScannedRows] = []
+    num_bytes = 0
+    for rows in scanned:
+        size = rows.table.nbytes
+        if parts and num_bytes + size > most_bytes:
+            yield parts
+            parts, num_bytes = [], 0
+        parts.append(rows)
+        num_bytes += size
+    if parts:
+        yield parts
 
 
 def commit_update(

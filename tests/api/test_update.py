@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lance_ops
+from lance_ops.changing import row_updates
 from lance_ops.errors import InvalidFilter, InvalidInput, SchemaMismatch, TooManyConcurrentWriters, UnsupportedFeature
 from lance_ops.transactions import TOKEN
+from lance_ops.writing import UpdatedRowWriter
 
 
 def rows(count: int = 10) -> pa.Table:
@@ -163,6 +165,67 @@ def test_a_replay_under_the_same_token_is_done_once(dataset: lance_ops.LanceData
     assert again.version == 2
     assert column(again, "v") == {i: i + 1.0 for i in range(10)}
     assert len(list(Path(dataset.uri, "data").iterdir())) == 3
+
+
+def _rows_of_all_types(count: int) -> pa.Table:
+    ids = range(count)
+    return pa.table(
+        {
+            "id": ids,
+            "v": pa.array([None if at % 4 == 0 else at / 2 for at in ids], pa.float64()),
+            "text": [f"row {at}" for at in ids],
+            "list": pa.array([None if at % 5 == 0 else [at] * (at % 4) for at in ids], pa.list_(pa.int16())),
+            "parts": pa.array([{"a": at, "b": None if at % 7 == 0 else str(at)} for at in ids]),
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(range(2 * count), pa.float32()), 2),
+            "none": pa.nulls(count, pa.int32()),
+            "json": pa.array([f'{{"a":{at}}}' for at in ids], pa.json_()),
+        }
+    )
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+def test_updated_rows_of_small_fragments_are_written_together(
+    dataset_uri: str, stable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = _rows_of_all_types(60)
+    written: list[int] = []
+    write = UpdatedRowWriter.write_updated
+
+    def recording(writer: UpdatedRowWriter, table: pa.Table, row_ids: Any) -> None:
+        written.append(len(table))
+        write(writer, table, row_ids)
+
+    monkeypatch.setattr(UpdatedRowWriter, "write_updated", recording)
+    found = []
+    for most_bytes in (1 << 20, 500, 0):
+        monkeypatch.setattr(row_updates, "_WRITTEN_BYTES", most_bytes)
+        dataset = lance_ops.write_dataset(
+            source, dataset_uri, mode="overwrite", max_rows_per_file=5, enable_stable_row_ids=stable
+        )
+        dataset.update({"v": "id + 0.5"}, where="id % 2 = 1")
+        found.append(dataset.to_table(with_row_id=True).sort_by("id"))
+        dataset.validate()
+    assert found[0].drop(["_rowid"]) == found[2].drop(["_rowid"])
+    assert found[0]["v"].to_pylist()[1::2] == [at + 0.5 for at in range(1, 60, 2)]
+    assert found[0].drop(["v", "_rowid"]).to_pylist() == source.drop(["v"]).to_pylist()
+    if stable:
+        assert [[at - each["_rowid"][0].as_py() for at in each["_rowid"].to_pylist()] for each in found] == [
+            [*range(60)]
+        ] * 3
+    assert written[0] == 30 and written[-12:] == [2, 3] * 6 and 1 < len(written) - 13 < 12
+
+
+def test_updated_rows_with_dictionaries_are_written_fragment_by_fragment(dataset_uri: str) -> None:
+    texts = pa.array(["a", "b", "b", "c"]).dictionary_encode()
+    for at in range(3):
+        part = pa.table({"id": range(4 * at, 4 * at + 4), "d": texts.take(pa.array([3 - at, 0, at, 1]))})
+        lance_ops.write_dataset(part, dataset_uri, mode="append" if at else "create")
+    dataset = lance_ops.dataset(dataset_uri)
+    before = dataset.to_table().to_pylist()
+    dataset.update({"id": "id + 100"})
+    assert sorted(dataset.to_table().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": row["id"] + 100, "d": row["d"]} for row in before
+    ]
 
 
 VALUES: tuple[tuple[str, Callable[[int | None, int], int | None]], ...] = (
