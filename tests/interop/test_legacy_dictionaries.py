@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 import lance_ops
 from lance_ops.core.errors import CorruptFile, InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.core.schema import Dictionary, with_dictionaries
-from lance_ops.maintenance.ingest.ingestion import IngestBatch, IngestOptions, RawFile, ingest
+from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
 from lance_ops.table import decode_manifest, encode_manifest
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")

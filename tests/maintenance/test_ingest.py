@@ -10,15 +10,9 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput, SchemaMismatch
-from lance_ops.maintenance.ingest.ingestion import (
-    IngestBatch,
-    IngestOptions,
-    RawFile,
-    commit_ingest,
-    execute,
-    ingest,
-    plan_ingest,
-)
+from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
+from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
+from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 
 
 def land(folder: Path, name: str, table: pa.Table) -> IngestBatch:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_ops.errors import RawFileRefused, RawFileTooLarge
-from lance_ops.maintenance.ingest import raw_decoding
-from lance_ops.maintenance.ingest.raw_decoding import DecodingRefused, RawLimits
+from lance_ops.maintenance.ingest import raw_json
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading
+from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawSource
+from lance_ops.maintenance.ingest.raw_process import DECODING_MODULES
 
 MANY = 3_000_000  # more rows than a block or a batch holds
 BOTH = pytest.mark.parametrize("isolated", [False, True], ids=["here", "isolated"])
@@ -202,13 +204,14 @@ def test_the_scan_of_json_counts_brackets_outside_texts(text: str, block_bytes: 
             depth += 1 if character in "[{" else -1
             deepest = max(deepest, depth)
     with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(raw_decoding, "_BLOCK_BYTES", block_bytes)
+        patch.setattr(raw_json, "BLOCK_BYTES", block_bytes)
         file.write(text.encode())
         file.flush()
-        raw_decoding._check_json(file.name, RawLimits(depth=deepest))
+        source = RawSource(file.name, None, "utf-8", 1000)
+        raw_json.check_json(source, RawLimits(depth=deepest))
         if deepest:
             with pytest.raises(DecodingRefused, match="deep"):
-                raw_decoding._check_json(file.name, RawLimits(depth=deepest - 1))
+                raw_json.check_json(source, RawLimits(depth=deepest - 1))
 
 
 def test_every_limit_is_named_by_a_bomb_or_by_the_process(tmp_path: Path) -> None:
@@ -268,21 +271,14 @@ def test_the_process_knows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert b"PATH=" in environment and b"hunter2" not in environment + arguments
 
 
-def test_what_the_process_runs_imports_nothing_of_this_package() -> None:
-    source = Path(raw_decoding.__file__).read_text()
-    imported = {
-        name.split(".")[0]
-        for node in ast.walk(ast.parse(source))
-        for name in (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-    }
-    assert imported <= {*sys.stdlib_module_names, "numpy", "pyarrow"}
-    assert "lance_ops" not in imported
+@pytest.mark.parametrize("module", DECODING_MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_what_the_process_runs_imports_nothing_else_of_this_package(module: ModuleType) -> None:
+    made_before = {each.__name__ for each in DECODING_MODULES[: DECODING_MODULES.index(module)]}
+    nodes = list(ast.walk(ast.parse(Path(module.__file__ or "").read_text())))
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    others = {name.split(".")[0] for name in imported - made_before}
+    assert others <= {*sys.stdlib_module_names, "numpy", "pyarrow"}
 
 
 class TestCrashes:

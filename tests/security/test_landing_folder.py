@@ -24,8 +24,7 @@ from lance_ops.dagster.declaration.config import RawFiles, StoreLocation
 from lance_ops.dagster.landing.landing import LandedFile, Landing, SetAside, list_files, list_landing
 from lance_ops.dagster.landing.landing_entries import moment_of
 from lance_ops.errors import InvalidInput, RawFileRefused
-from lance_ops.maintenance.ingest import RawLimits
-from lance_ops.maintenance.ingest.ingestion import RawFile, ingest
+from lance_ops.maintenance.ingest import RawFile, RawLimits, ingest
 from lance_ops.maintenance.ingest.raw_files import RawReader, RawReading
 from lance_ops.maintenance.ingest.raw_names import printable
 from tests.fleeting_folders import fleeting_folder

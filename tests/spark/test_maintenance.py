@@ -14,7 +14,7 @@ from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import RetryableConflict, SchemaMismatch
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
-from lance_ops.maintenance.ingest.ingestion import IngestBatch, IngestOptions, RawFile, ingest
+from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
 from lance_ops.runners import JobProgress
 from lance_ops.spark import OnSpark
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.ingest.ingestion import IngestBatch, IngestOptions, IngestResult, RawFile, ingest
-    from lance_ops.maintenance.ingest.raw_decoding import RawLimits
-    from lance_ops.maintenance.ingest.raw_files import RawReading, unified_raw_schema
+    from lance_ops.maintenance.ingest.ingest_plan import ChangedBatches, IngestOptions
+    from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
+    from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, RawReading
+    from lance_ops.maintenance.ingest.raw_limits import RawLimits, TextReading
     from lance_ops.maintenance.ingest.raw_locations import (
         ListedFile,
         failures_of_store,
@@ -17,15 +18,22 @@ if TYPE_CHECKING:
         remote_file_system,
     )
     from lance_ops.maintenance.ingest.raw_names import printable, why_not_literal
+    from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns
+    from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
 
 __all__ = [
+    "ChangedBatches",
+    "ExtraColumns",
     "IngestBatch",
     "IngestOptions",
     "IngestResult",
     "ListedFile",
+    "MissingColumns",
     "RawFile",
     "RawLimits",
+    "RawReader",
     "RawReading",
+    "TextReading",
     "failures_of_store",
     "ingest",
     "local_path",
@@ -36,19 +44,24 @@ __all__ = [
 ]
 
 _MODULES = {
-    "IngestBatch": "ingestion",
-    "IngestOptions": "ingestion",
+    "ChangedBatches": "ingest_plan",
+    "ExtraColumns": "raw_rows",
+    "IngestBatch": "raw_files",
+    "IngestOptions": "ingest_plan",
     "IngestResult": "ingestion",
     "ListedFile": "raw_locations",
-    "RawFile": "ingestion",
-    "RawLimits": "raw_decoding",
+    "MissingColumns": "raw_rows",
+    "RawFile": "raw_files",
+    "RawLimits": "raw_limits",
+    "RawReader": "raw_files",
     "RawReading": "raw_files",
+    "TextReading": "raw_limits",
     "failures_of_store": "raw_locations",
     "ingest": "ingestion",
     "local_path": "raw_locations",
     "printable": "raw_names",
     "remote_file_system": "raw_locations",
-    "unified_raw_schema": "raw_files",
+    "unified_raw_schema": "raw_schemas",
     "why_not_literal": "raw_names",
 }
 

@@ -4,74 +4,53 @@ The bytes are hostile until they are decoded. Arrow's readers take any number of
 inputs end the process. So what can be learned cheaply is checked first, batches are small, and all that comes out is
 counted. A file may still crash the reader or ask for too much memory, so `raw_process.py` runs it in another process.
 
-That process runs this module's text and nothing else. The module therefore imports nothing but the standard library
-and pyarrow, and knows neither the file's name nor the options of its store.
+That process runs the text of this module and of those that it imports here, and nothing else. They therefore import
+nothing but the standard library, numpy and pyarrow, and know neither the file's name nor the options of its store.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
-import re
 import resource
 import socket
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.ipc
-import pyarrow.json
+import pyarrow.orc
 import pyarrow.parquet
 
-__all__ = ["OUT_OF_MEMORY", "DecodingRefused", "RawLimits", "decode", "main", "request_line"]
+from lance_ops.maintenance.ingest.raw_csv import decode_csv
+from lance_ops.maintenance.ingest.raw_json import decode_json
+from lance_ops.maintenance.ingest.raw_limits import (
+    BLOCK_BYTES,
+    DecodingRefused,
+    RawLimits,
+    RawRequest,
+    RawSource,
+    check_count,
+    check_schema,
+)
+
+__all__ = ["OUT_OF_MEMORY", "decode", "main", "request_line"]
 
 OUT_OF_MEMORY = 71
 """The exit status of a process that ran out of memory where it could not say so."""
 
-_BLOCK_BYTES = 1024**2  # Arrow's own: a row of CSV or JSON must fit into it
 _BATCH_BYTES = 32 * 1024**2
 _MAX_BATCH_ROWS = 128 * 1024
-_FREE_BYTES = 256 * 1024**2
-_MAX_BLOCK_CELLS = 16 * 1024**2  # Arrow makes a cell for each column that a row of JSON lacks
 _MAX_THREADS = 4
 
 
-@dataclass(frozen=True)
-class RawLimits:
-    """What one raw file may hold and cost. A file beyond a limit is refused, with the limit's name.
-
-    `expansion` bounds the decoded bytes by so many times the file's size; 256 MiB are always allowed. `memory_bytes` is
-    what decoding may take at once, and `seconds` how long until the next batch, both in a process of its own.
-    """
-
-    file_bytes: int = 16 * 1024**3
-    rows: int = 1_000_000_000
-    columns: int = 10_000
-    depth: int = 60
-    expansion: int = 1000
-    memory_bytes: int = 2 * 1024**3
-    seconds: float = 300
-
-
-class DecodingRefused(Exception):
-    """Why a file is not read; `limit` names the limit of `RawLimits` that it exceeds, if it does."""
-
-    def __init__(self, reason: str, limit: str | None = None) -> None:
-        self.reason = reason
-        self.limit = limit
-        super().__init__(reason)
-
-
-def decode(descriptor: int, kind: str, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return a file's schema and its batches, from an open descriptor. `kind` is parquet, ipc, csv or json.
+def decode(descriptor: int, request: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return a file's schema and its batches, from an open descriptor.
 
     Raises `DecodingRefused`, also while the batches are read.
     """
@@ -79,9 +58,11 @@ def decode(descriptor: int, kind: str, limits: RawLimits) -> tuple[pa.Schema, It
         size_bytes = os.fstat(descriptor).st_size
         if size_bytes > limits.file_bytes:
             raise DecodingRefused(f"it has {size_bytes:,} bytes", "file_bytes")
-        schema, batches = _DECODERS[kind](f"/dev/fd/{descriptor}", limits)
-        _check_schema(schema, limits)
-    return schema, _counted(batches, max(_FREE_BYTES, limits.expansion * size_bytes), limits)
+        allowed_bytes = limits.decoded_bytes(size_bytes)
+        source = RawSource(f"/dev/fd/{descriptor}", request.compression, request.text.encoding, allowed_bytes)
+        schema, batches = _DECODERS[request.kind](source, request, limits)
+        check_schema(schema, limits)
+    return schema, _counted(batches, allowed_bytes, limits)
 
 
 def _counted(batches: Iterable[pa.RecordBatch], allowed_bytes: int, limits: RawLimits) -> Iterator[pa.RecordBatch]:
@@ -172,139 +153,29 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
 
 
-def _parquet(path: str, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    file = pa.parquet.ParquetFile(pa.OSFile(path), pre_buffer=False)
+def _parquet(source: RawSource, _: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    file = pa.parquet.ParquetFile(pa.OSFile(source.path), pre_buffer=False)
     metadata = file.metadata
-    _check_count(metadata.num_columns, "columns", limits.columns)
+    check_count(metadata.num_columns, "columns", limits.columns)
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     num_rows = sum(max(group.num_rows, 0) for group in groups)
-    _check_count(max(num_rows, metadata.num_rows), "rows", limits.rows)
+    check_count(max(num_rows, metadata.num_rows), "rows", limits.rows)
     stated = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
     return file.schema_arrow, file.iter_batches(_batch_rows(file.schema_arrow, stated), use_threads=True)
 
 
-def _ipc(path: str, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    reader = pa.ipc.open_file(pa.OSFile(path))
+def _ipc(source: RawSource, _: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    reader = pa.ipc.open_file(pa.OSFile(source.path))
     return reader.schema, (reader.get_batch(index) for index in range(reader.num_record_batches))
 
 
-def _csv(path: str, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    with open(path, "rb") as file:
-        start = file.read(_BLOCK_BYTES).decode("latin-1")
-    csv.field_size_limit(_BLOCK_BYTES)
-    try:
-        header = next(csv.reader(io.StringIO(start, newline="")), [])
-    except csv.Error as error:
-        raise DecodingRefused(f"its first line cannot be read: {error}") from error
-    _check_count(len(header), "columns", limits.columns)
-    reader = pa.csv.open_csv(pa.OSFile(path))
-    return reader.schema, reader
+def _orc(source: RawSource, _: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    file = pa.orc.ORCFile(pa.OSFile(source.path))
+    check_count(file.nrows, "rows", limits.rows)
+    return file.schema, (file.read_stripe(index) for index in range(file.nstripes))
 
 
-def _json(path: str, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    _check_json(path, limits)
-    with pa.json.open_json(pa.OSFile(path)) as first:
-        schema = first.schema
-    _check_schema(schema, limits)
-    parsing = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    return schema, _known_fields(path, schema, pa.json.open_json(pa.OSFile(path), parse_options=parsing))
-
-
-def _known_fields(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; refuse a file with a field that no row of the first block has, which has no type yet."""
-    try:
-        yield from batches
-    except pa.ArrowInvalid as error:
-        if "unexpected field" not in str(error):
-            raise
-        where = _unknown_field(path, schema)
-        rule = f"a field must occur in the first {_BLOCK_BYTES:,} bytes"
-        raise DecodingRefused(f"{where} is in no earlier row, and {rule}: put a row with all fields first") from error
-
-
-def _unknown_field(path: str, schema: pa.Schema) -> str:
-    """Return the line and name of the first field that the schema lacks, as far as each line is one row."""
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                name = _field_outside(json.loads(line), pa.struct(schema))
-            except ValueError:
-                break
-            if name:
-                return f"line {number}: the field {json.dumps(name)}"
-    return "a field"
-
-
-def _field_outside(value: object, kind: pa.DataType) -> str:
-    """Return the dotted name of a field that the value has and the type lacks, or an empty text."""
-    if isinstance(value, list) and pa.types.is_list(kind):
-        return next(filter(None, (_field_outside(item, kind.value_type) for item in value)), "")
-    if isinstance(value, dict) and pa.types.is_struct(kind):
-        for name, item in value.items():
-            if kind.get_field_index(name) < 0:
-                return str(name)
-            below = _field_outside(item, kind.field(name).type)
-            if below:
-                return f"{name}.{below}"
-    return ""
-
-
-_DECODERS = {"parquet": _parquet, "ipc": _ipc, "csv": _csv, "json": _json}
-
-_JSON_KEY = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:', re.DOTALL)
-_STEPS = np.zeros(256, np.int8)
-_STEPS[list(b"[{")] = 1
-_STEPS[list(b"]}")] = -1
-
-
-def _check_json(path: str, limits: RawLimits) -> None:
-    """Refuse deep values before Arrow sees them: its parser recurses. Its schema follows from the first block alone."""
-    depth = num_quotes = 0
-    rest = b""
-    with open(path, "rb") as file:
-        num_keys = len(set(_JSON_KEY.findall(file.read(_BLOCK_BYTES))))
-        _check_count(num_keys, "columns", limits.columns)
-        file.seek(0)
-        while block := file.read(_BLOCK_BYTES):
-            # Of a run of backslashes the pairs go first, so a quote after one that is left belongs to the text.
-            bare = (rest + block).replace(b"\\\\", b"  ")
-            rest = b"\\" if bare.endswith(b"\\") else b""
-            codes = np.frombuffer(bare.removesuffix(rest).replace(b'\\"', b"  "), np.uint8)
-            quotes = np.flatnonzero(codes == ord('"'))
-            steps = _STEPS[codes]
-            brackets = np.flatnonzero(steps)
-            outside = (np.searchsorted(quotes, brackets) + num_quotes) % 2 == 0
-            depths = depth + np.cumsum(steps[brackets[outside]], dtype=np.int64)
-            if depths.max(initial=0) > limits.depth:
-                raise DecodingRefused(f"its values are nested more than {limits.depth} deep", "depth")
-            num_rows = int(np.count_nonzero(depths == 0))
-            if num_rows * num_keys > _MAX_BLOCK_CELLS:
-                raise DecodingRefused(
-                    f"{num_rows:,} of its rows in {_BLOCK_BYTES:,} bytes share {num_keys:,} columns", "columns"
-                )
-            depth = int(depths[-1]) if len(depths) else depth
-            num_quotes += len(quotes)
-
-
-def _check_schema(schema: pa.Schema, limits: RawLimits) -> None:
-    """Count fields at all levels, without recursion."""
-    names = schema.names
-    if len(set(names)) < len(names):
-        raise DecodingRefused("two of its columns have the same name")
-    pending = [(field.type, 1) for field in schema]
-    num_fields = 0
-    while pending:
-        kind, depth = pending.pop()
-        num_fields += 1
-        _check_count(num_fields, "columns", limits.columns)
-        if depth > limits.depth:
-            raise DecodingRefused(f"its fields are nested more than {limits.depth} deep", "depth")
-        pending += [(kind.field(index).type, depth + 1) for index in range(kind.num_fields)]
-
-
-def _check_count(count: int, limit: str, allowed: int) -> None:
-    if count > allowed:
-        raise DecodingRefused(f"it has {count:,} {limit}", limit)
+_DECODERS = {"parquet": _parquet, "ipc": _ipc, "orc": _orc, "csv": decode_csv, "json": decode_json}
 
 
 def _batch_rows(schema: pa.Schema, stated_row_bytes: int) -> int:
@@ -336,14 +207,15 @@ def _refusals() -> Iterator[None]:
 
 # The process. Both ends speak over one socket:
 #
-#   parent: a line of JSON, with the file's descriptor   {"kind": …, "limits": {…}, "only_schema": …}
+#   parent: a line of JSON, with the file's descriptor   {"request": {…}, "limits": {…}, "only_schema": …}
 #   child:  a line of JSON                               {} or {"reason": …, "limit": …}
 #           if {}: an Arrow IPC stream, then a line      {} or {"reason": …, "limit": …}
 
 
-def request_line(kind: str, limits: RawLimits, *, only_schema: bool) -> bytes:
+def request_line(request: RawRequest, limits: RawLimits, *, only_schema: bool) -> bytes:
     """Return the line of JSON by which the parent asks for a file's batches, or for its schema alone."""
-    return json.dumps({"kind": kind, "limits": asdict(limits), "only_schema": only_schema}).encode() + b"\n"
+    asked = {"request": request.to_json(), "limits": asdict(limits), "only_schema": only_schema}
+    return json.dumps(asked).encode() + b"\n"
 
 
 def main() -> None:
@@ -352,27 +224,28 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it writes to its socket alone
     idle_bytes = _address_space()
-    with socket.socket(fileno=int(sys.argv[-1])) as connection, connection.makefile("wb", _BLOCK_BYTES) as answers:
+    with socket.socket(fileno=int(sys.argv[-1])) as connection, connection.makefile("wb", BLOCK_BYTES) as answers:
         while True:
             line, descriptors, _, _ = socket.recv_fds(connection, 65536, 1)
             if not line:
                 return
             while not line.endswith(b"\n"):
                 line += connection.recv(65536)
-            request = json.loads(line)
-            limits = RawLimits(**request["limits"])
+            asked = json.loads(line)
+            limits = RawLimits(**asked["limits"])
             resource.setrlimit(resource.RLIMIT_AS, (idle_bytes + limits.memory_bytes, resource.RLIM_INFINITY))
             try:
-                _answer(answers, descriptors[0], request["kind"], limits, only_schema=request["only_schema"])
+                request = RawRequest.from_json(asked["request"])
+                _answer(answers, descriptors[0], request, limits, only_schema=asked["only_schema"])
             except (MemoryError, pa.ArrowMemoryError):
                 os._exit(OUT_OF_MEMORY)
             os.close(descriptors[0])
 
 
-def _answer(answers: Any, descriptor: int, kind: str, limits: RawLimits, *, only_schema: bool) -> None:
+def _answer(answers: Any, descriptor: int, request: RawRequest, limits: RawLimits, *, only_schema: bool) -> None:
     try:
         _allow_seconds(limits)
-        schema, batches = decode(descriptor, kind, limits)
+        schema, batches = decode(descriptor, request, limits)
         answers.write(b"{}\n")
         with pa.ipc.new_stream(pa.PythonFile(answers, "w"), schema) as stream:
             refusal = None if only_schema else _send(stream, batches, limits)

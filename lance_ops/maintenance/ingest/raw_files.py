@@ -1,4 +1,4 @@
-"""Read raw files of a landing folder as Arrow batches, and find the schema that holds all their columns.
+"""Read raw files of a landing folder as Arrow batches.
 
 A raw file's URI names a local file, or a file in a file system of fsspec; `storage_options` here are fsspec's options.
 """
@@ -8,17 +8,18 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import IO, Self
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, RawFileTooLarge, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, RawFileTooLarge
 from lance_ops.core.redaction import public_uri
-from lance_ops.maintenance.ingest.raw_decoding import DecodingRefused, RawLimits, decode
+from lance_ops.maintenance.ingest.raw_decoding import decode
+from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawRequest, TextReading
 from lance_ops.maintenance.ingest.raw_locations import (
     ListedFile,
     failures_of_store,
@@ -29,7 +30,7 @@ from lance_ops.maintenance.ingest.raw_locations import (
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_process import DecodingProcess
 
-__all__ = ["IngestBatch", "RawFile", "RawReader", "RawReading", "raw_format", "unified_raw_schema"]
+__all__ = ["IngestBatch", "RawFile", "RawReader", "RawReading", "is_text", "raw_format"]
 
 _FORMATS: dict[str, str] = {
     ".parquet": "parquet",
@@ -37,11 +38,15 @@ _FORMATS: dict[str, str] = {
     ".arrow": "ipc",
     ".feather": "ipc",
     ".ipc": "ipc",
+    ".orc": "orc",
     ".csv": "csv",
     ".json": "json",
     ".jsonl": "json",
     ".ndjson": "json",
 }
+_TEXT = ("csv", "json")
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+_NOT_READ = {".avro": "Arrow does not read Avro: write the file as Parquet or ORC"}
 
 _COPIED_BYTES = 4 * 1024**2
 
@@ -85,10 +90,16 @@ class IngestBatch:
 
 @dataclass(frozen=True)
 class RawReading:
-    """How raw files are read: within which limits, and whether in a process of its own that a file may end."""
+    """How raw files are read: within which limits, whether in a process of its own that a file may end, and text."""
 
     limits: RawLimits = field(default_factory=RawLimits)
     isolated: bool = True
+    text: TextReading = field(default_factory=TextReading)
+
+    def __post_init__(self) -> None:
+        flaw = self.text.flaw()
+        if flaw is not None:
+            raise InvalidInput(f"raw text files: {flaw}")
 
 
 class RawReader:
@@ -102,6 +113,7 @@ class RawReader:
         reading = reading or RawReading()
         self._storage_options = storage_options
         self._limits = reading.limits
+        self._text = reading.text
         self._process = DecodingProcess() if reading.isolated else None
 
     def __enter__(self) -> Self:
@@ -113,24 +125,48 @@ class RawReader:
         if self._process is not None:
             self._process.close()
 
-    def batches(self, file: RawFile) -> Iterator[pa.RecordBatch]:
-        """Yield a file's rows."""
-        kind = raw_format(file.uri)
-        with self._refusals(file), self._opened(file) as descriptor:
-            if self._process is not None:
-                yield from self._process.batches(descriptor, kind, self._limits)
-            else:
-                yield from decode(descriptor, kind, self._limits)[1]
+    def batches(
+        self, file: RawFile, lead: Callable[[RawRequest, pa.Schema | None], RawRequest] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield a file's rows.
 
-    def schema(self, file: RawFile) -> pa.Schema:
-        """Return the schema of a file's rows, without metadata."""
-        kind = raw_format(file.uri)
+        Of a text file, `lead` gets the request and the schema that the first rows have by inference, or None if they
+        agree on none. It returns the request with the types to read, by which bad rows are named.
+        """
+        request = self.request(file)
         with self._refusals(file), self._opened(file) as descriptor:
+            if lead is not None and request.kind in _TEXT:
+                request = lead(request, self._inferred(descriptor, request))
             if self._process is not None:
-                schema = self._process.schema(descriptor, kind, self._limits)
+                yield from self._process.batches(descriptor, request, self._limits)
             else:
-                schema = decode(descriptor, kind, self._limits)[0]
-        return schema.remove_metadata()
+                yield from decode(descriptor, request, self._limits)[1]
+
+    def schema(self, file: RawFile, names: Sequence[str] | None = None) -> pa.Schema:
+        """Return the schema of a file's rows, without metadata; a CSV file without a header has columns of `names`."""
+        request = self.request(file)
+        if request.kind == "csv" and not self._text.header and names is not None:
+            request = replace(request, names=tuple(names))
+        with self._refusals(file), self._opened(file) as descriptor:
+            return self._schema(descriptor, request).remove_metadata()
+
+    def request(self, file: RawFile) -> RawRequest:
+        """Return what to ask of the decoder for a file, by its ending; raise `RawFileRefused` for an unknown one."""
+        kind, compression = raw_format(file.uri)
+        return RawRequest(kind, compression, self._text)
+
+    def _inferred(self, descriptor: int, request: RawRequest) -> pa.Schema | None:
+        try:
+            return self._schema(descriptor, request)
+        except DecodingRefused as refusal:
+            if refusal.limit is not None or request.kind != "json":
+                raise
+            return None
+
+    def _schema(self, descriptor: int, request: RawRequest) -> pa.Schema:
+        if self._process is not None:
+            return self._process.schema(descriptor, request, self._limits)
+        return decode(descriptor, request, self._limits)[0]
 
     @contextmanager
     def _refusals(self, file: RawFile) -> Iterator[None]:
@@ -181,30 +217,26 @@ class RawReader:
         copy.flush()
 
 
-def unified_raw_schema(
-    files: Sequence[RawFile], storage_options: Mapping[str, str], reading: RawReading | None = None
-) -> pa.Schema:
-    """Return a schema with the columns of all files; raise `SchemaMismatch` for the first file that disagrees."""
-    unified: pa.Schema | None = None
-    with RawReader(storage_options, reading) as reader:
-        for file in files:
-            schema = reader.schema(file)
-            try:
-                unified = (
-                    schema if unified is None else pa.unify_schemas([unified, schema], promote_options="permissive")
-                )
-            except pa.ArrowException as error:
-                raise SchemaMismatch(
-                    f"raw file {shown_uri(file.uri)} disagrees with the files before it: {error}"
-                ) from error
-    if unified is None:
-        raise InvalidInput("no raw files to take a schema from")
-    return unified
+def raw_format(uri: str) -> tuple[str, str | None]:
+    """Return a raw file's format and compression, in Arrow's words, by its ending.
 
-
-def raw_format(uri: str) -> str:
-    """Return the Arrow name of a raw file's format by its ending; raise `RawFileRefused` for an unknown ending."""
+    Raises `RawFileRefused` for an unknown ending, and for compressed files that are not text.
+    """
+    compression = next((name for ending, name in _COMPRESSIONS.items() if uri.endswith(ending)), None)
+    inner = uri if compression is None else uri.rpartition(".")[0]
     for ending, name in _FORMATS.items():
-        if uri.endswith(ending):
-            return name
-    raise RawFileRefused(shown_uri(uri), f"its ending must be one of {', '.join(_FORMATS)}")
+        if inner.endswith(ending) and (compression is None or name in _TEXT):
+            return name, compression
+    for ending, reason in _NOT_READ.items():
+        if inner.endswith(ending):
+            raise RawFileRefused(shown_uri(uri), reason)
+    text = ", ".join(ending for ending, name in _FORMATS.items() if name in _TEXT)
+    raise RawFileRefused(
+        shown_uri(uri),
+        f"its ending must be one of {', '.join(_FORMATS)}; {text} may be followed by {', '.join(_COMPRESSIONS)}",
+    )
+
+
+def is_text(uri: str) -> bool:
+    """Return whether a file of this name is text, whose types follow from a lead or by inference."""
+    return raw_format(uri)[0] in _TEXT

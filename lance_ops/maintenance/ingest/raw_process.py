@@ -23,10 +23,14 @@ from typing import IO, Self
 import pyarrow as pa
 import pyarrow.ipc
 
-from lance_ops.maintenance.ingest import raw_decoding
-from lance_ops.maintenance.ingest.raw_decoding import OUT_OF_MEMORY, DecodingRefused, RawLimits, request_line
+from lance_ops.maintenance.ingest import raw_csv, raw_decoding, raw_json, raw_limits, raw_values
+from lance_ops.maintenance.ingest.raw_decoding import OUT_OF_MEMORY, request_line
+from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawRequest
 
-__all__ = ["DecodingProcess"]
+__all__ = ["DECODING_MODULES", "DecodingProcess"]
+
+DECODING_MODULES = (raw_limits, raw_values, raw_csv, raw_json, raw_decoding)
+"""What the process runs; the last one has its entry."""
 
 _KEPT = ("PATH", "HOME", "LANG", "TZ", "TZDIR", "TMPDIR", "VIRTUAL_ENV")
 _KEPT_PREFIXES = ("LC_", "LD_", "PYTHON")
@@ -55,17 +59,17 @@ class DecodingProcess:
     ) -> None:
         self.close()
 
-    def schema(self, descriptor: int, kind: str, limits: RawLimits) -> pa.Schema:
+    def schema(self, descriptor: int, request: RawRequest, limits: RawLimits) -> pa.Schema:
         """Return a file's schema; raise `DecodingRefused` if it is not read or exceeds a limit."""
-        stream = self._ask(descriptor, kind, limits, only_schema=True)
+        stream = self._ask(descriptor, request, limits, only_schema=True)
         schema = stream.schema
         if next(self._read(stream, limits), None) is not None:
             raise AssertionError("rows were sent although only the schema was asked for")
         return schema
 
-    def batches(self, descriptor: int, kind: str, limits: RawLimits) -> Iterator[pa.RecordBatch]:
+    def batches(self, descriptor: int, request: RawRequest, limits: RawLimits) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a file; raise as `schema` does. A caller that stops early closes the iterator."""
-        yield from self._read(self._ask(descriptor, kind, limits, only_schema=False), limits)
+        yield from self._read(self._ask(descriptor, request, limits, only_schema=False), limits)
 
     def _read(self, stream: pa.RecordBatchReader, limits: RawLimits) -> Iterator[pa.RecordBatch]:
         at_end = False
@@ -97,13 +101,17 @@ class DecodingProcess:
             self._process.wait()
         self._process = self._connection = self._answers = None
 
-    def _ask(self, descriptor: int, kind: str, limits: RawLimits, *, only_schema: bool) -> pa.RecordBatchReader:
+    def _ask(
+        self, descriptor: int, request: RawRequest, limits: RawLimits, *, only_schema: bool
+    ) -> pa.RecordBatchReader:
         if self._process is None:
             self._start()
         assert self._connection is not None
         self._connection.settimeout(limits.seconds)
         try:
-            socket.send_fds(self._connection, [request_line(kind, limits, only_schema=only_schema)], [descriptor])
+            line = request_line(request, limits, only_schema=only_schema)
+            sent = socket.send_fds(self._connection, [line], [descriptor])
+            self._connection.sendall(line[sent:])  # a wide schema does not fit into the socket's buffer
             self._check_answer(limits)
             return pa.ipc.open_stream(pa.PythonFile(self._answers, "r"))
         except (OSError, pa.ArrowException) as error:
@@ -157,11 +165,19 @@ class DecodingProcess:
 
 @cache
 def _program() -> str:
-    """Return the text that the process runs. It imports no package of ours, so it starts in a fraction of a second."""
-    spec = importlib.util.find_spec(raw_decoding.__name__)
-    assert spec is not None and spec.loader is not None
-    source = spec.loader.get_source(raw_decoding.__name__)  # type: ignore[attr-defined]  # loaders of source have it
-    return f"{source}\nmain()\n"
+    """Return the text that the process runs: it makes our modules of their texts, in the order of their imports.
+
+    It imports no package of ours, so it starts in a fraction of a second.
+    """
+    lines = ["import sys, types"]
+    for module in DECODING_MODULES:
+        spec = importlib.util.find_spec(module.__name__)
+        assert spec is not None and spec.loader is not None
+        source = spec.loader.get_source(module.__name__)  # type: ignore[attr-defined]  # loaders of source have it
+        made = f"sys.modules[{module.__name__!r}]"
+        lines.append(f"{made} = types.ModuleType({module.__name__!r})")
+        lines.append(f"exec({source!r}, {made}.__dict__)")
+    return "\n".join([*lines, f"{made}.main()"])
 
 
 def _environment() -> dict[str, str]:

@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 import lance_ops
 from lance_ops.core.errors import StoreError
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
-from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute, plan_ingest
+from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
+from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark, get_or_create
 

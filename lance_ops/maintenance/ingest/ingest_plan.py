@@ -1,0 +1,264 @@
+"""Plan an ingestion: which batches are new, which schema they get, and tasks of raw files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import pyarrow as pa
+
+from lance_ops.changing.columns import SchemaChange, SchemaMode, changed_schema, plan_schema_change
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import CaseRule, Schema, spelled_as
+from lance_ops.core.versions import FileVersion
+from lance_ops.maintenance.batch_ledger import IngestedBatch, ingested_batches
+from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReading
+from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns, RowFitting, plain_schema
+from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
+from lance_ops.runners import Job, Runner
+from lance_ops.snapshot import Snapshot
+from lance_ops.writing import FragmentLimits, check_stable_row_ids, table_schema
+
+__all__ = [
+    "ChangedBatches",
+    "IngestOptions",
+    "IngestPlan",
+    "IngestTask",
+    "plan_ingest",
+]
+
+
+class ChangedBatches(Enum):
+    """What becomes of a batch that was ingested with other content: a refusal, or its rows are exchanged."""
+
+    REFUSE = "refuse"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True)
+class IngestOptions:
+    """Schema and format of a table to create, limits of fragments, how to read raw files, and how much a task reads.
+
+    `schema` is that of a new table; with `schema_mode` `add` or `overwrite`, also the one to which an existing table
+    changes. Without it, files tell it. `batch_column` names a text column that holds the key of each row's batch, by
+    which `changed_batches` can replace the rows of a batch.
+    """
+
+    schema: pa.Schema | None = None
+    data_storage_version: str = "stable"
+    enable_stable_row_ids: bool = False
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    reading: RawReading = field(default_factory=RawReading)
+    max_bytes_per_task: int = 256 * 1024**2
+    max_files_per_task: int = 64
+    schema_mode: SchemaMode = SchemaMode.ERROR
+    missing_columns: MissingColumns = MissingColumns.FILL
+    extra_columns: ExtraColumns = ExtraColumns.REFUSE
+    case_sensitive: bool = False
+    batch_column: str | None = None
+    changed_batches: ChangedBatches = ChangedBatches.REFUSE
+
+    def __post_init__(self) -> None:
+        if self.schema_mode is not SchemaMode.ERROR and self.extra_columns is ExtraColumns.IGNORE:
+            raise InvalidInput(
+                f"schema mode {self.schema_mode.value!r} takes extra columns, and they are to be ignored"
+            )
+        if self.changed_batches is ChangedBatches.REPLACE and self.batch_column is None:
+            raise InvalidInput("the rows of a changed batch are found by the batch column: name one")
+
+    @property
+    def case_rule(self) -> CaseRule:
+        """The rule by which names of files are matched with the table's."""
+        return CaseRule(self.case_sensitive)
+
+
+@dataclass(frozen=True)
+class IngestTask:
+    """Raw files to write as fragments of a table with this schema; `keys` are those of their batches."""
+
+    uri: str
+    files: tuple[RawFile, ...]
+    schema: Schema
+    file_version: FileVersion
+    limits: FragmentLimits
+    reading: RawReading
+    fitting: RowFitting
+    keys: tuple[str, ...]
+    batch_column: str | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class IngestPlan:
+    """The batches that are new at `snapshot` (None: the table must be created), and the tasks that write them.
+
+    `change` is what the table's schema needs first to become `schema`. `replaced` are the keys of the batches whose
+    rows of before leave the table.
+    """
+
+    uri: str
+    snapshot: Snapshot | None
+    schema: Schema
+    file_version: FileVersion
+    batches: tuple[IngestBatch, ...]
+    skipped: tuple[str, ...]
+    tasks: tuple[IngestTask, ...]
+    stable_row_ids: bool = False
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    change: SchemaChange = field(default_factory=SchemaChange)
+    overwrites: bool = False
+    replaced: tuple[str, ...] = ()
+    batch_column: str | None = None
+
+    @property
+    def job(self) -> Job:
+        """What the tasks do together, each weighed by the bytes of its raw files."""
+        weights = tuple(sum(file.size_bytes for file in task.files) for task in self.tasks)
+        return Job.on("ingest into", self.uri, self.snapshot.version if self.snapshot else None, weights)
+
+
+def plan_ingest(
+    uri: str,
+    batches: Sequence[IngestBatch],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    raw_storage_options: Mapping[str, str] | None = None,
+    options: IngestOptions | None = None,
+    runner: Runner | None = None,
+) -> IngestPlan:
+    """Skip the batches that the table holds and share the files of the others among tasks.
+
+    Where the files decide about the schema, tasks of `runner` find their columns first.
+    """
+    options = options or IngestOptions()
+    keys = [batch.key for batch in batches]
+    if len(set(keys)) != len(keys):
+        raise InvalidInput(f"batches named twice: {sorted({key for key in keys if keys.count(key) > 1})}")
+    snapshot = Snapshot.open_if_exists(uri, storage_options)
+    new, replaced = _new_batches(batches, ingested_batches(snapshot) if snapshot else {}, options)
+    files = [file for batch in new for file in batch.files]
+    raw_options = dict(raw_storage_options or {})
+    if snapshot is not None and options.enable_stable_row_ids:
+        check_stable_row_ids(snapshot)
+    if snapshot is None and not files:
+        raise InvalidInput(f"{uri}: no batches to create the table from")
+
+    def declared_or_found(table: pa.Schema | None) -> pa.Schema:
+        if options.schema is not None:
+            return options.schema if table is None else spelled_as(options.schema, table, options.case_rule)
+        return unified_raw_schema(
+            files,
+            raw_options,
+            options.reading,
+            table=table,
+            case_rule=options.case_rule,
+            runner=runner,
+            job=Job.on("read the columns for", uri),
+        )
+
+    change = SchemaChange()
+    overwrites = snapshot is not None and options.schema_mode is SchemaMode.OVERWRITE
+    version = FileVersion.parse(options.data_storage_version) if snapshot is None else snapshot.file_version
+    if snapshot is None or (overwrites and files):
+        schema = table_schema(_with_batch_column(declared_or_found(None), options.batch_column), version)
+    else:
+        schema = snapshot.schema
+        if options.schema_mode is SchemaMode.ADD and files:
+            before = plain_schema(schema)
+            known = _without(before, options.batch_column)
+            change = plan_schema_change(before, _with_batch_column(declared_or_found(known), options.batch_column))
+            schema = changed_schema(snapshot, change)
+    table = plain_schema(schema)
+    if options.batch_column is not None:
+        _check_batch_column(uri, table, options.batch_column)
+    missing, extra = options.missing_columns, options.extra_columns
+    fitting = RowFitting(_without(table, options.batch_column), options.case_rule, missing, extra)
+    first = IngestTask(
+        uri,
+        (),
+        schema,
+        version,
+        options.limits,
+        options.reading,
+        fitting,
+        (),
+        options.batch_column,
+        dict(storage_options or {}),
+        raw_options,
+    )
+    tasks = tuple(
+        replace(first, files=tuple(file for _, file in share), keys=tuple(key for key, _ in share))
+        for share in _shares([(batch.key, file) for batch in new for file in batch.files], options)
+    )
+    kept = {batch.key for batch in new}
+    return IngestPlan(
+        uri,
+        snapshot,
+        schema,
+        version,
+        new,
+        tuple(key for key in keys if key not in kept),
+        tasks,
+        options.enable_stable_row_ids,
+        dict(storage_options or {}),
+        change,
+        overwrites,
+        replaced,
+        options.batch_column,
+    )
+
+
+def _new_batches(
+    batches: Sequence[IngestBatch], ingested: Mapping[str, IngestedBatch], options: IngestOptions
+) -> tuple[tuple[IngestBatch, ...], tuple[str, ...]]:
+    """Return the batches to ingest, and the keys of those whose rows of before must leave the table."""
+    if options.schema_mode is SchemaMode.OVERWRITE:
+        held = {batch.key: batch.token for batch in batches} == {key: each.token for key, each in ingested.items()}
+        return () if held else tuple(batches), ()
+    new, replaced = [], []
+    for batch in batches:
+        found = ingested.get(batch.key)
+        if found is None:
+            new.append(batch)
+        elif found.token != batch.token:
+            if options.changed_batches is not ChangedBatches.REPLACE:
+                raise InvalidInput(
+                    f"batch {batch.key!r} was ingested in version {found.version} with other content: delete its rows "
+                    "and give the new files a key of their own, restore the files as they were, or replace its rows"
+                )
+            new.append(batch)
+            replaced.append(batch.key)
+    return tuple(new), tuple(replaced)
+
+
+def _with_batch_column(schema: pa.Schema, name: str | None) -> pa.Schema:
+    if name is None or name in schema.names:
+        return schema
+    return schema.append(pa.field(name, pa.string()))
+
+
+def _without(schema: pa.Schema, name: str | None) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name != name])
+
+
+def _check_batch_column(uri: str, table: pa.Schema, name: str) -> None:
+    if name not in table.names:
+        raise InvalidInput(f"{uri}: the table has no column {name!r} for the batches' keys: use schema mode 'add'")
+    if table.field(name).type not in (pa.string(), pa.large_string(), pa.string_view()):
+        raise InvalidInput(f"{uri}: column {name!r} is {table.field(name).type}, and keys of batches are texts")
+
+
+def _shares(files: Sequence[tuple[str, RawFile]], options: IngestOptions) -> Iterator[list[tuple[str, RawFile]]]:
+    share: list[tuple[str, RawFile]] = []
+    size = 0
+    for key, file in files:
+        full = len(share) >= options.max_files_per_task or size + file.size_bytes > options.max_bytes_per_task
+        if share and full:
+            yield share
+            share, size = [], 0
+        share.append((key, file))
+        size += file.size_bytes
+    if share:
+        yield share

@@ -1,0 +1,194 @@
+"""Decode CSV by Arrow, led by a table's types, and name the line, column and value of what does not fit.
+
+Arrow's streaming reader tells a column and a value, but no row. So a refused file is read once more, by the standard
+library, up to the line of that value.
+
+The process that decodes runs this module's text, so it imports nothing but the standard library and pyarrow.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.types as pt
+
+from lance_ops.maintenance.ingest.raw_limits import (
+    BLOCK_BYTES,
+    DecodingRefused,
+    RawLimits,
+    RawRequest,
+    RawSource,
+    TextReading,
+    check_count,
+)
+from lance_ops.maintenance.ingest.raw_values import bad_text, holds_text_to_parse, parsed
+
+__all__ = ["decode_csv"]
+
+_BAD_CELL = re.compile(r"In CSV column #(\d+): CSV conversion error to (.+?): (.*)", re.DOTALL)
+_BAD_ROW = re.compile(r"Expected (\d+) columns, got (\d+)")
+_SHOWN = 100
+
+
+def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema and the batches of a CSV file."""
+    text = request.text
+    names = _first_row(source, text, limits) if text.header else request.names or ()
+    types = {} if request.lead is None else {each.name: each.type for each in request.lead}
+    for name, kind in types.items():
+        if pt.is_nested(kind):
+            raise DecodingRefused(
+                f"column {name!r} is {kind} in the table, and a cell of CSV holds one value: use JSON lines or Parquet"
+            )
+    convert = pa.csv.ConvertOptions(
+        column_types={name: _cell_type(kind, text) for name, kind in types.items()},
+        include_columns=[name for name in names if name in types] if request.ignore_others else None,
+    )
+    if text.null_values is not None:
+        convert.null_values = ["", *text.null_values]
+
+    def opened() -> Any:
+        return pa.csv.open_csv(
+            source.open(),
+            read_options=pa.csv.ReadOptions(
+                column_names=None if text.header else request.names,
+                autogenerate_column_names=not text.header and request.names is None,
+            ),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=text.delimiter,
+                quote_char=text.quote or False,
+                escape_char=text.escape or False,
+                newlines_in_values=True,
+            ),
+            convert_options=convert,
+        )
+
+    reader = _named(opened, source, text, names)
+    fields = [each.with_type(_parsed_type(each.type, types.get(each.name, each.type))) for each in reader.schema]
+    schema = pa.schema(fields)
+    return schema, _batches(reader, schema, source, text, names)
+
+
+def _batches(
+    reader: Any, schema: pa.Schema, source: RawSource, text: TextReading, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    words = pa.csv.ConvertOptions().null_values if text.null_values is None else text.null_values
+    in_texts = [*(text.null_values or ()), *([""] if text.empty_as_null else [])]
+    while True:
+        batch = _named(lambda: next(reader, None), source, text, names)
+        if batch is None:
+            return
+        columns = []
+        for column, wanted in zip(batch.columns, schema, strict=True):
+            nulls = in_texts if column.type == wanted.type else ["", *words]
+            if nulls and (pt.is_string(column.type) or pt.is_large_string(column.type)):
+                matches = pc.is_in(column, value_set=pa.array(nulls, column.type))
+                column = pc.if_else(matches, pa.scalar(None, column.type), column)
+            try:
+                columns.append(parsed(column, wanted.type, text))
+            except pa.ArrowInvalid as error:
+                at = list(names).index(wanted.name)
+                raise _bad_cell(source, text, names, at, wanted.type, error) from error
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cell_type(kind: pa.DataType, text: TextReading) -> pa.DataType:
+    """Return the type as which Arrow reads a column of this type: text where it does not know the type, or a format."""
+    if pt.is_dictionary(kind):
+        return _cell_type(kind.value_type, text)
+    if pt.is_string_view(kind):
+        return pa.string()
+    if pt.is_binary_view(kind):
+        return pa.binary()
+    if pt.is_float16(kind):
+        return pa.float32()
+    by_format = (pt.is_date(kind) and text.date_formats) or (pt.is_timestamp(kind) and text.timestamp_formats)
+    return pa.string() if by_format or pt.is_decimal256(kind) else kind
+
+
+def _parsed_type(read: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    return wanted if holds_text_to_parse(read, wanted) else read
+
+
+def _first_row(source: RawSource, text: TextReading, limits: RawLimits) -> list[str]:
+    with source.open() as stream:
+        start = stream.read(BLOCK_BYTES).decode("utf-8-sig", "replace")
+    try:
+        header: list[str] = next(_rows(io.StringIO(start, newline=""), text), [])
+    except csv.Error as error:
+        raise DecodingRefused(f"its first line cannot be read: {error}") from error
+    check_count(len(header), "columns", limits.columns)
+    return header
+
+
+def _rows(lines: Any, text: TextReading) -> Any:
+    csv.field_size_limit(BLOCK_BYTES)
+    return csv.reader(
+        lines,
+        delimiter=text.delimiter,
+        quotechar=text.quote or None,
+        quoting=csv.QUOTE_MINIMAL if text.quote else csv.QUOTE_NONE,
+        escapechar=text.escape or None,
+    )
+
+
+def _named(read: Callable[[], Any], source: RawSource, text: TextReading, names: Sequence[str]) -> Any:
+    """Call `read`, and name the line of the row or cell that Arrow refuses."""
+    try:
+        return read()
+    except pa.ArrowInvalid as error:
+        cell, row = _BAD_CELL.search(str(error)), _BAD_ROW.search(str(error))
+        if cell is not None:
+            raise _bad_cell(source, text, names, int(cell[1]), cell[2], error) from error
+        if row is not None:
+            line = _line_where(source, text, lambda cells: len(cells) != int(row[1]))
+            raise DecodingRefused(f"{line}it has {row[2]} cells, and the first line has {row[1]}") from error
+        raise
+
+
+def _bad_cell(
+    source: RawSource, text: TextReading, names: Sequence[str], at: int, kind: object, error: Exception
+) -> DecodingRefused:
+    """Return the refusal of a cell of the column at a position: Arrow quotes it, or its bytes are no text."""
+    value = bad_text(error)
+
+    def is_bad(cells: list[str]) -> bool:
+        if at >= len(cells):
+            return False
+        if value is None:
+            return any("\udc80" <= character <= "\udcff" for character in cells[at])
+        return cells[at] == value or cells[at].strip() == value.strip()
+
+    line = _line_where(source, text, is_bad)
+    name = names[at] if at < len(names) else f"#{at + 1}"
+    shown = "a cell that is not UTF-8" if value is None else repr(value[:_SHOWN])
+    why = "expected a zone offset" if "expected a zone" in str(error) else ""
+    return DecodingRefused(f"{line}column {name!r}: {shown} is no {kind}{why and f' ({why})'}")
+
+
+def _line_where(source: RawSource, text: TextReading, is_bad: Callable[[list[str]], bool]) -> str:
+    for number, cells in _lines(source, text, skip_header=text.header):
+        if is_bad(cells):
+            return f"line {number}: "
+    return ""
+
+
+def _lines(source: RawSource, text: TextReading, *, skip_header: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows, each with the number of its last line; empty lines are no rows."""
+    with source.open() as stream:
+        lines = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+        rows = _rows(lines, text)
+        try:
+            for cells in rows:
+                if cells and not skip_header:
+                    yield rows.line_num, cells
+                skip_header = skip_header and not cells
+        except csv.Error:
+            return

@@ -1,0 +1,249 @@
+"""Decode JSON lines by Arrow, led by a table's types, and name the line, field and value of what does not fit.
+
+Arrow infers a schema from the first block and reads the file again with it, so that a later field is refused by name
+and does not vanish. A refused file is read once more, line by line, to find the line.
+
+The process that decodes runs this module's text, so it imports nothing but the standard library, numpy and pyarrow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json
+import pyarrow.types as pt
+
+from lance_ops.maintenance.ingest.raw_limits import (
+    BLOCK_BYTES,
+    DecodingRefused,
+    RawLimits,
+    RawRequest,
+    RawSource,
+    TextReading,
+    check_count,
+    check_schema,
+)
+from lance_ops.maintenance.ingest.raw_values import bad_text, is_list, parsed
+
+__all__ = ["check_json", "decode_json"]
+
+_MAX_BLOCK_CELLS = 16 * 1024**2  # Arrow makes a cell for each column that a row lacks
+_SHOWN = 100
+_JSON_KEY = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:', re.DOTALL)
+_STEPS = np.zeros(256, np.int8)
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
+
+
+def decode_json(
+    source: RawSource, request: RawRequest, limits: RawLimits
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema and the batches of a file of JSON lines."""
+    check_json(source, limits)
+    if request.lead is None:
+        with pa.json.open_json(source.open()) as first:
+            schema = wanted = first.schema
+    else:
+        wanted = request.lead
+        schema = pa.schema([pa.field(each.name, _json_type(each.type, request.text)) for each in wanted])
+    check_schema(schema, limits)
+    others = "ignore" if request.ignore_others else "error"
+    parsing = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with pa.json.open_json(source.open(), parse_options=parsing) as reader:
+            yield from reader
+
+    is_led = request.lead is not None
+    made = pa.schema(_parsed_fields(schema, wanted, request.text))
+    return made, _named(source, schema, wanted, _parsed_batches(batches(), wanted, made, request.text), is_led=is_led)
+
+
+def _parsed_fields(schema: pa.Schema, wanted: pa.Schema, text: TextReading) -> list[pa.Field]:
+    """Return the fields after their text is parsed: a parse of no value shows its type."""
+    return [
+        read.with_type(parsed(pa.array([], read.type), field.type, text).type)
+        for read, field in zip(schema, wanted, strict=True)
+    ]
+
+
+def _parsed_batches(
+    batches: Iterable[pa.RecordBatch], wanted: pa.Schema, made: pa.Schema, text: TextReading
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        columns = [parsed(column, field.type, text) for column, field in zip(batch.columns, wanted, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=made)
+
+
+def _json_type(kind: pa.DataType, text: TextReading) -> pa.DataType:
+    """Return the type as which Arrow reads values of a column of this type."""
+    if pt.is_dictionary(kind):
+        return _json_type(kind.value_type, text)
+    if pt.is_struct(kind):
+        return pa.struct([pa.field(child.name, _json_type(child.type, text)) for child in kind])
+    if is_list(kind):
+        return pa.list_(_json_type(kind.value_type, text))
+    if pt.is_float16(kind):
+        return pa.float32()
+    if pt.is_date(kind) or pt.is_time(kind) or (pt.is_timestamp(kind) and text.timestamp_formats):
+        return pa.string()
+    if pt.is_duration(kind):
+        return pa.int64()
+    if pt.is_fixed_size_binary(kind) or pt.is_binary_view(kind):
+        return pa.binary()
+    return pa.string() if pt.is_string_view(kind) else kind
+
+
+def _named(
+    source: RawSource,
+    schema: pa.Schema,
+    wanted: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+    *,
+    is_led: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches, and name the line of what Arrow refuses.
+
+    Without a lead a field is unknown if no row of the first block has it, because then it has no type yet.
+    """
+    try:
+        yield from batches
+    except pa.ArrowInvalid as error:
+        if "unexpected field" in str(error):
+            where = _line_where(source, lambda row: _field_outside(row, pa.struct(schema))) or "a field"
+            if is_led:
+                raise DecodingRefused(f"{where} is not in the table: add it to the table, or ignore it") from error
+            rule = f"a field must occur in the first {BLOCK_BYTES:,} bytes"
+            raise DecodingRefused(
+                f"{where} is in no earlier row, and {rule}: put a row with all fields first"
+            ) from error
+        text = bad_text(error)
+        where = _line_where(source, lambda row: _misfit(row, pa.struct(schema), pa.struct(wanted), text))
+        if not where:
+            raise
+        raise DecodingRefused(where) from error
+
+
+def _line_where(source: RawSource, fault: Callable[[object], str]) -> str:
+    """Return the line and fault of the first row that has one, as far as each line is one row."""
+    with source.open() as stream:
+        number, rest = 0, b""
+        while block := stream.read(BLOCK_BYTES):
+            *lines, rest = (rest + block).split(b"\n")
+            for line in lines:
+                number += 1
+                if found := _fault_of(line, fault):
+                    return f"line {number}: {found}"
+        found = _fault_of(rest, fault)
+        return f"line {number + 1}: {found}" if found else ""
+
+
+def _fault_of(line: bytes, fault: Callable[[object], str]) -> str:
+    try:
+        return fault(json.loads(line)) if line.strip() else ""
+    except ValueError:
+        return ""
+
+
+def _field_outside(value: object, kind: pa.DataType) -> str:
+    """Return the field, by its dotted name, that the value has and the type lacks, or an empty text."""
+    name = _name_outside(value, kind)
+    return name and f"the field {json.dumps(name)}"
+
+
+def _name_outside(value: object, kind: pa.DataType) -> str:
+    if isinstance(value, list) and pt.is_list(kind):
+        return next(filter(None, (_name_outside(item, kind.value_type) for item in value)), "")
+    if isinstance(value, dict) and pt.is_struct(kind):
+        for name, item in value.items():
+            if kind.get_field_index(name) < 0:
+                return str(name)
+            below = _name_outside(item, kind.field(name).type)
+            if below:
+                return f"{name}.{below}"
+    return ""
+
+
+def _misfit(value: Any, read: pa.DataType, wanted: pa.DataType, bad: str | None, path: str = "") -> str:
+    """Return the column and value that Arrow does not read as `read`, or that is the text `bad`; or an empty text."""
+    if value is None:
+        return ""
+    if pt.is_struct(read) and isinstance(value, dict):
+        names = [name for name in value if read.get_field_index(name) >= 0]
+        below = (
+            _misfit(
+                value[name], read.field(name).type, wanted.field(name).type, bad, f"{path}.{name}" if path else name
+            )
+            for name in names
+        )
+        return next(filter(None, below), "")
+    if pt.is_list(read) and isinstance(value, list):
+        return next(filter(None, (_misfit(each, read.value_type, wanted.value_type, bad, path) for each in value)), "")
+    fits = _fits(value, read) and not (pt.is_string(read) and read != wanted and value == bad)
+    return "" if fits else f"column {path!r}: {json.dumps(value)[:_SHOWN]} is no {wanted}"
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
+    if pt.is_nested(kind) or pt.is_null(kind) or isinstance(value, list | dict):
+        return False
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if pt.is_boolean(kind):
+        return isinstance(value, bool)
+    if pt.is_integer(kind) or pt.is_floating(kind):
+        if not is_number or (pt.is_integer(kind) and isinstance(value, float)):
+            return False
+        try:
+            pa.scalar(value, kind)
+        except (pa.ArrowInvalid, OverflowError):
+            return False
+        return True
+    if pt.is_decimal(kind):
+        return _casts(str(value), kind) if is_number or isinstance(value, str) else False
+    if not isinstance(value, str):
+        return False
+    return _casts(value, kind) or _casts(f"{value}Z", kind) if pt.is_timestamp(kind) else True
+
+
+def _casts(text: str, kind: pa.DataType) -> bool:
+    try:
+        pa.array([text]).cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def check_json(source: RawSource, limits: RawLimits) -> None:
+    """Refuse deep values before Arrow sees them: its parser recurses. Its schema follows from the first block alone."""
+    depth = num_quotes = size_bytes = 0
+    rest = b""
+    with source.open() as file:
+        num_keys = len(set(_JSON_KEY.findall(file.read(BLOCK_BYTES))))
+        check_count(num_keys, "columns", limits.columns)
+    with source.open() as file:
+        while block := file.read(BLOCK_BYTES):
+            size_bytes += len(block)
+            if size_bytes > source.allowed_bytes:
+                raise DecodingRefused(f"it has more than {source.allowed_bytes:,} bytes decompressed", "expansion")
+            # Of a run of backslashes the pairs go first, so a quote after one that is left belongs to the text.
+            bare = (rest + block).replace(b"\\\\", b"  ")
+            rest = b"\\" if bare.endswith(b"\\") else b""
+            codes = np.frombuffer(bare.removesuffix(rest).replace(b'\\"', b"  "), np.uint8)
+            quotes = np.flatnonzero(codes == ord('"'))
+            steps = _STEPS[codes]
+            brackets = np.flatnonzero(steps)
+            outside = (np.searchsorted(quotes, brackets) + num_quotes) % 2 == 0
+            depths = depth + np.cumsum(steps[brackets[outside]], dtype=np.int64)
+            if depths.max(initial=0) > limits.depth:
+                raise DecodingRefused(f"its values are nested more than {limits.depth} deep", "depth")
+            num_rows = int(np.count_nonzero(depths == 0))
+            if num_rows * num_keys > _MAX_BLOCK_CELLS:
+                raise DecodingRefused(
+                    f"{num_rows:,} of its rows in {BLOCK_BYTES:,} bytes share {num_keys:,} columns", "columns"
+                )
+            depth = int(depths[-1]) if len(depths) else depth
+            num_quotes += len(quotes)

@@ -1,0 +1,181 @@
+"""What is asked of the decoder of raw files: a format, how text is read, limits; and how it refuses a file.
+
+The process that decodes runs this module's text, so it imports nothing but the standard library and pyarrow.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = [
+    "BLOCK_BYTES",
+    "FREE_BYTES",
+    "DecodingRefused",
+    "RawLimits",
+    "RawRequest",
+    "RawSource",
+    "TextReading",
+    "check_count",
+    "check_schema",
+]
+
+BLOCK_BYTES = 1024**2
+"""Arrow's own: a row of CSV or JSON must fit into it."""
+
+FREE_BYTES = 256 * 1024**2
+"""So many decoded bytes are allowed for a file of any size."""
+
+
+@dataclass(frozen=True)
+class RawLimits:
+    """What one raw file may hold and cost. A file beyond a limit is refused, with the limit's name.
+
+    `expansion` bounds the decoded bytes by so many times the file's size; 256 MiB are always allowed. `memory_bytes` is
+    what decoding may take at once, and `seconds` how long until the next batch, both in a process of its own.
+    """
+
+    file_bytes: int = 16 * 1024**3
+    rows: int = 1_000_000_000
+    columns: int = 10_000
+    depth: int = 60
+    expansion: int = 1000
+    memory_bytes: int = 2 * 1024**3
+    seconds: float = 300
+
+    def decoded_bytes(self, size_bytes: int) -> int:
+        """Return how many decoded bytes a file of this size may have."""
+        return max(FREE_BYTES, self.expansion * size_bytes)
+
+
+@dataclass(frozen=True)
+class TextReading:
+    """How CSV and JSON lines are read.
+
+    `delimiter`, `quote`, `escape` (empty: none) and `header` are CSV's. A file without a header has the table's
+    columns, in their order. Cells that are one of `null_values` are null; by default a cell of a text column is never
+    null, and of another column if it is empty or one of Arrow's own words (`NULL`, `NA`, `NaN`, …). `empty_as_null`
+    makes an empty cell of a text column null, too. Dates and timestamps are ISO 8601, or match one of the formats of
+    C's `strptime`; without a zone they are in the column's zone.
+    """
+
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str = ""
+    header: bool = True
+    encoding: str = "utf-8"
+    null_values: tuple[str, ...] | None = None
+    empty_as_null: bool = False
+    date_formats: tuple[str, ...] = ()
+    timestamp_formats: tuple[str, ...] = ()
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with the options, or None."""
+        for name, required in (("delimiter", True), ("quote", False), ("escape", False)):
+            text = getattr(self, name)
+            if len(text.encode()) > 1 or (required and not text):
+                return f"{name} must be one ASCII character, not {text!r}"
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            return f"no encoding {self.encoding!r} is known"
+        return None
+
+
+class DecodingRefused(Exception):
+    """Why a file is not read; `limit` names the limit of `RawLimits` that it exceeds, if it does."""
+
+    def __init__(self, reason: str, limit: str | None = None) -> None:
+        self.reason = reason
+        self.limit = limit
+        super().__init__(reason)
+
+
+@dataclass(frozen=True)
+class RawRequest:
+    """What to decode: a format (parquet, ipc, orc, csv or json), and for text its columns.
+
+    `lead` has the types of the columns that are wanted, under the file's names. Other columns of the file are refused,
+    or left out if `ignore_others`. Without `lead` the types are inferred. `names` are those of a CSV without a header.
+    """
+
+    kind: str
+    compression: str | None = None
+    text: TextReading = field(default_factory=TextReading)
+    lead: pa.Schema | None = None
+    ignore_others: bool = False
+    names: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the request as JSON values."""
+        lead = None if self.lead is None else base64.b64encode(self.lead.serialize()).decode()
+        return {
+            "kind": self.kind,
+            "compression": self.compression,
+            "text": asdict(self.text),
+            "lead": lead,
+            "ignore_others": self.ignore_others,
+            "names": self.names,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> RawRequest:
+        """Return the request that `to_json` wrote."""
+        lead = values["lead"]
+        text: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values["text"].items()
+        }
+        return cls(
+            values["kind"],
+            values["compression"],
+            TextReading(**text),
+            None if lead is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(lead))),
+            values["ignore_others"],
+            None if values["names"] is None else tuple(values["names"]),
+        )
+
+
+@dataclass(frozen=True)
+class RawSource:
+    """An open file's path, and how its bytes become UTF-8."""
+
+    path: str
+    compression: str | None
+    encoding: str
+    allowed_bytes: int
+
+    def open(self) -> Any:
+        """Return a stream of the decompressed bytes; text in another encoding becomes UTF-8."""
+        stream = pa.OSFile(self.path)
+        if self.compression is not None:
+            stream = pa.CompressedInputStream(stream, self.compression)
+        if codecs.lookup(self.encoding).name != "utf-8":
+            stream = pa.transcoding_input_stream(stream, self.encoding, "utf8")
+        return stream
+
+
+def check_count(count: int, limit: str, allowed: int) -> None:
+    """Refuse a file that has more of something than its limit allows."""
+    if count > allowed:
+        raise DecodingRefused(f"it has {count:,} {limit}", limit)
+
+
+def check_schema(schema: pa.Schema, limits: RawLimits) -> None:
+    """Count fields at all levels, without recursion; refuse two columns of one name."""
+    names = schema.names
+    if len(set(names)) < len(names):
+        raise DecodingRefused("two of its columns have the same name")
+    pending = [(field.type, 1) for field in schema]
+    num_fields = 0
+    while pending:
+        kind, depth = pending.pop()
+        num_fields += 1
+        check_count(num_fields, "columns", limits.columns)
+        if depth > limits.depth:
+            raise DecodingRefused(f"its fields are nested more than {limits.depth} deep", "depth")
+        pending += [(kind.field(index).type, depth + 1) for index in range(kind.num_fields)]

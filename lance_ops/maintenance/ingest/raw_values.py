@@ -1,0 +1,96 @@
+"""Turn cells that were read as text into a column's type.
+
+The process that decodes runs this module's text, so it imports nothing but the standard library and pyarrow.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lance_ops.maintenance.ingest.raw_limits import TextReading
+
+__all__ = ["bad_text", "holds_text_to_parse", "is_list", "parsed"]
+
+_QUOTED = re.compile(r"'(?:1970-01-01T)?(.*?)'(?= as a scalar|[.,:]|$)", re.DOTALL)
+
+
+def parsed(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Array:
+    """Return an array with text, at any depth, parsed as the wanted type.
+
+    Types that a later cast converts without a loss stay as they are. Raises `pa.ArrowInvalid` with the first text that
+    does not fit.
+    """
+    given = array.type
+    if given == wanted:
+        return array
+    if pt.is_struct(given) and pt.is_struct(wanted):
+        children = [
+            parsed(
+                array.field(at),
+                wanted.field(child.name).type if wanted.get_field_index(child.name) >= 0 else child.type,
+                text,
+            )
+            for at, child in enumerate(given)
+        ]
+        fields = [child.with_type(made.type) for child, made in zip(given, children, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    if pt.is_list(given) and is_list(wanted):
+        items = parsed(array.values, wanted.value_type, text)
+        return pa.ListArray.from_arrays(array.offsets, items, mask=array.is_null())
+    if not holds_text_to_parse(given, wanted):
+        return array
+    if pt.is_date(wanted) and text.date_formats:
+        return pc.cast(_moments(array, pa.timestamp("s"), text.date_formats), pa.date32()).cast(wanted)
+    if pt.is_timestamp(wanted) and text.timestamp_formats:
+        return _moments(array, wanted, text.timestamp_formats)
+    if pt.is_time(wanted):
+        moments = pc.binary_join_element_wise(pa.scalar("1970-01-01T"), array, pa.scalar(""))
+        return pc.cast(pc.cast(moments, pa.timestamp(wanted.unit)), wanted)
+    return pc.cast(array, wanted)
+
+
+def holds_text_to_parse(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether values of a text type must be parsed to become the wanted type."""
+    return bool(pt.is_string(given)) and not (
+        pt.is_string(wanted)
+        or pt.is_large_string(wanted)
+        or pt.is_string_view(wanted)
+        or pt.is_binary(wanted)
+        or pt.is_large_binary(wanted)
+        or pt.is_binary_view(wanted)
+        or pt.is_nested(wanted)
+        or pt.is_null(wanted)
+    )
+
+
+def bad_text(error: Exception) -> str | None:
+    """Return the text that Arrow's error quotes as one that does not fit, or None."""
+    found = _QUOTED.search(str(error))
+    return found[1] if found else None
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether the type is a list of any kind, but no map."""
+    return bool(
+        pt.is_list(kind)
+        or pt.is_large_list(kind)
+        or pt.is_fixed_size_list(kind)
+        or pt.is_list_view(kind)
+        or pt.is_large_list_view(kind)
+    )
+
+
+def _moments(array: pa.Array, wanted: pa.DataType, formats: tuple[str, ...]) -> pa.Array:
+    """Parse timestamps by the first format that fits, else as ISO 8601."""
+    clock = pa.timestamp(wanted.unit)
+    found = pa.nulls(len(array), clock)
+    for each in formats:
+        found = pc.coalesce(found, pc.strptime(array, format=each, unit=wanted.unit, error_is_null=True))
+    if wanted.tz is not None:
+        found = pc.assume_timezone(found, wanted.tz)
+    rest = pc.if_else(pc.is_valid(found), pa.scalar(None, pa.string()), array)
+    return pc.coalesce(found, pc.cast(rest, wanted))

@@ -1,0 +1,255 @@
+"""CSV and JSON lines led by a table's types, and what is said of rows that do not fit."""
+
+from __future__ import annotations
+
+import bz2
+import datetime as dt
+import gzip
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.errors import InvalidInput, RawFileRefused, RawFileTooLarge, SchemaMismatch
+from lance_ops.maintenance.ingest import (
+    ExtraColumns,
+    IngestBatch,
+    IngestOptions,
+    MissingColumns,
+    RawFile,
+    RawLimits,
+    RawReading,
+    TextReading,
+    ingest,
+)
+
+BOTH = pytest.mark.parametrize("isolated", [False, True], ids=["here", "isolated"])
+
+
+def batch(path: Path, content: bytes) -> IngestBatch:
+    path.write_bytes(content)
+    return IngestBatch(path.name, (RawFile(str(path), len(content), str(hash(content))),))
+
+
+def load(
+    folder: Path,
+    name: str,
+    content: str | bytes,
+    table: pa.Schema | None,
+    text: TextReading | None = None,
+    isolated: bool = False,
+    **options: Any,
+) -> list[dict[str, Any]]:
+    """Ingest one file into a table of this schema, and return the rows."""
+    raw = content if isinstance(content, bytes) else content.encode()
+    uri = str(folder / "table.lance")
+    if table is not None:
+        lance_ops.write_dataset(table.empty_table(), uri, data_storage_version="2.2")
+    reading = RawReading(isolated=isolated, text=text or TextReading())
+    ingest(uri, [batch(folder / name, raw)], options=IngestOptions(reading=reading, **options))
+    rows: list[dict[str, Any]] = lance_ops.dataset(uri).to_table().to_pylist()
+    return rows
+
+
+CODES = pa.schema([("code", pa.string()), ("n", pa.int32()), ("x", pa.float64())])
+
+
+@BOTH
+def test_leading_zeros_stay_in_text_columns_and_names_match_without_case(tmp_path: Path, isolated: bool) -> None:
+    assert load(tmp_path, "a.csv", "N,Code\n7,007\n,\n", CODES, isolated=isolated) == [
+        {"code": "007", "n": 7, "x": None},
+        {"code": "", "n": None, "x": None},
+    ]
+    assert load(tmp_path, "a.json", '{"Code": "007", "x": 1}\n', None, isolated=isolated)[-1] == {
+        "code": "007",
+        "n": None,
+        "x": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "codes", "numbers"),
+    [
+        (TextReading(), ["", "NA", "-", "x"], [None, None, 3, 4]),
+        (TextReading(empty_as_null=True), [None, "NA", "-", "x"], [None, None, 3, 4]),
+        (TextReading(null_values=("-", "NA")), ["", None, None, "x"], [None, None, 3, 4]),
+        (TextReading(null_values=("NA",), empty_as_null=True), [None, None, "-", "x"], [None, None, 3, 4]),
+    ],
+    ids=["default", "empty", "values", "both"],
+)
+def test_empty_cells_and_words_are_null_as_options_say(
+    tmp_path: Path, text: TextReading, codes: list[str | None], numbers: list[int | None]
+) -> None:
+    rows = load(tmp_path, "a.csv", 'code,n\n"",""\nNA,NA\n-,3\nx,4\n', CODES, text)
+    assert ([row["code"] for row in rows], [row["n"] for row in rows]) == (codes, numbers)
+
+
+@BOTH
+def test_delimiter_quote_encoding_and_a_missing_header(tmp_path: Path, isolated: bool) -> None:
+    text = TextReading(delimiter=";", quote="'", header=False, encoding="latin-1")
+    rows = load(tmp_path, "a.csv", "'é;\n1';2;0.5\n".encode("latin-1"), CODES, text, isolated)
+    assert rows == [{"code": "é;\n1", "n": 2, "x": 0.5}]
+    with pytest.raises(SchemaMismatch, match=r"b\.csv has 2 columns and no header, and the table has 3: code, n, x"):
+        load(tmp_path, "b.csv", "a;1\n", None, text, isolated)
+
+
+COMPRESSIONS: Mapping[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "zst": lambda data: bytes(pa.compress(data, "zstd", asbytes=True)),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("ending", COMPRESSIONS)
+def test_compressed_text_is_read_and_its_faults_have_lines(tmp_path: Path, ending: str, isolated: bool) -> None:
+    compress = COMPRESSIONS[ending]
+    assert load(tmp_path, f"a.csv.{ending}", compress(b"code,n\n01,2\n"), CODES, isolated=isolated)[0]["code"] == "01"
+    assert load(tmp_path, f"a.jsonl.{ending}", compress(b'{"n": 5}\n'), None, isolated=isolated)[1]["n"] == 5
+    with pytest.raises(RawFileRefused, match=rf"bad\.csv\.{ending}.*line 3: column 'n': 'x' is no int32"):
+        load(tmp_path, f"bad.csv.{ending}", compress(b"code,n\n01,2\n02,x\n"), None, isolated=isolated)
+
+
+def test_a_compressed_bomb_of_json_is_refused(tmp_path: Path) -> None:
+    limits = RawLimits(expansion=1)
+    path = tmp_path / "a.json.gz"
+    bomb = batch(path, gzip.compress(b" " * (300 * 1024**2) + b"{}", 1))
+    with pytest.raises(RawFileTooLarge, match="expansion"):
+        ingest(str(tmp_path / "t"), [bomb], options=IngestOptions(reading=RawReading(limits, isolated=False)))
+
+
+TIMES = pa.schema(
+    [
+        ("d", pa.date32()),
+        ("t", pa.timestamp("us")),
+        ("z", pa.timestamp("ms", "Europe/Berlin")),
+        ("c", pa.time64("us")),
+        ("h", pa.float16()),
+        ("v", pa.list_(pa.float32(), 2)),
+    ]
+)
+
+
+@BOTH
+def test_dates_and_times_are_read_by_stated_formats_or_iso(tmp_path: Path, isolated: bool) -> None:
+    text = TextReading(date_formats=("%d.%m.%Y", "%Y/%m/%d"), timestamp_formats=("%d.%m.%Y %H:%M",))
+    rows = (
+        '{"d": "31.12.2026", "t": "31.12.2026 10:00", "z": "01.07.2026 10:00", "c": "10:00:00.5", '
+        '"h": 1.5, "v": [1, 2]}\n'
+        '{"d": "2026/01/02", "t": "2026-01-02T03:04:05", "z": "2026-07-01T08:00:00Z"}\n{"d": "2026-01-03"}\n'
+    )
+    zone = dt.timezone(dt.timedelta(hours=2))
+    expected = [
+        (dt.date(2026, 12, 31), dt.datetime(2026, 12, 31, 10), dt.datetime(2026, 7, 1, 10, tzinfo=zone)),
+        (dt.date(2026, 1, 2), dt.datetime(2026, 1, 2, 3, 4, 5), dt.datetime(2026, 7, 1, 10, tzinfo=zone)),
+        (dt.date(2026, 1, 3), None, None),
+    ]
+    found = load(tmp_path, "a.json", rows, TIMES, text, isolated)
+    assert [(row["d"], row["t"], row["z"]) for row in found] == expected
+    assert (found[0]["c"], found[0]["h"], found[0]["v"]) == (dt.time(10, 0, 0, 500000), 1.5, [1.0, 2.0])
+    csv = "d,t,z,c,h\n31.12.2026,31.12.2026 10:00,01.07.2026 10:00,10:00:00,1.5\n"
+    csv += "2026/01/02,2026-01-02T03:04:05,2026-07-01T08:00:00Z,,\n"
+    assert [
+        (row["d"], row["t"], row["z"]) for row in load(tmp_path, "a.csv", csv, None, text, isolated)[3:]
+    ] == expected[:2]
+
+
+BAD: dict[str, tuple[str | bytes, str]] = {
+    "a.csv": ('code,n,x\n"a\nb",1,2\n\nc,many,3\n', "line 5: column 'n': 'many' is no int32"),
+    "range.csv": ("code,n\na,3000000000\n", "line 2: column 'n': '3000000000' is no int32"),
+    "short.csv": ("code,n,x\na,1,2\nb,1\n", "line 3: it has 2 cells, and the first line has 3"),
+    "utf8.csv": (b"code,n\na,1\n\xff,2\n", "line 3: column 'code': a cell that is not UTF-8 is no string"),
+    "type.json": ('{"n": 1}\n{"n": "2"}\n', "line 2: column 'n': \"2\" is no int32"),
+    "range.json": ('{"n": 1}\n\n{"n": 3000000000}\n', "line 3: column 'n': 3000000000 is no int32"),
+    "number.json": ('{"code": "1"}\n{"code": 7}', "line 2: column 'code': 7 is no string"),
+    "late.json": (
+        '{"n": 1}\n' * 200_000 + '{"n": 1, "late": 2}\n',
+        'line 200001: the field "late" is not in the table',
+    ),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_row_is_named_by_file_line_column_and_value(tmp_path: Path, name: str, isolated: bool) -> None:
+    content, message = BAD[name]
+    with pytest.raises(RawFileRefused) as refused:
+        load(tmp_path, name, content, CODES, isolated=isolated)
+    assert name in str(refused.value) and message in str(refused.value)
+    assert lance_ops.dataset(str(tmp_path / "table.lance")).version == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [("a.csv", "d\n2.1.2026\n32.1.2026\n"), ("a.json", '{"d": "2.1.2026"}\n{"d": "32.1.2026"}\n')]
+)
+def test_a_date_that_fits_no_format_has_its_line(tmp_path: Path, name: str, row: str) -> None:
+    with pytest.raises(RawFileRefused, match=rf"line {row.count(chr(10))}: column 'd': .32\.1\.2026. is no date32"):
+        load(tmp_path, name, row, TIMES, TextReading(date_formats=("%d.%m.%Y",)))
+
+
+NESTED = pa.schema([("s", pa.struct([("a", pa.string()), ("l", pa.list_(pa.struct([("d", pa.date32())])))]))])
+
+
+def test_nested_json_has_the_tables_types(tmp_path: Path) -> None:
+    rows = load(tmp_path, "a.json", '{"s": {"l": [{"d": "2026-01-02"}, null]}}\n{"s": {"a": "7"}}\n{}\n', NESTED)
+    assert rows == [
+        {"s": {"a": None, "l": [{"d": dt.date(2026, 1, 2)}, None]}},
+        {"s": {"a": "7", "l": None}},
+        {"s": None},
+    ]
+    with pytest.raises(RawFileRefused, match=r"line 1: column 's\.l\.d': \"soon\" is no date32"):
+        load(tmp_path, "b.json", '{"s": {"l": [{"d": "soon"}]}}\n', None)
+    with pytest.raises(RawFileRefused, match="column 's' is struct.*one value: use JSON lines"):
+        load(tmp_path, "c.csv", "s\n1\n", None)
+
+
+def test_columns_that_are_missing_or_extra_follow_the_policies(tmp_path: Path) -> None:
+    for name, content in (("a.csv", "code,more\nx,1\n"), ("a.json", '{"code": "x", "more": 1}\n')):
+        folder = tmp_path / name
+        folder.mkdir()
+        with pytest.raises(SchemaMismatch, match=rf"{name}: column 'more' \(int64\) is not in the table"):
+            load(folder, name, content, CODES)
+        with pytest.raises(SchemaMismatch, match=f"{name} has no column 'n'"):
+            load(folder, name, content, None, extra_columns=ExtraColumns.IGNORE, missing_columns=MissingColumns.REFUSE)
+        rows = load(folder, name, content, None, extra_columns=ExtraColumns.IGNORE)
+        assert rows == [{"code": "x", "n": None, "x": None}]
+
+
+def test_a_declared_schema_leads_the_first_ingest(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("day", pa.date32())])
+    rows = load(tmp_path, "a.csv", "id,day\n01,2026-01-02\n", None, schema=schema)
+    assert rows == [{"id": "01", "day": dt.date(2026, 1, 2)}]
+
+
+def test_without_a_schema_all_files_of_the_call_decide(tmp_path: Path) -> None:
+    contents = [b"a,b\n1,2\n", b"A,b\nx7,0.5\n", b"a,c\n,3\n"]
+    batches = [batch(tmp_path / f"{at}.csv", content) for at, content in enumerate(contents)]
+    ingest(str(tmp_path / "t"), batches)
+    assert lance_ops.dataset(str(tmp_path / "t")).to_table().to_pylist() == [
+        {"a": "1", "b": 2.0, "c": None},
+        {"a": "x7", "b": 0.5, "c": None},
+        {"a": "", "b": None, "c": 3},
+    ]
+
+
+def test_orc_is_read_and_avro_is_refused_by_name(tmp_path: Path) -> None:
+    orc = pytest.importorskip("pyarrow.orc", reason="this pyarrow reads no ORC")
+    orc.write_table(pa.table({"code": ["1"], "n": [2], "x": [0.5]}), tmp_path / "a.orc")
+    assert load(tmp_path, "a.orc", (tmp_path / "a.orc").read_bytes(), CODES, isolated=True) == [
+        {"code": "1", "n": 2, "x": 0.5}
+    ]
+    with pytest.raises(RawFileRefused, match="does not read Avro: write the file as Parquet"):
+        load(tmp_path, "a.avro", b"Obj\x01", None)
+    with pytest.raises(RawFileRefused, match=r"\.jsonl, \.ndjson may be followed by \.gz"):
+        load(tmp_path, "a.parquet.gz", b"", None)
+
+
+@pytest.mark.parametrize(
+    "text", [TextReading(delimiter=""), TextReading(delimiter="||"), TextReading(quote="é"), TextReading(encoding="x")]
+)
+def test_impossible_text_options_are_refused(text: TextReading) -> None:
+    with pytest.raises(InvalidInput, match="raw text files"):
+        RawReading(text=text)
