@@ -15,9 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from lance_ops.api.namespaces import Namespace, open_namespace
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.runners import Runner
+from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
 from lance_ops.spark.sql_access.queries import lance_query, mentions_a_path, run_query
+from lance_ops.spark.sql_access.row_statements import ROW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import Tables
+from lance_ops.spark.sql_access.table_statements import TABLE_STATEMENTS
 from lance_ops.spark.sql_access.words import Reader
 from lance_ops.spark.tasks import OnSpark
 
@@ -117,5 +120,8 @@ def _create_view(statement: Statement) -> DataFrame | None:
 _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None]], ...] = (
     (("EXPLAIN",), _explain),
     (("CREATE",), _create_view),
+    *ROW_STATEMENTS,
+    *TABLE_STATEMENTS,
+    *MAINTENANCE_STATEMENTS,
 )
 """Which words begin a statement, and what executes it; None says that it is about no Lance table."""

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Reader
+from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
+from lance_ops.spark.tasks import OnSpark
+from lance_ops.spark.translation import CaseRule
 
 __all__ = ["Statement"]
 
@@ -37,6 +42,49 @@ class Statement:
             name = self.reader.between(begin, self.reader.at)
             raise InvalidInput(f"SQL: {name} is no Lance table: write lance.`path`, or a name of the namespace")
         return found
+
+    def opened_after(self, *keywords: str) -> LanceDataset:
+        """Read one of these keywords and the name of a Lance table, which ends the statement; open the table."""
+        if self.reader.accept_any(*keywords) is None:
+            raise self.reader.error(" or ".join(keywords))
+        table = self.lance_table()
+        self.reader.end()
+        return self.tables.open(table)
+
+    def alias(self, *stops: str) -> str | None:
+        """Read the alias of a table, unless one of these keywords comes next."""
+        reader = self.reader
+        if reader.accept("AS"):
+            return reader.name("an alias")
+        word = reader.next
+        if word is None or not word.is_name or word.upper in stops:
+            return None
+        return reader.name("an alias")
+
+    def writer(self, opened: LanceDataset, *names: str | None) -> ExpressionWriter:
+        """Return what writes expressions over one table, which the statement calls by any of these names."""
+        side = Side(opened.snapshot.schema.to_arrow_storage())
+        sides = {name: side for name in names if name} or {"": side}
+        return ExpressionWriter(sides, self.case_rule, self.tables.in_utc)
+
+    def column(self, opened: LanceDataset, path: tuple[str, ...], *names: str | None) -> str:
+        """Return the table's spelling of a top-level column, with or without the table's name before it."""
+        if len(path) == 2 and path[0].lower() in (name.lower() for name in names if name):
+            path = path[1:]
+        found = self.case_rule.find(path[0], opened.snapshot.schema.names) if len(path) == 1 else None
+        if found is None:
+            known = ", ".join(opened.snapshot.schema.names)
+            raise InvalidInput(f"SQL on a Lance table: no column {'.'.join(path)!r} in {opened.uri}: there are {known}")
+        return found
+
+    @property
+    def case_rule(self) -> CaseRule:
+        """How the session matches names of columns."""
+        return self.tables.case_rule
+
+    def rows_for(self, frame: DataFrame) -> DataFrame | pa.Table:
+        """Return what a verb reads the rows of a query from: the frame itself where Spark runs the tasks."""
+        return frame if isinstance(self.runner, OnSpark) else frame.toArrow()
 
     def result(self, schema: str, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
         """Return a DataFrame of a few rows; the schema is in Spark's words."""

@@ -23,7 +23,7 @@ from lance_ops.core.redaction import public_uri
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.translation import CaseRule
 
-__all__ = ["FORMAT", "Tables", "VersionClause", "read_version_clause"]
+__all__ = ["FORMAT", "Tables", "VersionClause", "read_version_clause", "version_or_name"]
 
 FORMAT = "lance"
 """The name before a path: ``lance.`/data/flights.lance` ``."""

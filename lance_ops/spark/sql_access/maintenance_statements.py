@@ -1,0 +1,264 @@
+"""OPTIMIZE, VACUUM, RESTORE, indices, and what is told about a table. Results have the columns that Delta's have."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeature
+from lance_ops.core.json import text_schema
+from lance_ops.maintenance.health import timeline
+from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.table_references import read_version_clause
+from lance_ops.spark.translation import schema_for_spark
+
+__all__ = ["MAINTENANCE_STATEMENTS"]
+
+_IN = ("IN", "ON", "FROM")
+_OPTIMIZE_OPTIONS = {
+    "target_rows_per_fragment": int,
+    "max_bytes_per_file": int,
+    "materialize_deletions_threshold": float,
+    "max_source_fragments": int,
+    "max_source_rows": int,
+    "max_source_bytes": int,
+}
+_HISTORY = (
+    "version bigint, timestamp timestamp, operation string, operationMetrics map<string, bigint>, "
+    "tags array<string>, userMetadata map<string, string>"
+)
+_DETAIL = (
+    "format string, location string, version bigint, lastModified timestamp, numFragments bigint, numFiles bigint, "
+    "numRows bigint, sizeInBytes bigint, dataStorageVersion string, properties map<string, string>"
+)
+_METRICS = (
+    "path string, metrics struct<fragmentsAdded: bigint, fragmentsRemoved: bigint, filesAdded: bigint, "
+    "filesRemoved: bigint>"
+)
+_REMOVED = (
+    "path string, metrics struct<bytesRemoved: bigint, versionsRemoved: bigint, dataFilesRemoved: bigint, "
+    "deletionFilesRemoved: bigint, indexFilesRemoved: bigint, transactionFilesRemoved: bigint>"
+)
+_INDICES = "name string, type string, columns array<string>, numIndexedRows bigint, numUnindexedRows bigint"
+
+
+def _optimize(statement: Statement) -> DataFrame | None:
+    """OPTIMIZE t [ZORDER BY (columns)] [WITH (option = number, …)]: the options are those of `compact_files`."""
+    reader = statement.reader
+    table = statement.table()
+    if table is None:
+        return None
+    options: dict[str, Any] = {}
+    if reader.peek("WHERE"):
+        raise UnsupportedFeature("OPTIMIZE … WHERE: bound the work by WITH (max_source_fragments = n)")
+    if reader.accept("ZORDER", "BY"):
+        in_brackets = reader.accept("(")
+        columns = [".".join(reader.path("a column"))]
+        while reader.accept(","):
+            columns.append(".".join(reader.path("a column")))
+        if in_brackets:
+            reader.expect(")")
+        options |= {"cluster_by": columns, "cluster_order": "z_order"}
+    if reader.accept("WITH"):
+        reader.expect("(")
+        while not reader.accept(")"):
+            name = reader.name("an option").lower()
+            if name not in _OPTIMIZE_OPTIONS:
+                raise InvalidInput(f"OPTIMIZE has no option {name!r}: there are {', '.join(_OPTIMIZE_OPTIONS)}")
+            reader.expect("=")
+            word = reader.next
+            try:
+                options[name] = _OPTIMIZE_OPTIONS[name](word.value if word else "")
+            except ValueError:
+                raise reader.error("a number") from None
+            reader.at += 1
+            reader.accept(",")
+    reader.end()
+    opened = statement.tables.open(table)
+    done = opened.optimize.compact_files(**options, runner=statement.runner)
+    metrics = (done.fragments_added, done.fragments_removed, done.files_added, done.files_removed)
+    return statement.result(_METRICS, [(opened.uri, metrics)])
+
+
+def _vacuum(statement: Statement) -> DataFrame | None:
+    """VACUUM t [RETAIN n HOURS] [DRY RUN]; without RETAIN versions younger than two weeks are kept."""
+    reader = statement.reader
+    table = statement.table()
+    if table is None:
+        return None
+    age = None
+    if reader.accept("RETAIN"):
+        age = timedelta(hours=reader.number("a number of hours"))
+        if not reader.accept_any("HOURS", "HOUR"):
+            raise reader.error("HOURS")
+    is_dry = reader.accept("DRY", "RUN")
+    reader.end()
+    opened = statement.tables.open(table)
+    if is_dry:
+        found = opened.explain_cleanup_old_versions(older_than=age, include_files=True)
+        return statement.result("path string", [(path,) for path in found.candidate_files])
+    done = opened.cleanup_old_versions(older_than=age)
+    removed = (
+        *(done.bytes_removed, done.old_versions, done.data_files_removed),
+        *(done.deletion_files_removed, done.index_files_removed, done.transaction_files_removed),
+    )
+    return statement.result(_REMOVED, [(opened.uri, removed)])
+
+
+def _restore(statement: Statement) -> DataFrame | None:
+    """RESTORE [TABLE] t TO VERSION AS OF n | TIMESTAMP AS OF moment."""
+    reader = statement.reader
+    reader.accept("TABLE")
+    table = statement.table()
+    if table is None:
+        return None
+    reader.expect("TO")
+    clause = read_version_clause(reader)
+    if clause is None:
+        raise reader.error("VERSION AS OF or TIMESTAMP AS OF")
+    reader.end()
+    opened = statement.tables.open(table, clause)
+    restored = opened.version
+    opened.restore()
+    return statement.result("version bigint, restored_version bigint", [(opened.version, restored)])
+
+
+def _create_index(statement: Statement) -> DataFrame:
+    """CREATE INDEX [IF NOT EXISTS] name ON [TABLE] t [USING kind] (column) [USING kind]; by default a BTREE."""
+    reader = statement.reader
+    keep = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name("the index's name")
+    reader.expect("ON")
+    reader.accept("TABLE")
+    opened = statement.tables.open(statement.lance_table())
+    kind = reader.name("the kind of index") if reader.accept("USING") else None
+    reader.expect("(")
+    path = reader.path("a column")
+    reader.expect(")")
+    if kind is None and reader.accept("USING"):
+        kind = reader.name("the kind of index")
+    reader.end()
+    column = statement.column(opened, path) if len(path) == 1 else ".".join(path)
+    there = any(index["name"] == name for index in opened.list_indices())
+    if there and not keep:
+        raise InvalidInput(f"{opened.uri} has an index {name!r}: DROP INDEX, or REFRESH INDEX to extend it to new rows")
+    if not there:
+        opened.create_scalar_index(column, (kind or "BTREE").upper(), name)
+    return statement.nothing()
+
+
+def _refresh_index(statement: Statement) -> DataFrame:
+    """REFRESH INDEX [name] ON t: extend one index, or all, to the rows that it does not cover."""
+    reader = statement.reader
+    name = None if reader.peek("ON") else reader.name("the index's name")
+    opened = statement.opened_after("ON")
+    if name is not None and not any(index["name"] == name for index in opened.list_indices()):
+        known = ", ".join(index["name"] for index in opened.list_indices())
+        raise IndexNotFound(f"{opened.uri} has no index {name!r}: there are {known or 'none'}")
+    opened.optimize.optimize_indices(index_names=None if name is None else [name])
+    return statement.nothing()
+
+
+def _drop_index(statement: Statement) -> DataFrame:
+    """DROP INDEX [IF EXISTS] name ON t."""
+    reader = statement.reader
+    quiet = reader.accept("IF", "EXISTS")
+    name = reader.name("the index's name")
+    opened = statement.opened_after("ON")
+    if not quiet or any(index["name"] == name for index in opened.list_indices()):
+        opened.drop_index(name)
+    return statement.nothing()
+
+
+def _show_indices(statement: Statement) -> DataFrame:
+    """SHOW INDEX | INDEXES | INDICES IN t."""
+    opened = statement.opened_after(*_IN)
+    rows = []
+    for index in opened.describe_indices():
+        known = opened.index_statistics(index.name)
+        columns = list(index.field_names)
+        rows.append((index.name, index.index_type, columns, known["num_indexed_rows"], known["num_unindexed_rows"]))
+    return statement.result(_INDICES, rows)
+
+
+def _history(statement: Statement) -> DataFrame | None:
+    """DESCRIBE HISTORY t [LIMIT n]: the retained versions, newest first."""
+    reader = statement.reader
+    table = statement.table()
+    if table is None:
+        return None
+    limit = reader.number("a number of versions") if reader.accept("LIMIT") else None
+    reader.end()
+    rows = [
+        (
+            *(each.version, each.timestamp, each.operation),
+            {
+                "numRows": each.num_rows,
+                "numFragments": each.num_fragments,
+                "numDeletedRows": each.num_deleted_rows,
+                "sizeInBytes": each.size_bytes,
+            },
+            *(list(each.tags), dict(each.transaction_properties)),
+        )
+        for each in reversed(timeline(statement.tables.open(table).snapshot, limit))
+    ]
+    return statement.result(_HISTORY, rows)
+
+
+def _detail(statement: Statement) -> DataFrame | None:
+    """DESCRIBE DETAIL t."""
+    table = statement.table()
+    if table is None:
+        return None
+    statement.reader.end()
+    opened = statement.tables.open(table)
+    fragments = opened.snapshot.fragments
+    files = [file for fragment in fragments for file in fragment.files]
+    row = (
+        *("lance", opened.uri, opened.version, opened.snapshot.manifest.timestamp, len(fragments), len(files)),
+        *(
+            opened.count_rows(),
+            sum(file.file_size_bytes for file in files),
+            opened.data_storage_version,
+            opened.config(),
+        ),
+    )
+    return statement.result(_DETAIL, [row])
+
+
+def _columns(statement: Statement) -> DataFrame | None:
+    """DESCRIBE [TABLE] t: the columns and their types in Spark."""
+    table = statement.table()
+    if table is None:
+        return None
+    statement.reader.accept_any("EXTENDED", "FORMATTED")
+    statement.reader.end()
+    stored = statement.tables.open(table).snapshot.schema.to_arrow_storage()
+    shown = from_arrow_schema(schema_for_spark(text_schema(stored)))
+    rows = [(field.name, field.dataType.simpleString(), None) for field in shown]
+    return statement.result("col_name string, data_type string, comment string", rows)
+
+
+MAINTENANCE_STATEMENTS = (
+    (("OPTIMIZE",), _optimize),
+    (("VACUUM",), _vacuum),
+    (("RESTORE",), _restore),
+    (("CREATE", "INDEX"), _create_index),
+    (("REFRESH", "INDEX"), _refresh_index),
+    (("DROP", "INDEX"), _drop_index),
+    (("SHOW", "INDEX"), _show_indices),
+    (("SHOW", "INDEXES"), _show_indices),
+    (("SHOW", "INDICES"), _show_indices),
+    (("DESCRIBE", "HISTORY"), _history),
+    (("DESC", "HISTORY"), _history),
+    (("DESCRIBE", "DETAIL"), _detail),
+    (("DESC", "DETAIL"), _detail),
+    (("DESCRIBE", "TABLE"), _columns),
+    (("DESC", "TABLE"), _columns),
+    (("DESCRIBE",), _columns),
+    (("DESC",), _columns),
+)
+"""Which words begin a statement, and what executes it."""

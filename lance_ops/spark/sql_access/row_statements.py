@@ -1,0 +1,163 @@
+"""INSERT, DELETE, UPDATE and TRUNCATE: Spark's tasks write the rows of a query, the library's verbs do the rest."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from sqlglot import exp
+
+from lance_ops.api.namespaces import TableDescription
+from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.spark.private_options import private_format
+from lance_ops.spark.sql_access.queries import lance_query, run_query
+from lance_ops.spark.sql_access.query_needs import name_parts
+from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.written_expressions import parse_expression
+
+__all__ = ["ROW_STATEMENTS"]
+
+_AFFECTED = "num_affected_rows bigint"
+_QUERY = ("SELECT", "VALUES", "WITH", "FROM", "TABLE")
+
+
+def _insert(statement: Statement) -> DataFrame | None:
+    """INSERT (INTO | OVERWRITE) [TABLE] t [(columns) | BY NAME] [REPLACE WHERE condition] query."""
+    reader = statement.reader
+    overwrite = reader.accept("OVERWRITE")
+    if not overwrite and not reader.accept("INTO"):
+        return None
+    reader.accept("TABLE")
+    table = statement.table()
+    if table is None:
+        return lance_query(reader.text, statement.tables)
+    columns = _columns(statement)
+    by_name = reader.accept("BY", "NAME")
+    condition = None
+    if reader.accept("REPLACE", "WHERE"):
+        condition = reader.until(*_QUERY, what="a condition")
+        if overwrite:
+            raise InvalidInput("SQL on a Lance table: INSERT INTO … REPLACE WHERE, or INSERT OVERWRITE; not both")
+    if reader.peek("PARTITION"):
+        raise UnsupportedFeature("PARTITION of a Lance table: it has no partition folders; use REPLACE WHERE")
+    frame = run_query(reader.rest("a query"), statement.tables)
+    opened = statement.tables.open(table)
+    names = opened.snapshot.schema.names
+    if not by_name:
+        frame = _by_position(frame, columns or names, statement)
+    elif columns is not None:
+        raise InvalidInput("SQL on a Lance table: columns by position or BY NAME; not both")
+    replaced = "true" if overwrite else None if condition is None else statement.writer(opened).write(condition)
+    _write(frame, statement, table, replaced)
+    return statement.nothing()
+
+
+def _columns(statement: Statement) -> list[str] | None:
+    """Read the list of columns in brackets, which is no query."""
+    reader = statement.reader
+    if not reader.peek("(") or any(reader.peek("(", word) for word in (*_QUERY, "(")):
+        return None
+    reader.expect("(")
+    names = [reader.name("a column")]
+    while reader.accept(","):
+        names.append(reader.name("a column"))
+    reader.expect(")")
+    return names
+
+
+def _by_position(frame: DataFrame, names: list[str], statement: Statement) -> DataFrame:
+    """Name a query's columns after the table's; raise `SchemaMismatch` if there are more or fewer."""
+    if len(frame.columns) != len(names):
+        raise SchemaMismatch(
+            f"the query has {len(frame.columns)} columns for {len(names)} of the table ({', '.join(names)}): name the "
+            "columns, as in INSERT INTO t (a, b), or say BY NAME"
+        )
+    if len({name.lower() for name in names}) < len(names) and not statement.tables.case_rule.value:
+        raise InvalidInput("SQL on a Lance table: columns differ only in case: set spark.sql.caseSensitive")
+    return frame.toDF(*names)
+
+
+def _write(frame: DataFrame, statement: Statement, table: TableDescription, replaced: str | None) -> None:
+    """Append rows, or put them in the place of those for which the condition is true."""
+    tables = statement.tables
+    writer = frame.write.format(private_format(tables.session, table.storage_options))
+    writer = writer.option("case_sensitive", str(tables.case_rule.value).lower())
+    if replaced is None:
+        writer.mode("append").save(table.location)
+    else:
+        writer.mode("overwrite").option("replaceWhere", replaced).save(table.location)
+
+
+def _delete(statement: Statement) -> DataFrame | None:
+    """DELETE FROM t [WHERE condition]; the condition may be `column IN (query)`, which is joined by key."""
+    reader = statement.reader
+    reader.expect("FROM")
+    table = statement.table()
+    if table is None:
+        return None
+    names = (reader.words[reader.at - 1].value, statement.alias("WHERE"))
+    condition = reader.rest("a condition") if reader.accept("WHERE") else "true"
+    reader.end()
+    opened = statement.tables.open(table)
+    keys = _keys_of_query(condition)
+    if keys is not None:
+        column, query = keys
+        name = statement.column(opened, column, *names)
+        source = _by_position(run_query(query, statement.tables), [name], statement).dropna().distinct()
+        merge = opened.merge_insert(name).when_matched_delete()
+        done = merge.execute(statement.rows_for(source), runner=statement.runner)
+        return statement.result(_AFFECTED, [(done["num_deleted_rows"],)])
+    written = statement.writer(opened, *names).write(condition)
+    return statement.result(_AFFECTED, [(opened.delete(written, runner=statement.runner)["num_deleted_rows"],)])
+
+
+def _keys_of_query(condition: str) -> tuple[tuple[str, ...], str] | None:
+    """Return the path of the column and the query of a condition `column IN (query)`."""
+    tree = parse_expression(condition)
+    if not isinstance(tree, exp.In) or not isinstance(tree.this, exp.Column) or tree.args.get("query") is None:
+        return None
+    opening = condition.index("(")
+    return name_parts(tree.this), condition[opening + 1 : condition.rindex(")")]
+
+
+def _update(statement: Statement) -> DataFrame | None:
+    """UPDATE t SET column = expression, … [WHERE condition]."""
+    reader = statement.reader
+    table = statement.table()
+    if table is None:
+        return None
+    names = (reader.words[reader.at - 1].value, statement.alias("SET"))
+    reader.expect("SET")
+    opened = statement.tables.open(table)
+    writer = statement.writer(opened, *names)
+    updates: dict[str, str] = {}
+    while True:
+        path = reader.path("a column")
+        reader.expect("=")
+        name = statement.column(opened, path, *names)
+        if name in updates:
+            raise InvalidInput(f"SQL on a Lance table: column {name!r} is set twice")
+        updates[name] = writer.write(reader.until(",", "WHERE", what="an expression"))
+        if not reader.accept(","):
+            break
+    condition = writer.write(reader.rest("a condition")) if reader.accept("WHERE") else None
+    reader.end()
+    done = opened.update(updates, condition, runner=statement.runner)
+    return statement.result(_AFFECTED, [(done["num_rows_updated"],)])
+
+
+def _truncate(statement: Statement) -> DataFrame | None:
+    """TRUNCATE TABLE t."""
+    table = statement.table()
+    if table is None:
+        return None
+    statement.reader.end()
+    statement.tables.open(table).truncate_table()
+    return statement.nothing()
+
+
+ROW_STATEMENTS = (
+    (("INSERT",), _insert),
+    (("DELETE",), _delete),
+    (("UPDATE",), _update),
+    (("TRUNCATE", "TABLE"), _truncate),
+)
+"""Which words begin a statement, and what executes it."""

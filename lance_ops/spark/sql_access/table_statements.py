@@ -1,0 +1,286 @@
+"""CREATE TABLE, ALTER TABLE, and the names of versions: tags and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from lance_ops.api import LanceDataset
+from lance_ops.api.namespaces import TableDescription
+from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, ReferenceNotFound
+from lance_ops.spark.private_options import private_format
+from lance_ops.spark.sql_access.queries import lance_query, run_query
+from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause, version_or_name
+from lance_ops.spark.sql_access.words import Kind
+from lance_ops.spark.translation import schema_from_spark
+
+__all__ = ["TABLE_STATEMENTS"]
+
+_IN = ("IN", "ON", "FROM")
+
+
+def _create_table(statement: Statement) -> DataFrame | None:
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [(columns)] [USING lance] [TBLPROPERTIES (…)] [AS query].
+
+    A name of the namespace needs USING lance. Properties are the options of a write.
+    """
+    reader = statement.reader
+    replace = reader.accept("OR", "REPLACE")
+    if not reader.accept("TABLE"):
+        return None
+    keep = reader.accept("IF", "NOT", "EXISTS")
+    parts = reader.path("a table")
+    columns = _in_brackets(statement) if reader.peek("(") else None
+    using = reader.name("a format").lower() if reader.accept("USING") else None
+    table = None if using not in (None, FORMAT) else statement.tables.place(parts, named=using == FORMAT)
+    if table is None:
+        return lance_query(reader.text, statement.tables)
+    options: dict[str, str] = {}
+    while reader.accept_any("TBLPROPERTIES", "OPTIONS"):
+        options |= _properties(statement)
+    query = reader.rest("a query") if reader.accept("AS") else None
+    reader.end()
+    if (columns is None) == (query is None):
+        raise InvalidInput("SQL on a Lance table: CREATE TABLE needs columns with their types, or AS and a query")
+    if _is_there(statement, table) and not replace:
+        if keep:
+            return statement.nothing()
+        raise DatasetAlreadyExists(f"{table.location}: CREATE OR REPLACE TABLE writes a new version with other columns")
+    frame = run_query(query, statement.tables) if query else statement.tables.session.createDataFrame([], columns or "")
+    writer = frame.write.format(private_format(statement.tables.session, table.storage_options)).options(**options)
+    writer.mode("overwrite" if replace else "append").save(table.location)
+    return statement.nothing()
+
+
+def _is_there(statement: Statement, table: TableDescription) -> bool:
+    try:
+        statement.tables.open(table)
+    except DatasetNotFound:
+        return False
+    return True
+
+
+def _in_brackets(statement: Statement) -> str:
+    reader = statement.reader
+    reader.expect("(")
+    text = reader.until(what="columns")
+    reader.expect(")")
+    return text
+
+
+def _properties(statement: Statement) -> dict[str, str]:
+    """Read ('key' = 'value', …); a value may be a number or a word as well."""
+    reader = statement.reader
+    reader.expect("(")
+    found = {}
+    while not reader.accept(")"):
+        word = reader.next
+        key = reader.literal("a key") if word and word.kind is Kind.TEXT else ".".join(reader.path("a key"))
+        reader.expect("=")
+        value = reader.next
+        if value is None or value.kind is Kind.SIGN:
+            raise reader.error("a value")
+        reader.at += 1
+        found[key] = value.value
+        reader.accept(",")
+    return found
+
+
+def _alter_table(statement: Statement) -> DataFrame | None:
+    """ALTER TABLE t ADD | DROP | RENAME | ALTER COLUMN …, or CREATE | DROP TAG | BRANCH …."""
+    reader = statement.reader
+    table = statement.table()
+    if table is None:
+        return None
+    opened = statement.tables.open(table)
+    for keywords, act in _ALTERATIONS:
+        if reader.accept(*keywords):
+            act(statement, opened)
+            reader.end()
+            return statement.nothing()
+    known = ", ".join(dict.fromkeys(" ".join(keywords) for keywords, _ in _ALTERATIONS))
+    raise reader.error(f"one of {known}")
+
+
+def _add_columns(statement: Statement, opened: LanceDataset) -> None:
+    text = _in_brackets(statement) if statement.reader.peek("(") else statement.reader.rest("a column with its type")
+    opened.add_columns(_arrow_schema(text))
+
+
+def _drop_columns(statement: Statement, opened: LanceDataset) -> None:
+    reader = statement.reader
+    in_brackets = reader.accept("(")
+    names = [_path(statement)]
+    while reader.accept(","):
+        names.append(_path(statement))
+    if in_brackets:
+        reader.expect(")")
+    opened.drop_columns(names)
+
+
+def _rename_column(statement: Statement, opened: LanceDataset) -> None:
+    path = _path(statement)
+    statement.reader.expect("TO")
+    opened.alter_columns({"path": path, "name": statement.reader.name("the new name")})
+
+
+def _alter_column(statement: Statement, opened: LanceDataset) -> None:
+    reader = statement.reader
+    path = _path(statement)
+    if reader.accept("TYPE"):
+        data_type = _arrow_schema(f"x {reader.rest('a type')}").field(0).type
+        opened.alter_columns({"path": path, "data_type": data_type}, runner=statement.runner)
+    elif reader.accept("DROP", "NOT", "NULL"):
+        opened.alter_columns({"path": path, "nullable": True}, runner=statement.runner)
+    else:
+        reader.expect("SET", "NOT", "NULL")
+        opened.alter_columns({"path": path, "nullable": False}, runner=statement.runner)
+
+
+def _arrow_schema(columns: str) -> pa.Schema:
+    """Return the columns that Spark's words declare, in the types of a table."""
+    declared = StructType.fromDDL(columns)
+    assert isinstance(declared, StructType)
+    return schema_from_spark(to_arrow_schema(declared, timezone="UTC"), {})
+
+
+def _path(statement: Statement) -> str:
+    parts = statement.reader.path("a column")
+    return ".".join(f"`{part}`" if "." in part else part for part in parts)
+
+
+def _name(statement: Statement, what: str) -> str:
+    word = statement.reader.next
+    return statement.reader.literal(what) if word and word.kind is Kind.TEXT else statement.reader.name(what)
+
+
+def _create_reference(kind: str, *, replace: bool = False) -> Callable[[Statement], DataFrame]:
+    """CREATE TAG | BRANCH [IF NOT EXISTS] name ON t [VERSION AS OF n | AS OF VERSION n]."""
+
+    def create(statement: Statement) -> DataFrame:
+        keep = statement.reader.accept("IF", "NOT", "EXISTS")
+        name = _name(statement, f"the {kind}'s name")
+        statement.reader.expect("ON")
+        opened = statement.tables.open(statement.lance_table())
+        _make_reference(statement, opened, kind, name, replace=replace, keep=keep)
+        statement.reader.end()
+        return statement.nothing()
+
+    return create
+
+
+def _make_reference(
+    statement: Statement, opened: LanceDataset, kind: str, name: str, *, replace: bool, keep: bool
+) -> None:
+    reader = statement.reader
+    clause = version_or_name(reader) if reader.accept("AS", "OF", "VERSION") else read_version_clause(reader)
+    reader.end()
+    if clause is not None:
+        opened = statement.tables.open(TableDescription(opened.uri, opened.snapshot.storage_options), clause)
+    there = name in (opened.tags.list() if kind == "tag" else opened.branches.list())
+    if there and keep:
+        return
+    if kind == "branch":
+        opened.create_branch(name)
+    elif there and replace:
+        opened.tags.update(name)
+    else:
+        opened.tags.create(name)
+
+
+def _alter_reference(kind: str, *, replace: bool = False) -> Callable[[Statement, LanceDataset], None]:
+    """ALTER TABLE t CREATE TAG | BRANCH [IF NOT EXISTS] name [AS OF VERSION n]."""
+
+    def create(statement: Statement, opened: LanceDataset) -> None:
+        keep = statement.reader.accept("IF", "NOT", "EXISTS")
+        name = _name(statement, f"the {kind}'s name")
+        _make_reference(statement, opened, kind, name, replace=replace, keep=keep)
+
+    return create
+
+
+def _drop_reference(kind: str) -> Callable[[Statement], DataFrame]:
+    """DROP TAG | BRANCH [IF EXISTS] name ON t."""
+
+    def drop(statement: Statement) -> DataFrame:
+        quiet = statement.reader.accept("IF", "EXISTS")
+        name = _name(statement, f"the {kind}'s name")
+        statement.reader.expect("ON")
+        opened = statement.tables.open(statement.lance_table())
+        statement.reader.end()
+        _remove_reference(opened, kind, name, quiet=quiet)
+        return statement.nothing()
+
+    return drop
+
+
+def _alter_drop_reference(kind: str) -> Callable[[Statement, LanceDataset], None]:
+    """ALTER TABLE t DROP TAG | BRANCH [IF EXISTS] name."""
+
+    def drop(statement: Statement, opened: LanceDataset) -> None:
+        quiet = statement.reader.accept("IF", "EXISTS")
+        _remove_reference(opened, kind, _name(statement, f"the {kind}'s name"), quiet=quiet)
+
+    return drop
+
+
+def _remove_reference(opened: LanceDataset, kind: str, name: str, *, quiet: bool) -> None:
+    try:
+        if kind == "tag":
+            opened.tags.delete(name)
+        else:
+            opened.branches.delete(name)
+    except ReferenceNotFound:
+        if not quiet:
+            raise
+
+
+def _show_tags(statement: Statement) -> DataFrame:
+    """SHOW TAGS IN t."""
+    opened = statement.opened_after(*_IN)
+    rows = [(name, tag["version"], tag["branch"]) for name, tag in sorted(opened.tags.list().items())]
+    return statement.result("name string, version bigint, branch string", rows)
+
+
+def _show_branches(statement: Statement) -> DataFrame:
+    """SHOW BRANCHES IN t."""
+    opened = statement.opened_after(*_IN)
+    rows: list[tuple[Any, ...]] = [
+        (name, branch["parent_branch"], branch["parent_version"])
+        for name, branch in sorted(opened.branches.list().items())
+    ]
+    return statement.result("name string, parent_branch string, parent_version bigint", rows)
+
+
+_ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], None]], ...] = (
+    (("ADD", "COLUMNS"), _add_columns),
+    (("ADD", "COLUMN"), _add_columns),
+    (("DROP", "COLUMNS"), _drop_columns),
+    (("DROP", "COLUMN"), _drop_columns),
+    (("RENAME", "COLUMN"), _rename_column),
+    (("ALTER", "COLUMN"), _alter_column),
+    (("CREATE", "TAG"), _alter_reference("tag")),
+    (("CREATE", "OR", "REPLACE", "TAG"), _alter_reference("tag", replace=True)),
+    (("CREATE", "BRANCH"), _alter_reference("branch")),
+    (("DROP", "TAG"), _alter_drop_reference("tag")),
+    (("DROP", "BRANCH"), _alter_drop_reference("branch")),
+)
+
+TABLE_STATEMENTS = (
+    (("CREATE", "TAG"), _create_reference("tag")),
+    (("CREATE", "OR", "REPLACE", "TAG"), _create_reference("tag", replace=True)),
+    (("CREATE", "BRANCH"), _create_reference("branch")),
+    (("DROP", "TAG"), _drop_reference("tag")),
+    (("DROP", "BRANCH"), _drop_reference("branch")),
+    (("SHOW", "TAGS"), _show_tags),
+    (("SHOW", "BRANCHES"), _show_branches),
+    (("CREATE",), _create_table),
+    (("ALTER", "TABLE"), _alter_table),
+)
+"""Which words begin a statement, and what executes it."""

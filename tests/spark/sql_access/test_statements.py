@@ -1,0 +1,274 @@
+"""`sql`: statements that change tables, keep them in order, and tell about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import LanceDataset, write_dataset
+from lance_ops.core.errors import (
+    DatasetAlreadyExists,
+    IndexNotFound,
+    InvalidInput,
+    ReferenceNotFound,
+    SchemaMismatch,
+    UnsupportedFeature,
+)
+from lance_ops.runners import InThreads
+from lance_ops.spark import sql, use_namespace
+from tests.pickling_runner import PicklingRunner
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """A namespace with ten numbers in two fragments."""
+    numbers = {"id": pa.array(range(10), pa.int64()), "x": pa.array(range(10), pa.int32()), "s": ["a", "b"] * 5}
+    write_dataset(pa.table(numbers), tmp_path / "numbers.lance", max_rows_per_file=5)
+    use_namespace(spark, tmp_path)
+    yield tmp_path
+    use_namespace(spark, None)
+
+
+@pytest.fixture
+def run(spark: SparkSession, lake: Path) -> Any:
+    """Run a statement with tasks in threads."""
+
+    def run_statement(text: str, **options: Any) -> DataFrame:
+        return sql(spark, text, runner=InThreads(), **options)
+
+    return run_statement
+
+
+def stored(lake: Path, name: str = "numbers") -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in LanceDataset(lake / f"{name}.lance").to_table().to_pylist())
+
+
+def first(frame: DataFrame) -> dict[str, Any]:
+    return frame.collect()[0].asDict(recursive=True)
+
+
+def test_rows_are_inserted_by_position_by_columns_and_by_name(run: Any, lake: Path) -> None:
+    run("INSERT INTO numbers VALUES (10, 1, 'k'), (11, 2, 'l')")
+    run(f"INSERT INTO lance.`{lake}/numbers.lance` (s, id) SELECT 'm', 12")
+    run("INSERT INTO TABLE numbers BY NAME SELECT 13L AS id, 'n' AS S")
+    run("INSERT INTO numbers WITH q AS (SELECT * FROM numbers@v1) SELECT id + 100, x, s FROM q WHERE id = 3")
+    assert LanceDataset(lake / "numbers.lance").version == 5
+    added = [(10, 1, "k"), (11, 2, "l"), (12, None, "m"), (13, None, "n"), (103, 3, "b")]
+    assert [row for row in stored(lake) if row[0] >= 10] == added
+    with pytest.raises(SchemaMismatch, match=r"2 columns for 3 of the table \(id, x, s\)"):
+        run("INSERT INTO numbers VALUES (1, 2)")
+    with pytest.raises(UnsupportedFeature, match="PARTITION"):
+        run("INSERT INTO numbers PARTITION (s = 'a') SELECT 1, 2")
+
+
+def test_rows_are_replaced_all_or_those_that_match(run: Any, lake: Path) -> None:
+    run("INSERT INTO numbers REPLACE WHERE id >= 2 VALUES (5, 50, 'new')")
+    assert stored(lake) == [(0, 0, "a"), (1, 1, "b"), (5, 50, "new")]
+    run("INSERT OVERWRITE numbers SELECT id, x, s FROM numbers WHERE id = 1")
+    opened = LanceDataset(lake / "numbers.lance")
+    assert stored(lake) == [(1, 1, "b")]
+    assert opened.schema.field("x").type == pa.int32()
+
+
+def test_rows_are_deleted_by_a_condition_and_by_a_query(run: Any, lake: Path) -> None:
+    assert first(run("DELETE FROM numbers n WHERE n.id < 3 AND s = 'a'")) == {"num_affected_rows": 2}
+    run("CREATE TABLE gone USING lance AS SELECT * FROM VALUES (5), (5), (NULL), (77) AS t(key)")
+    assert first(run("DELETE FROM numbers WHERE id IN (SELECT key FROM gone WHERE key < 100)")) == {
+        "num_affected_rows": 1
+    }
+    assert [row[0] for row in stored(lake)] == [1, 3, 4, 6, 7, 8, 9]
+    run("DELETE FROM numbers")
+    assert stored(lake) == []
+    run("INSERT INTO numbers VALUES (1, 1, 'x')")
+    run("TRUNCATE TABLE numbers")
+    assert stored(lake) == []
+
+
+def test_rows_are_updated(run: Any, lake: Path) -> None:
+    text = "UPDATE numbers AS n SET n.x = CASE WHEN id > 8 THEN 0 ELSE x * 10 END, s = upper(s) || '!' WHERE id >= 8"
+    assert first(run(text)) == {"num_affected_rows": 2}
+    assert stored(lake)[-2:] == [(8, 80, "A!"), (9, 0, "B!")]
+    with pytest.raises(InvalidInput, match="'x' is set twice"):
+        run("UPDATE numbers SET x = 1, numbers.x = 2")
+    with pytest.raises(InvalidInput, match="no column 'nope'"):
+        run("UPDATE numbers SET nope = 1")
+
+
+def test_a_change_that_could_mean_something_else_is_refused(run: Any, lake: Path, spark: SparkSession) -> None:
+    for condition, reason in (
+        ("id / x = 1", "division"),
+        ("substring(s, 1, 1) = 'a'", "substring|SUBSTRING"),
+        ("s = 'a\\n'", "backslash"),
+        ("EXISTS (SELECT 1)", "EXISTS"),
+        ("id NOT IN (SELECT id FROM numbers)", "SELECT"),
+        ("rand() < 0.5", "RAND"),
+    ):
+        with pytest.raises(UnsupportedFeature, match=reason):
+            run(f"DELETE FROM numbers WHERE {condition}")
+    write_dataset(pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))}), lake / "moments.lance")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        with pytest.raises(UnsupportedFeature, match="time zone is not UTC"):
+            run("DELETE FROM moments WHERE at < '1970-01-01 03:00:00'")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert len(stored(lake)) == 10
+    assert LanceDataset(lake / "numbers.lance").version == 1
+
+
+def test_conditions_mean_what_they_mean_to_spark(run: Any, lake: Path) -> None:
+    floats = pa.table({"id": range(4), "f": pa.array([0.1, 0.5, None, float("nan")], pa.float32())})
+    write_dataset(floats, lake / "floats.lance")
+    for condition in ("f > 0.1", "f = 0.5", "f <= 0.1", "NOT (f > 0.3)", "id % 2 = 1", "id / 2 = 0.5", "f IS NULL"):
+        expected = run(f"SELECT count(*) AS n FROM floats WHERE {condition}").collect()[0].n
+        run("CREATE OR REPLACE TABLE copy USING lance AS SELECT * FROM floats")
+        assert first(run(f"DELETE FROM copy WHERE {condition}")) == {"num_affected_rows": expected}, condition
+
+
+def test_tables_are_created(run: Any, lake: Path) -> None:
+    run("CREATE TABLE made USING lance AS SELECT id, s FROM numbers WHERE id < 2")
+    assert stored(lake, "made") == [(0, "a"), (1, "b")]
+    with pytest.raises(DatasetAlreadyExists, match="CREATE OR REPLACE TABLE"):
+        run("CREATE TABLE made USING lance AS SELECT 1 AS y")
+    run("CREATE TABLE IF NOT EXISTS made USING lance AS SELECT 1 AS y")
+    assert LanceDataset(lake / "made.lance").version == 1
+    run("CREATE OR REPLACE TABLE made AS SELECT 1L AS y")
+    assert stored(lake, "made") == [(1,)]
+    run(
+        f"CREATE TABLE lance.`{lake}/typed.lance` (id BIGINT NOT NULL, v ARRAY<FLOAT>, s STRUCT<a: INT>) USING lance "
+        "TBLPROPERTIES ('v.arrow.fixed-size-list.size' = 4, data_storage_version = '2.1')"
+    )
+    typed = LanceDataset(lake / "typed.lance")
+    assert typed.schema.field("v").type == pa.list_(pa.float32(), 4)
+    assert (typed.data_storage_version, typed.count_rows()) == ("2.1", 0)
+    with pytest.raises(InvalidInput, match="columns with their types, or AS"):
+        run("CREATE TABLE empty USING lance")
+
+
+def test_columns_are_added_renamed_cast_and_dropped(run: Any, lake: Path) -> None:
+    run("ALTER TABLE numbers ADD COLUMNS (a INT, b STRUCT<c: STRING>)")
+    run("ALTER TABLE numbers ADD COLUMN d DATE")
+    run("ALTER TABLE numbers RENAME COLUMN a TO renamed")
+    run("ALTER TABLE numbers ALTER COLUMN x TYPE BIGINT")
+    run("ALTER TABLE numbers DROP COLUMNS (d, s)")
+    run("ALTER TABLE numbers DROP COLUMN b")
+    schema = LanceDataset(lake / "numbers.lance").schema
+    assert schema.names == ["id", "x", "renamed"]
+    assert schema.field("x").type == pa.int64()
+    assert [tuple(row) for row in run("DESCRIBE numbers").collect()] == (
+        [("id", "bigint", None), ("x", "bigint", None), ("renamed", "int", None)]
+    )
+    with pytest.raises(InvalidInput, match="one of ADD COLUMNS"):
+        run("ALTER TABLE numbers CLUSTER BY (x)")
+
+
+def test_a_table_is_optimized_and_vacuumed(run: Any, lake: Path) -> None:
+    run("DELETE FROM numbers WHERE id = 3")
+    metrics = first(run("OPTIMIZE numbers WITH (target_rows_per_fragment = 100)"))["metrics"]
+    assert (metrics["fragmentsAdded"], metrics["fragmentsRemoved"]) == (1, 2)
+    assert len(LanceDataset(lake / "numbers.lance").get_fragments()) == 1
+    assert run("VACUUM numbers DRY RUN").collect() == []
+    listed = {row.path for row in run("VACUUM numbers RETAIN 0 HOURS DRY RUN").collect()}
+    assert {Path(path).suffix for path in listed} >= {".lance", ".manifest"}
+    before = len(LanceDataset(lake / "numbers.lance").versions())
+    removed = first(run("VACUUM numbers RETAIN 0 HOURS"))["metrics"]
+    assert (removed["versionsRemoved"], removed["dataFilesRemoved"]) == (before - 1, 2)
+    assert [row[0] for row in stored(lake)] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    for text in ("OPTIMIZE numbers WITH (nope = 1)", "VACUUM numbers RETAIN 2 DAYS", "VACUUM numbers NOW"):
+        with pytest.raises(InvalidInput, match="nope|HOURS|the end"):
+            run(text)
+    with pytest.raises(UnsupportedFeature, match="WHERE"):
+        run("OPTIMIZE numbers WHERE id = 1")
+
+
+def test_a_table_is_clustered(run: Any, lake: Path) -> None:
+    run("OPTIMIZE numbers ZORDER BY (s, id)")
+    scanned = LanceDataset(lake / "numbers.lance").to_table().column("id").to_pylist()
+    assert sorted(scanned) == list(range(10))
+    assert scanned != list(range(10))
+
+
+def test_indices_are_created_refreshed_shown_and_dropped(run: Any, lake: Path) -> None:
+    run("CREATE INDEX by_id ON numbers (id)")
+    run("CREATE INDEX IF NOT EXISTS by_id ON numbers USING btree (id)")
+    run("CREATE INDEX by_x ON TABLE numbers (x) USING BTREE")
+    run("INSERT INTO numbers VALUES (10, 10, 'a')")
+    shown = {row.name: row for row in run("SHOW INDEXES IN numbers").collect()}
+    assert (shown["by_id"].columns, shown["by_id"].numIndexedRows, shown["by_id"].numUnindexedRows) == (["id"], 10, 1)
+    run("REFRESH INDEX by_id ON numbers")
+    counts = {row.name: row.numUnindexedRows for row in run("SHOW INDEX ON numbers").collect()}
+    assert counts == {"by_id": 0, "by_x": 1}
+    run("REFRESH INDEX ON numbers")
+    run("DROP INDEX by_id ON numbers")
+    run("DROP INDEX IF EXISTS by_id ON numbers")
+    assert [(row.name, row.numUnindexedRows) for row in run("SHOW INDEXES FROM numbers").collect()] == [("by_x", 0)]
+    with pytest.raises(InvalidInput, match="has an index 'by_x'"):
+        run("CREATE INDEX by_x ON numbers (x)")
+    for text in ("DROP INDEX nope ON numbers", "REFRESH INDEX nope ON numbers"):
+        with pytest.raises(IndexNotFound, match="nope"):
+            run(text)
+    with pytest.raises(InvalidInput, match="nope is no Lance table"):
+        run("DROP INDEX by_x ON nope")
+
+
+def test_history_detail_and_restore(run: Any, lake: Path) -> None:
+    run("DELETE FROM numbers WHERE id > 4")
+    history = run("DESCRIBE HISTORY numbers").collect()
+    assert [(row.version, row.operation, row.operationMetrics["numRows"]) for row in history] == (
+        [(2, "Delete", 5), (1, "Overwrite", 10)]
+    )
+    assert run("DESC HISTORY numbers LIMIT 1").count() == 1
+    detail = first(run("DESCRIBE DETAIL numbers"))
+    assert (detail["format"], detail["version"], detail["numRows"]) == ("lance", 2, 5)
+    assert detail["sizeInBytes"] > 0
+    assert first(run("RESTORE TABLE numbers TO VERSION AS OF 1")) == {"version": 3, "restored_version": 1}
+    assert len(stored(lake)) == 10
+    run(f"RESTORE numbers TO TIMESTAMP AS OF '{history[0].timestamp}'")
+    assert len(stored(lake)) == 5
+
+
+def test_tags_and_branches(run: Any, lake: Path) -> None:
+    run("DELETE FROM numbers WHERE id > 4")
+    run("CREATE TAG old ON numbers VERSION AS OF 1")
+    run("ALTER TABLE numbers CREATE TAG IF NOT EXISTS `new`")
+    run("CREATE OR REPLACE TAG moved ON numbers AS OF VERSION 1")
+    run("ALTER TABLE numbers CREATE OR REPLACE TAG moved AS OF VERSION 2")
+    assert [tuple(row) for row in run("SHOW TAGS IN numbers").collect()] == (
+        [("moved", 2, None), ("new", 2, None), ("old", 1, None)]
+    )
+    run("CREATE BRANCH trial ON numbers VERSION AS OF 'old'")
+    assert [tuple(row) for row in run("SHOW BRANCHES IN numbers").collect()] == [("trial", None, 1)]
+    assert run("SELECT count(*) AS n FROM numbers VERSION AS OF 'trial'").collect()[0].n == 10
+    run("DROP BRANCH trial ON numbers")
+    run("DROP TAG old ON numbers")
+    run("ALTER TABLE numbers DROP TAG IF EXISTS old")
+    assert run("SHOW TAGS IN numbers").count() == 2
+    assert run("SHOW BRANCHES IN numbers").count() == 0
+    with pytest.raises(ReferenceNotFound):
+        run("DROP TAG old ON numbers")
+
+
+def test_a_change_runs_in_tasks_of_spark(spark: SparkSession, lake: Path) -> None:
+    descriptions = re.compile(r"lance: delete .*numbers")
+    assert first(sql(spark, "DELETE FROM numbers WHERE x % 3 = 0")) == {"num_affected_rows": 4}
+    store = spark.sparkContext._jsc.sc().statusStore()
+    jobs = store.jobsList(None)
+    shown = [str(jobs.apply(i).description()) for i in range(jobs.size())]
+    assert any(descriptions.search(text) for text in shown), shown
+
+
+def test_tasks_travel_to_the_runner_that_is_given(spark: SparkSession, lake: Path) -> None:
+    runner = PicklingRunner()
+    sql(spark, "UPDATE numbers SET x = 0 WHERE id = 1", runner=runner)
+    assert runner.jobs[0][0] == "update"
+    assert runner.task_bytes
