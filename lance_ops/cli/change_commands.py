@@ -139,6 +139,7 @@ def reindex(
         str | None, typer.Option("--create", metavar="COLUMN", help="Build an index on COLUMN, in place of an old one.")
     ] = None,
     index_type: Annotated[str, typer.Option("--type", help="The type of the index to build.")] = "BTREE",
+    spark: OnSpark = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
@@ -149,9 +150,9 @@ def reindex(
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     before = opened.version
     if create:
-        opened.create_scalar_index(create, index_type, index[0] if index else None)
+        opened.create_scalar_index(create, index_type, index[0] if index else None, runner=runner(spark))
     else:
-        opened.optimize.optimize_indices(index_names=index)
+        opened.optimize.optimize_indices(index_names=index, runner=runner(spark))
     indices = index_coverage(opened.snapshot)
     if as_json:
         print_json({"version": opened.version, "indices": indices})

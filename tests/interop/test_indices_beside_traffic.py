@@ -17,6 +17,7 @@ from lance_ops.indices.btree import BTree
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.maintenance.indexing import reindex
+from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
@@ -70,16 +71,16 @@ class Trained:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
         self.times = 0
-        train = reindex._train
+        train = SegmentBuilder.train
 
-        def and_meanwhile(*arguments: Any) -> IndexMetadata:
-            segment = train(*arguments)
+        def and_meanwhile(builder: SegmentBuilder, *arguments: Any) -> IndexMetadata:
+            segment = train(builder, *arguments)
             self.times += 1
             if self.times == 1:
                 meanwhile()
             return segment
 
-        monkeypatch.setattr(reindex, "_train", and_meanwhile)
+        monkeypatch.setattr(SegmentBuilder, "train", and_meanwhile)
 
 
 def coverage(uri: str, name: str = "key_idx") -> list[list[int]]:

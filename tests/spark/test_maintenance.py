@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +17,7 @@ from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import RetryableConflict, SchemaMismatch
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
 from lance_ops.runners import JobProgress
 from lance_ops.spark import OnSpark
@@ -113,3 +117,24 @@ def test_rows_are_sorted_by_tasks(spark: SparkSession, numbers: str) -> None:
     assert dataset(numbers).count_rows("x = 998") == 1
     verbs = [step.job.verb for step in steps if step.job is not None]
     assert list(dict.fromkeys(verbs)) == ["cluster, sample", "cluster, sort", "cluster, merge"]
+
+
+@pytest.mark.interop
+def test_an_index_is_built_by_tasks_and_used_by_the_reference(spark: SparkSession, dataset_uri: str) -> None:
+    keys = np.random.default_rng(7).permutation(60_000) % 20_011
+    table = pa.table({"key": pa.array(keys, mask=keys % 31 == 0), "id": np.arange(len(keys))})
+    made = write_dataset(table, dataset_uri, max_rows_per_file=9000)
+    made.delete("id % 17 = 0")
+    jobs: list[str] = []
+    runner = OnSpark(spark, on_progress=lambda progress: jobs.append(f"{progress.job}: {progress.num_tasks}"))
+    create_scalar_index(made.snapshot, "key", "BTREE", runner=runner, sizes=TaskSizes(1, task_bytes=200_000))
+    assert [text.partition(":")[0] for text in sorted(set(jobs))] == ["index data v2", "index, merge data v2"]
+    assert all(int(text.rpartition(" ")[2]) > 2 for text in jobs)
+
+    theirs = importlib.import_module("lance").dataset(dataset_uri)
+    for predicate in ("key = 77", "key IS NULL", "key > 20000"):
+        assert "ScalarIndexQuery" in theirs.scanner(filter=predicate).explain_plan()
+        found = theirs.to_table(filter=predicate)["id"].to_pylist()
+        expected = dataset(dataset_uri).to_table(filter=predicate, use_scalar_index=False)["id"].to_pylist()
+        assert sorted(found) == expected != []
+    assert sum(len(os.listdir(folder)) for folder in Path(dataset_uri, "_indices").iterdir()) == 2

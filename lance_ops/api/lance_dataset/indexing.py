@@ -17,6 +17,7 @@ from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance import indexing
 from lance_ops.reading import open_index, remap_addresses
+from lance_ops.runners import Runner
 
 if TYPE_CHECKING:
     from lance_ops.indices import IndexConfig
@@ -40,13 +41,17 @@ class Indexing(Handle):
         *,
         replace: bool = True,
         train: bool = True,
+        runner: Runner | None = None,
     ) -> None:
         """Build an index on a column; see `lance_ops.maintenance.indexing.reindex`.
 
-        `index_type` is `"BTREE"`, `"ZONEMAP"`, or an `IndexConfig` with parameters.
+        `index_type` is `"BTREE"`, `"ZONEMAP"`, or an `IndexConfig` with parameters. Tasks of `runner` do the work if it
+        is large; without a runner, this process does it.
         """
         refuse(self.uri, train=None if train else "False")
-        self._committed(indexing.create_scalar_index(self._snapshot, column, index_type, name, replace=replace))
+        self._committed(
+            indexing.create_scalar_index(self._snapshot, column, index_type, name, replace=replace, runner=runner)
+        )
 
     def drop_index(self, name: str) -> None:
         """Remove an index; raise `IndexNotFound` listing the existing ones."""

@@ -61,9 +61,12 @@ class DatasetOptimizer:
         self._move(snapshot)
         return metrics
 
-    def optimize_indices(self, *, index_names: Sequence[str] | None = None) -> None:
-        """Extend every index (or the named ones) to the rows it does not cover yet."""
-        self._move(indexing.optimize_indices(self._snapshot, index_names))
+    def optimize_indices(self, *, index_names: Sequence[str] | None = None, runner: Runner | None = None) -> None:
+        """Extend every index (or the named ones) to the rows it does not cover yet.
+
+        Tasks of `runner` do the work if it is large; without a runner, this process does it.
+        """
+        self._move(indexing.optimize_indices(self._snapshot, index_names, runner=runner))
 
     def enable_auto_cleanup(self, auto_cleanup_config: cleanup.AutoCleanupConfig) -> None:
         """Configure the table so that verbs that commit remove old versions, at this interval and from this age."""

@@ -42,9 +42,12 @@ def reindex_op(config: DatasetConfig) -> dg.OpDefinition:
             kept = [name for name in names if name in present and not asked.rebuild]
             for name in names:
                 if name not in kept:
-                    snapshot = create_scalar_index(snapshot, declared[name].column, declared[name].type, name)
+                    declaration = declared[name]
+                    snapshot = create_scalar_index(
+                        snapshot, declaration.column, declaration.type, name, runner=work.runner
+                    )
             if kept:
-                snapshot = optimize_indices(snapshot, kept)
+                snapshot = optimize_indices(snapshot, kept, runner=work.runner)
         return {
             "lance/dry_run": asked.dry_run,
             "lance/coverage_before": dg.MetadataValue.md(before),

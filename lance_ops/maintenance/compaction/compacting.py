@@ -62,7 +62,7 @@ class _Compacting:
             if not rewrites:
                 continue
             try:
-                made, metrics = Compaction.commit(current, rewrites)
+                made, metrics = Compaction.commit(current, rewrites, runner=self._runner)
             except RetryableConflict as conflict:
                 lost = conflict
             else:

@@ -23,6 +23,7 @@ from lance_ops.maintenance.compaction.compaction_plan import CompactionTask, pla
 from lance_ops.maintenance.compaction.index_remap import IndexRemap
 from lance_ops.maintenance.compaction.live_rows import live_rows
 from lance_ops.maintenance.compaction.rewritten_lineage import copy_lineage
+from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -105,19 +106,26 @@ class Compaction:
 
     @staticmethod
     def commit(
-        snapshot: Snapshot, rewrites: Sequence[RewriteResult], *, keep_files: bool = False
+        snapshot: Snapshot,
+        rewrites: Sequence[RewriteResult],
+        *,
+        keep_files: bool = False,
+        runner: Runner | None = None,
     ) -> tuple[Snapshot, CompactionMetrics]:
         """Commit rewrites that were planned on `snapshot`; see `compacting.compact_files` for the errors.
 
         On a definite failure every file of the rewrites is deleted, unless `keep_files`. A caller that may commit the
-        same rewrites twice must keep them, because the version of the first commit names them.
+        same rewrites twice must keep them, because the version of the first commit names them. Tasks of the runner
+        remap large indices; without one, this process remaps them all.
         """
         if not rewrites:
             return snapshot, CompactionMetrics()
         pending = _pending(snapshot.store, rewrites)
         pending = pending.kept_on_failure() if keep_files else pending
         num_new = sum(len(rewrite.new_fragments) for rewrite in rewrites)
-        return commit_moved_rows(snapshot, pending, num_new, lambda first: _moved(rewrites, first)), _metrics(rewrites)
+        return commit_moved_rows(snapshot, pending, num_new, lambda first: _moved(rewrites, first), runner), _metrics(
+            rewrites
+        )
 
 
 class MovedRows(NamedTuple):
@@ -128,7 +136,11 @@ class MovedRows(NamedTuple):
 
 
 def commit_moved_rows(
-    snapshot: Snapshot, pending: PendingFiles, num_new: int, number: Callable[[int], MovedRows]
+    snapshot: Snapshot,
+    pending: PendingFiles,
+    num_new: int,
+    number: Callable[[int], MovedRows],
+    runner: Runner | None = None,
 ) -> Snapshot:
     """Commit a rewrite of `snapshot` into `num_new` fragments, and remap the indices.
 
@@ -137,7 +149,7 @@ def commit_moved_rows(
     with pending.abandoned_on_failure():
         reserved = commit_operation(snapshot, ReserveFragments(num_new)) if num_new else snapshot.latest()
         moved = number((reserved.manifest.max_fragment_id or 0) - num_new + 1)
-        remap = IndexRemap(snapshot.store, moved.addresses)
+        remap = IndexRemap(snapshot.store, moved.addresses, runner)
     with pending.abandoned_unless_committed(), remap.abandoned_unless_committed():
         return _commit_beside_indices(snapshot, reserved, moved.groups, remap, pending)
 

@@ -9,7 +9,9 @@ from uuid import UUID
 from lance_ops.core.errors import RetryableConflict, UnsupportedFeature
 from lance_ops.core.file_names import INDICES_DIR
 from lance_ops.indices import RowKey
-from lance_ops.reading import awaits_remap, open_index, row_key_of
+from lance_ops.maintenance.indexing import remap_segment
+from lance_ops.reading import awaits_remap, row_key_of
+from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import IndexMetadata
@@ -44,11 +46,12 @@ class IndexRemap(Abandonable):
     """Remaps segments through one address map, each segment of the newest version once.
 
     Other writers may add or replace indices while fragments are rewritten. Then only the new segments are remapped, and
-    the rewritten data stays in use.
+    the rewritten data stays in use. Tasks of the runner remap large segments.
     """
 
-    def __init__(self, store: Store, moves: RowAddressMap) -> None:
+    def __init__(self, store: Store, moves: RowAddressMap, runner: Runner | None = None) -> None:
         self._store = store
+        self._runner = runner
         self._moves = moves
         self._done: dict[UUID, RewrittenIndex] = {}
 
@@ -97,7 +100,8 @@ class IndexRemap(Abandonable):
 
     def _remap(self, snapshot: Snapshot, segment: IndexMetadata) -> RewrittenIndex:
         new_id = uuid.uuid4()
-        files = open_index(snapshot, segment).remap(self._moves, snapshot.store.child(f"{INDICES_DIR}/{new_id}"))
+        store_out = snapshot.store.child(f"{INDICES_DIR}/{new_id}")
+        files = remap_segment(snapshot, segment, self._moves, store_out, self._runner)
         rewritten = RewrittenIndex(segment.uuid, new_id, segment.details, segment.index_version or 0, files)
         self._done[segment.uuid] = rewritten
         return rewritten

@@ -8,7 +8,7 @@ row counts and the deleted offsets.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numpy as np
@@ -22,7 +22,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Int64Array, Uint32Array, Uint64Array
 from lance_ops.kernels import read_only
 from lance_ops.table.rows.key_code_table import KeyCodeTable
-from lance_ops.table.rows.roaring import offsets_in
+from lance_ops.table.rows.roaring import bitmap_of, offsets_in
 
 __all__ = ["NewFragment", "OldFragment", "RewrittenGroup", "RowAddressMap"]
 
@@ -39,6 +39,12 @@ class OldFragment:
     def num_rows(self) -> int:
         """The number of rows that the rewrite kept."""
         return self.physical_rows - len(self.deleted_offsets)
+
+    def __reduce__(self) -> tuple[object, tuple[int, int, bytes]]:
+        """Pickle the offsets as a bitmap: at most one bit for each row."""
+        deleted = bitmap_of(np.asarray(self.deleted_offsets, np.int64))
+        deleted.run_optimize()
+        return _unpickled, (self.fragment_id, self.physical_rows, deleted.serialize())
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,10 @@ class RowAddressMap:
             raise InvalidInput(f"fragment {fragment_id} has no row at offset {offset}")
         return moved
 
+    def __getstate__(self) -> dict[str, object]:
+        """Pickle what the map is made of, and not what was computed from it."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     @property
     def _old(self) -> Iterator[OldFragment]:
         return (fragment for group in self.groups for fragment in group.old)
@@ -151,6 +161,10 @@ class RowAddressMap:
             straight_shifts=read_only(straight_shifts),
             keep_unknown=self.fragments is None,
         )
+
+
+def _unpickled(fragment_id: int, physical_rows: int, deleted: bytes) -> OldFragment:
+    return OldFragment(fragment_id, physical_rows, offsets_in(BitMap.deserialize(deleted)))
 
 
 def _running_total(counts: npt.ArrayLike) -> Int64Array:
