@@ -31,20 +31,42 @@ __all__ = ["cleanup", "compact", "delete", "reindex", "restore"]
 
 def delete(
     uri: Uri,
-    predicate: Annotated[str, typer.Argument(metavar="PREDICATE", help="SQL, such as \"tailnum = 'N14228'\".")],
+    predicate: Annotated[
+        str | None, typer.Argument(metavar="[PREDICATE]", help="SQL, such as \"tailnum = 'N14228'\".")
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keys", metavar="FILE", help="Delete the rows whose key is in this raw file or dataset, instead."
+        ),
+    ] = None,
+    on: Annotated[
+        list[str] | None, typer.Option("--on", metavar="COLUMN", help="The key's column in both; may be repeated.")
+    ] = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Delete the rows for which PREDICATE is true; the versions before keep them until clean-up."""
+    """Delete the rows for which PREDICATE is true, or those with given keys.
+
+    The versions before keep them until clean-up.
+    """
+    if (predicate is None) == (not keys):
+        raise typer.BadParameter("say which rows: by a PREDICATE, or by --keys FILE --on COLUMN")
+    if bool(keys) != bool(on):
+        raise typer.BadParameter("--keys FILE and --on COLUMN belong together")
+    if keys and dry_run:
+        raise typer.BadParameter("rows are counted for a PREDICATE only", param_hint="--dry-run")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     before = opened.version
-    if dry_run:
+    if keys:
+        num_rows = opened.delete_by_keys(keys, on or [], runner=runner(spark))["num_deleted_rows"]
+    elif dry_run:
         num_rows = opened.count_rows(predicate)
     else:
-        num_rows = opened.delete(predicate, runner=runner(spark))["num_deleted_rows"]
+        num_rows = opened.delete(predicate or "", runner=runner(spark))["num_deleted_rows"]
     if as_json:
         print_json({"num_deleted_rows": num_rows, "version": opened.version, "dry_run": dry_run})
     elif dry_run:

@@ -16,6 +16,7 @@ from lance_ops.cli import branches, tags
 from lance_ops.cli import change_commands as changing
 from lance_ops.cli import clone_command as copying
 from lance_ops.cli import integrity_commands as checking
+from lance_ops.cli import merge_command as merging
 from lance_ops.cli import read_commands as looking
 from lance_ops.cli.arguments import AllowedBases, allow_bases
 from lance_ops.cli.output import printable
@@ -69,6 +70,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     checking.verify,
     checking.repair,
     changing.delete,
+    merging.merge,
     changing.compact,
     changing.reindex,
     changing.cleanup,

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict, Unknown
     from lance_ops.committers.external import ExternalManifestCommitter
     from lance_ops.committers.locked_committer import CommitLock, LockedCommitter, with_commit_lock
-    from lance_ops.committers.opening import DatasetRoot, open_base, open_root, options_for_base, options_of_base
+    from lance_ops.committers.opening import (
+        MANIFEST_STORE_OPTION,
+        DatasetRoot,
+        open_base,
+        open_root,
+        options_for_base,
+        options_of_base,
+    )
     from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
     from lance_ops.committers.registry import ALL_COMMITTERS
     from lance_ops.committers.version_hint import VERSION_HINT_PATH, write_hint
@@ -27,6 +34,7 @@ __all__ = [
     "ALLOWED_BASES_OPTION",
     "ALLOW_EXPANSION_OPTION",
     "ALL_COMMITTERS",
+    "MANIFEST_STORE_OPTION",
     "VERSION_HINT_PATH",
     "Abandoned",
     "CommitLock",
@@ -57,6 +65,7 @@ _MODULES = {
     "ALLOWED_BASES_OPTION": "allowed_bases",
     "ALLOW_EXPANSION_OPTION": "allowed_expansion",
     "ALL_COMMITTERS": "registry",
+    "MANIFEST_STORE_OPTION": "opening",
     "VERSION_HINT_PATH": "version_hint",
     "Abandoned": "contract",
     "CommitLock": "locked_committer",

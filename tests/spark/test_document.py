@@ -49,7 +49,7 @@ class Smaller(ast.NodeTransformer):
 
 
 @pytest.mark.spark
-def test_five_minutes_from_nothing_and_work_of_ones_own(
+def test_five_minutes_from_nothing_work_of_ones_own_and_a_merge(
     spark: SparkSession, dataset_uri: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names: dict[str, Any] = {}
@@ -62,3 +62,6 @@ def test_five_minutes_from_nothing_and_work_of_ones_own(
     assert dataset.count_rows() == len(delays)
     given = {"__name__": "__main__", "dataset": dataset, "map_fragments": map_fragments, "pa": pa, "pc": pc}
     assert run(shown("Your own work in tasks"), given) == sum(delays)
+    deleted = run(shown("Merging and deleting by keys"), {"dataset": dataset, "spark": spark})
+    assert deleted == {"num_deleted_rows": sum(i % 90 <= 80 for i in range(100))}
+    assert dataset.count_rows("delay = 0 AND id >= 950") == 100

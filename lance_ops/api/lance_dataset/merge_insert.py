@@ -19,11 +19,14 @@ from lance_ops import writing
 from lance_ops.api import transactions as public
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.merge_source import merge_source
 from lance_ops.api.version_handle import Handle
 from lance_ops.changing import merge_insert
+from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import UserFilter
 from lance_ops.runners import InThreads, Runner
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["ExecuteResult", "MergeInsertBuilder"]
 
@@ -115,20 +118,22 @@ class MergeInsertBuilder:
         transaction_properties: Mapping[str, str] | None = None,
         runner: Runner | None = None,
     ) -> ExecuteResult:
-        """Merge the rows of `data_obj`, which is anything that `write_dataset` takes and is held in memory.
+        """Merge the rows of `data_obj`, which is anything that `write_dataset` takes, or raw files by path.
 
-        A merge that changes nothing commits nothing. After a conflict the merge is planned again. Raises
-        `TooManyConcurrentWriters` when `conflict_retries` or `retry_timeout` is used up.
+        A large dataset, files, and with `runner=OnSpark(…)` a DataFrame of Spark are read by tasks, and so is a dataset
+        of any size if there is a runner: then no row is held here. Other data is held in memory. A merge that changes
+        nothing commits nothing. After a conflict the merge is planned again. Raises `TooManyConcurrentWriters` when
+        `conflict_retries` or `retry_timeout` is used up.
         """
-        source = reader_of(data_obj, schema).read_all()
-        snapshot, counts = writing.retry_conflicts(
-            self._dataset.snapshot,
-            lambda current: merge_insert.merge_insert(
-                current, self._request, source, runner or InThreads(), transaction_properties
-            ),
-            self._retries,
-            self._timeout,
-        )
+        used = runner or InThreads()
+        with merge_source(self._dataset.snapshot, data_obj, schema, runner) as source:
+
+            def attempt(current: Snapshot) -> tuple[Snapshot, merge_insert.MergeCounts]:
+                if isinstance(source, pa.Table):
+                    return merge_insert.merge_insert(current, self._request, source, used, transaction_properties)
+                return by_tasks.distributed_merge(current, self._request, source, used, transaction_properties)
+
+            snapshot, counts = writing.retry_conflicts(self._dataset.snapshot, attempt, self._retries, self._timeout)
         self._dataset._committed(snapshot)
         return _result(counts)
 
@@ -136,13 +141,16 @@ class MergeInsertBuilder:
         self, data_obj: Any, *, schema: pa.Schema | None = None, runner: Runner | None = None
     ) -> tuple[public.Transaction, ExecuteResult]:
         """Write the files of the merge, and return its transaction for `LanceDataset.commit`."""
-        plan = merge_insert.plan_merge(self._dataset.snapshot, self._request, reader_of(data_obj, schema).read_all())
-        used = runner or InThreads()
-        prepared = merge_insert.prepare_merge(plan, used.map(merge_insert.find_matches, plan.tasks), used)
-        prepared.pending.make_durable(plan.snapshot.store)
-        return public.Transaction(plan.snapshot.version, public.from_internal(prepared.operation)), _result(
-            prepared.counts
-        )
+        snapshot, used = self._dataset.snapshot, runner or InThreads()
+        with merge_source(snapshot, data_obj, schema, runner) as source:
+            if isinstance(source, pa.Table):
+                plan = merge_insert.plan_merge(snapshot, self._request, source)
+                prepared = merge_insert.prepare_merge(plan, used.map(merge_insert.find_matches, plan.tasks), used)
+            else:
+                shared = by_tasks.plan_distributed_merge(snapshot, self._request, source)
+                prepared = by_tasks.prepare_distributed_merge(shared, used)
+        prepared.pending.make_durable(snapshot.store)
+        return public.Transaction(snapshot.version, public.from_internal(prepared.operation)), _result(prepared.counts)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """Describe the merge of a source with that schema (default: the table's), one plan node in each line.

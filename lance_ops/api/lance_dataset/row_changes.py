@@ -14,6 +14,7 @@ from lance_ops import changing, transactions, writing
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.file_options import fragment_limits
 from lance_ops.api.lance_dataset.merge_insert import MergeInsertBuilder
+from lance_ops.api.merge_source import merge_source
 from lance_ops.api.scanning import Filter
 from lance_ops.api.version_handle import Handle
 from lance_ops.api.write_destination import check_mode, write_onto
@@ -65,6 +66,35 @@ class RowChanges(Handle):
             conflict_retries,
             retry_timeout,
         )
+        self._committed(snapshot)
+        return DeleteResult(num_deleted_rows=num_deleted)
+
+    def delete_by_keys(
+        self,
+        keys: Any,
+        on: str | Iterable[str],
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = timedelta(seconds=30),
+        transaction_properties: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+    ) -> DeleteResult:
+        """Delete the rows whose columns `on` have the values of a row of `keys`, which is data as for `merge_insert`.
+
+        This is a join: millions of keys cost one pass over the key columns. Other columns of `keys` are not read, a key
+        may repeat, and one with a null in it matches nothing. Conflicts are retried as by `delete`.
+        """
+        names = (on,) if isinstance(on, str) else tuple(on)
+        if not names:
+            raise InvalidInput("delete_by_keys needs the columns to match on")
+        used = runner or InThreads()
+        with merge_source(self._snapshot, keys, None, runner, names) as source:
+            snapshot, num_deleted = writing.retry_conflicts(
+                self._snapshot,
+                lambda current: changing.delete_by_keys(current, names, source, used, transaction_properties),
+                conflict_retries,
+                retry_timeout,
+            )
         self._committed(snapshot)
         return DeleteResult(num_deleted_rows=num_deleted)
 

@@ -115,14 +115,14 @@ class Projection:
             return table.select([])  # remembers how many rows there are
         if self.needs_addresses:
             table = self._with_bytes(table)
-        if self._returns_columns_as_read and table.schema.equals(self.schema, check_metadata=True):
+        if self.returns_stored_columns and table.schema.equals(self.schema, check_metadata=True):
             return table
         columns = [_column(table, output, self.snapshot.uri) for output in self.outputs]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     @cached_property
-    def _returns_columns_as_read(self) -> bool:
-        """Whether each column of the result is the column of that name, if it is read with the result's type."""
+    def returns_stored_columns(self) -> bool:
+        """Whether each column of the result is the stored one of that name, if it is read with the result's type."""
         return all(output.value is None and output.path == (output.field.name,) for output in self.outputs)
 
     def cut(self, table: pa.Table) -> Iterator[pa.Table]:

@@ -17,6 +17,7 @@ from lance_ops.api.scanning.projection import Projection
 from lance_ops.api.scanning.scan_statistics import ScanStatistics, annotate_plan, report_statistics
 from lance_ops.api.schemas import shown_schema
 from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.reading import (
     ColumnOrdering,
@@ -201,6 +202,18 @@ class LanceScanner:
         elapsed = f"elapsed={1000 * (perf_counter() - started):.3f}ms"
         plan = self.explain_plan().replace("SortExec:", f"SortExec: {elapsed},")
         return f"AnalyzeExec: {elapsed}, metrics=[output_rows={num_rows}]\n{annotate_plan(plan, trace)}"
+
+    def _stored_rows(self) -> tuple[Snapshot, list[str], Predicate | None] | None:
+        """Return the version, columns and filter of the result; None if it is more than stored columns of rows."""
+        request = self._request
+        plain = ScanRequest(request.schema, request.predicate)
+        is_plain = all(
+            getattr(request, name) == getattr(plain, name)
+            for name in ("limit", "offset", "row_columns", "include_deleted_rows", "fragment_ids", "rows", "row_ranges")
+        )
+        if not is_plain or self._order_by or request.indexed_only or not self._projection.returns_stored_columns:
+            return None
+        return self._snapshot, [output.field.name for output in self._projection.outputs], request.predicate
 
     def _watched(self, found: Iterator[T]) -> Iterator[T]:
         return found if self._stats_callback is None else report_statistics(found, self._stats_callback)

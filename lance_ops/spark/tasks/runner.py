@@ -15,19 +15,23 @@ import pickle
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark import Accumulator, SparkContext, TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, StoreError, TasksLost
 from lance_ops.runners import Job, JobProgress, ReportProgress
+from lance_ops.spark import staging
 from lance_ops.spark.tasks.group_dealing import deal
 from lance_ops.spark.tasks.spark_job import SparkJob
+
+if TYPE_CHECKING:
+    from lance_ops.snapshot import Snapshot
 
 __all__ = ["OnSpark"]
 
@@ -118,6 +122,21 @@ class OnSpark:
                     discard(outcome)
             raise min(failures, key=lambda failure: failure.index).error(len(tasks), job)
         return [outcomes[index] for index in range(len(tasks))]
+
+    def takes(self, data: object) -> bool:
+        """Return whether the data is a DataFrame, whose rows are on the cluster."""
+        return isinstance(data, DataFrame)
+
+    def write_frame(
+        self,
+        frame: DataFrame,
+        like: Snapshot,
+        uri: str,
+        storage_options: Mapping[str, str],
+        columns: Sequence[str] = (),
+    ) -> None:
+        """Write a DataFrame as a new dataset with the columns of `like` that it has; see `staging.write_frame`."""
+        staging.write_frame(self.session, frame, like, uri, storage_options, columns)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,209 @@
+"""Turn the source of a merge into a table in memory, or into rows of a dataset that tasks read.
+
+A dataset, and a scanner of whole columns with a filter, are read where they are. A data frame of a cluster and raw
+files first become a staged dataset: tasks write it beneath the target's `data`, and it is removed when the merge is
+done. Clean-up removes one that a crash left, by age.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from os import PathLike, fspath
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops import writing
+from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.scanning import LanceScanner
+from lance_ops.api.version_handle import Handle
+from lance_ops.changing.merge_insert import by_tasks
+from lance_ops.committers import MANIFEST_STORE_OPTION, open_root
+from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.schema import Field, split_path
+from lance_ops.core.versions import FileVersion
+from lance_ops.maintenance import ingest
+from lance_ops.runners import InThreads, Runner
+from lance_ops.snapshot import Snapshot
+from lance_ops.transactions import PendingFiles
+
+__all__ = ["MergeSource", "TakesFrames", "merge_source"]
+
+MergeSource: TypeAlias = "pa.Table | by_tasks.SourceRows"
+"""Rows in memory, or rows that tasks read."""
+
+_LARGE_BYTES = 64 << 20
+"""A dataset with larger files is read by tasks, even without a runner."""
+_MANY_ROWS = 1 << 16
+"""Rows in memory that are too many to go with every task to a cluster."""
+
+
+@runtime_checkable
+class TakesFrames(Protocol):
+    """A runner whose cluster holds data frames of its own, such as `lance_ops.spark.OnSpark`."""
+
+    def takes(self, data: object) -> bool:
+        """Return whether the data is such a data frame."""
+        ...
+
+    def write_frame(
+        self, frame: Any, like: Snapshot, uri: str, storage_options: Mapping[str, str], columns: Sequence[str]
+    ) -> None:
+        """Write a data frame, or these columns of it, as a new dataset, in the types and the spelling of `like`."""
+        ...
+
+
+@contextmanager
+def merge_source(
+    target: Snapshot, data: Any, schema: pa.Schema | None, runner: Runner | None, on: tuple[str, ...] = ()
+) -> Iterator[MergeSource]:
+    """Give the rows of `data`; with `on`, only these columns of a dataset. What is staged is removed in the end.
+
+    `data` is what `reader_of` takes, the path of a dataset, of a raw file or a list of them, or a data frame that the
+    runner takes.
+    Raises `InvalidInput` for a `schema` beside files or such a data frame, and `SchemaMismatch` naming a column that
+    the target does not have.
+    """
+    stage = _Stage(target, runner or InThreads())
+    try:
+        yield _rows_of(stage, data, schema, runner, on)
+    finally:
+        stage.clear()
+
+
+def _rows_of(
+    stage: _Stage, data: Any, schema: pa.Schema | None, runner: Runner | None, on: tuple[str, ...]
+) -> MergeSource:
+    paths, frames = _paths(data), _taker(runner, data)
+    if schema is not None and (paths or frames):
+        raise InvalidInput("schema: raw files and data frames of a cluster are cast to the table's types")
+    if len(paths) == 1 and (paths[0].rstrip("/").endswith(".lance") or os.path.isdir(paths[0])):
+        data, paths = Handle.of(Snapshot.open(paths[0], storage_options=stage.storage_options)), []
+    if paths:
+        return stage.files(paths, on)
+    if frames is not None:
+        return stage.frame(data, frames, on)
+    stored = _stored_rows(data) if schema is None else None
+    if stored is not None and (runner is not None or _size_bytes(stored) > _LARGE_BYTES):
+        return replace(stored, columns=on) if on else stored
+    table = reader_of(data, schema).read_all()
+    if on:
+        table = table.select([name for name in table.schema.names if name in _columns_of(on, table.schema)])
+    is_remote = runner is not None and not isinstance(runner, InThreads)
+    return stage.table(table) if is_remote and table.num_rows > _MANY_ROWS else table
+
+
+def _taker(runner: object, data: Any) -> TakesFrames | None:
+    return runner if isinstance(runner, TakesFrames) and runner.takes(data) else None
+
+
+def _columns_of(on: tuple[str, ...], schema: pa.Schema) -> set[str]:
+    """Return the columns that paths are in."""
+    return {path if path in schema.names else split_path(path)[0] for path in on}
+
+
+def _stored_rows(data: Any) -> by_tasks.SourceRows | None:
+    """Return a dataset, or a scanner whose rows are whole ones of stored columns, as rows that tasks can read."""
+    if isinstance(data, Handle):
+        return by_tasks.SourceRows.of(data.snapshot)
+    if isinstance(data, LanceScanner):
+        stored = data._stored_rows()
+        return None if stored is None else by_tasks.SourceRows.of(*stored)
+    return None
+
+
+def _size_bytes(rows: by_tasks.SourceRows) -> int:
+    return sum(file.file_size_bytes for fragment in rows.version.open().fragments for file in fragment.files)
+
+
+def _paths(data: Any) -> list[str]:
+    """Return the paths that the data is, or none."""
+    several = data if isinstance(data, list | tuple) else [data]
+    if not several or not all(isinstance(each, str | PathLike) for each in several):
+        return []
+    return [fspath(each) for each in several]
+
+
+class _Stage:
+    """Datasets of one version beneath the target's `data`."""
+
+    def __init__(self, target: Snapshot, runner: Runner) -> None:
+        self._target, self._runner = target, runner
+        self._folder: str | None = None
+        self.storage_options = {
+            key: value for key, value in target.storage_options.items() if key != MANIFEST_STORE_OPTION
+        }
+
+    def frame(self, data: Any, runner: TakesFrames, on: tuple[str, ...]) -> by_tasks.SourceRows:
+        """Write a data frame, or only its columns `on`."""
+        uri = self._new_uri()
+        runner.write_frame(data, self._target, uri, self.storage_options, on)
+        return by_tasks.SourceRows.of(Snapshot.open(uri, storage_options=self.storage_options))
+
+    def files(self, paths: list[str], on: tuple[str, ...]) -> by_tasks.SourceRows:
+        """Write raw files in the table's types; with `on`, in their own types if they have other columns, too."""
+        files = tuple(map(_raw_file, paths))
+        given = ingest.unified_raw_schema(files, {})
+        has_others = on and not _columns_of(on, given).issuperset(given.names)
+        uri = self._new_uri() if has_others else self._create(given)
+        ingest.ingest(
+            uri, [ingest.IngestBatch("merge", files)], storage_options=self.storage_options, runner=self._runner
+        )
+        return by_tasks.SourceRows.of(
+            Snapshot.open(uri, storage_options=self.storage_options), on if has_others else None
+        )
+
+    def table(self, table: pa.Table) -> by_tasks.SourceRows:
+        """Write rows that are in memory, for tasks that run elsewhere."""
+        uri = self._create(table.schema)
+        empty = Snapshot.open(uri, storage_options=self.storage_options)
+        return by_tasks.SourceRows.of(writing.append(empty, table.to_batches(), writing.FragmentLimits(), {}))
+
+    def clear(self) -> None:
+        """Remove what was staged."""
+        if self._folder is not None:
+            self._target.store.child(self._folder).clear()
+
+    def _create(self, given: pa.Schema) -> str:
+        """Create a dataset without rows that has the given columns and struct fields, in the target's types."""
+        uri = self._new_uri()
+        schema = self._target.schema.project(_paths_of(given, self._target.schema.fields, self._target.uri))
+        version = self._target.file_version
+        if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own
+            version = FileVersion.V2_0
+        writing.create_dataset(open_root(uri, self.storage_options), schema, PendingFiles(), version)
+        return uri
+
+    def _new_uri(self) -> str:
+        self._folder = by_tasks.new_folder()
+        return f"{self._target.uri}/{self._folder}"
+
+
+def _paths_of(given: Iterable[pa.Field], table: Sequence[Field], uri: str, above: str = "") -> Iterator[str]:
+    """Yield the paths of the table's fields that a schema has; of a struct only its fields that are there."""
+    for field in given:
+        found = next((node for node in table if node.name == field.name), None)
+        if found is None:
+            names = ", ".join(node.name for node in table)
+            raise SchemaMismatch(
+                f"column {above}{field.name} is not in the table {uri} (which has {names}): drop it or add the column"
+            )
+        path = above + (f"`{found.name}`" if "." in found.name else found.name)
+        if pt.is_struct(field.type) and found.children and not found.is_blob_v2:
+            yield from _paths_of(field.type, found.children, uri, f"{path}.")
+        else:
+            yield path
+
+
+def _raw_file(path: str) -> ingest.RawFile:
+    """Return a raw file with its size, which decides how files are shared among tasks."""
+    local = ingest.local_path(path)
+    if local is not None:
+        return ingest.RawFile(path, os.stat(local).st_size if os.path.exists(local) else 0, "merged once")
+    with ingest.failures_of_store(path, {}):
+        filesystem, name = ingest.remote_file_system(path, {})
+        return ingest.RawFile(path, int(filesystem.size(name) or 0), "merged once")

@@ -1,0 +1,77 @@
+"""Merges and deletes by keys whose source is a DataFrame: its rows go from Spark's tasks to files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.api import arrow_input
+from lance_ops.errors import InvalidInput, SchemaMismatch
+from lance_ops.runners import JobProgress
+from lance_ops.spark import OnSpark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass
+class Steps:
+    """The jobs that a runner reported, with their tasks."""
+
+    seen: dict[str, int] = field(default_factory=dict)
+
+    def __call__(self, progress: JobProgress) -> None:
+        assert progress.job is not None
+        self.seen[progress.job.verb] = progress.num_tasks
+
+
+def test_a_data_frame_is_merged_and_its_keys_deleted_without_a_row_on_the_driver(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*args: Any) -> None:
+        raise AssertionError("the source was read on the driver")
+
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(range(40), pa.float32()), 2)
+    table = pa.table({"id": range(20), "vector": vectors, "name": [f"n{n}" for n in range(20)]})
+    dataset = lance_ops.write_dataset(table, dataset_uri, max_rows_per_file=6)
+    steps = Steps()
+    runner = OnSpark(spark, on_progress=steps)
+    frame = spark.range(15, 30, 1, 2).selectExpr("id AS ID", "array(float(id), float(-1)) AS vector")
+    for name in ("collect", "toArrow", "toLocalIterator", "toPandas", "__arrow_c_stream__"):
+        if hasattr(type(frame), name):
+            monkeypatch.setattr(type(frame), name, refused)
+    monkeypatch.setattr(arrow_input, "_stream", refused)
+    builder = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    result = builder.execute(frame, runner=runner)
+    deleted = dataset.delete_by_keys(spark.range(0, 40, 13).selectExpr("id", "'x' AS other"), "id", runner=runner)
+    monkeypatch.undo()
+
+    assert result == {"num_inserted_rows": 10, "num_updated_rows": 5, "num_deleted_rows": 0}
+    assert deleted == {"num_deleted_rows": 3}
+    assert dataset.version == 3
+    assert steps.seen.keys() == {f"merge ({step}) into" for step in ("keys", "join", "rows")}
+    rows = {row["id"]: row for row in dataset.to_table().to_pylist()}
+    assert sorted(rows) == [n for n in range(30) if n not in (0, 13, 26)]
+    assert rows[16] == {"id": 16, "vector": [16.0, -1.0], "name": "n16"}
+    assert rows[29] == {"id": 29, "vector": [29.0, -1.0], "name": None}
+    assert rows[14]["vector"] == [28.0, 29.0]
+    assert dataset.verify().ok
+    assert not [path for path in Path(dataset_uri, "data").iterdir() if path.is_dir()]
+
+
+def test_a_data_frame_that_is_refused_leaves_the_table_as_it_was(spark: SparkSession, dataset_uri: str) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"id": range(8), "v": range(8)}), dataset_uri)
+    before = sorted(Path(dataset_uri).rglob("*"))
+    builder = dataset.merge_insert("id").when_matched_update_all()
+    with pytest.raises(InvalidInput, match="id = 3"):
+        builder.execute(spark.sql("SELECT IF(id = 6, 3, id) AS id, id AS v FROM range(7)"), runner=OnSpark(spark))
+    with pytest.raises(SchemaMismatch, match="'w'"):
+        builder.execute(spark.range(3).selectExpr("id", "id AS w"), runner=OnSpark(spark))
+    assert (sorted(Path(dataset_uri).rglob("*")), lance_ops.dataset(dataset_uri).version) == (before, 1)
