@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from lance_ops.cli import branches, tags
 from lance_ops.cli import change_commands as changing
 from lance_ops.cli import clone_command as copying
+from lance_ops.cli import ingest_command as ingesting
 from lance_ops.cli import integrity_commands as checking
 from lance_ops.cli import merge_command as merging
 from lance_ops.cli import read_commands as looking
@@ -87,6 +88,7 @@ def _shared_options(allow_base: AllowedBases = None) -> None:
 
 for _command in _COMMANDS:
     app.command()(_command)
+app.command("ingest")(ingesting.ingest_files)
 app.add_typer(tags.app, name="tags")
 app.add_typer(branches.app, name="branches")
 

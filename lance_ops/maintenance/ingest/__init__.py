@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.ingest.ingest_plan import ChangedBatches, IngestOptions
+    from lance_ops.maintenance.ingest.ingest_plan import ChangedBatches, IngestOptions, plan_ingest
     from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
-    from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, RawReading
+    from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, RawReading, found_file
     from lance_ops.maintenance.ingest.raw_limits import RawLimits, TextReading
     from lance_ops.maintenance.ingest.raw_locations import (
         ListedFile,
@@ -35,8 +35,10 @@ __all__ = [
     "RawReading",
     "TextReading",
     "failures_of_store",
+    "found_file",
     "ingest",
     "local_path",
+    "plan_ingest",
     "printable",
     "remote_file_system",
     "unified_raw_schema",
@@ -57,8 +59,10 @@ _MODULES = {
     "RawReading": "raw_files",
     "TextReading": "raw_limits",
     "failures_of_store": "raw_locations",
+    "found_file": "raw_files",
     "ingest": "ingestion",
     "local_path": "raw_locations",
+    "plan_ingest": "ingest_plan",
     "printable": "raw_names",
     "remote_file_system": "raw_locations",
     "unified_raw_schema": "raw_schemas",

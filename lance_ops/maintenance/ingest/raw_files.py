@@ -30,7 +30,7 @@ from lance_ops.maintenance.ingest.raw_locations import (
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_process import DecodingProcess
 
-__all__ = ["IngestBatch", "RawFile", "RawReader", "RawReading", "is_text", "raw_format"]
+__all__ = ["IngestBatch", "RawFile", "RawReader", "RawReading", "found_file", "is_text", "raw_format"]
 
 _FORMATS: dict[str, str] = {
     ".parquet": "parquet",
@@ -215,6 +215,29 @@ class RawReader:
                     break
                 copy.write(block)
         copy.flush()
+
+
+def found_file(uri: str, storage_options: Mapping[str, str]) -> RawFile:
+    """Return a raw file that a path or a URI names, with its size and a token of its content.
+
+    The token is the ETag of an object store, or the size and the time of its modification. Raises `RawFileRefused` for
+    a local file that cannot be looked at, and `ObjectNotFound` or `StoreError` for another one.
+    """
+    path = local_path(uri)
+    if path is not None:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise RawFileRefused(shown_uri(uri), f"{error.strerror}") from error
+        return RawFile(os.path.abspath(path), status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
+    with failures_of_store(uri, storage_options):
+        filesystem, path = remote_file_system(uri, storage_options)
+        info = filesystem.info(path)
+        size_bytes = int(info["size"])
+        changed = [
+            info[name] for name in ("ETag", "etag", "mtime", "LastModified", "updated", "created") if name in info
+        ]
+    return RawFile(uri, size_bytes, f"{size_bytes}-{changed[0] if changed else ''}".replace('"', ""))
 
 
 def raw_format(uri: str) -> tuple[str, str | None]:
