@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from lance_ops.reading import ScannedRows, offset_array
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
-from lance_ops.transactions import PendingFiles, Update
+from lance_ops.transactions import PendingFiles, Update, remove_files_of_job
 from lance_ops.writing import (
     TaskShare,
     UpdatedRowWriter,
@@ -71,7 +72,8 @@ class UpdatePlan:
     @property
     def job(self) -> Job:
         """What the tasks do together."""
-        return Job.on("update", self.snapshot.uri, self.snapshot.version)
+        remove = partial(remove_files_of_job, self.snapshot.store)
+        return Job.on("update", self.snapshot.uri, self.snapshot.version, remove_files=remove)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from __future__ import annotations
 import re
 import secrets
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 
 from lance_ops.core.errors import InvalidInput
@@ -37,12 +40,15 @@ __all__ = [
     "check_reference_name",
     "data_file_name",
     "deletion_file_name",
+    "file_names_of_job",
     "is_blob_sidecar",
     "is_detached",
+    "is_file_of_job",
     "is_staged_manifest",
     "manifest_name",
     "new_deletion_file_id",
     "new_detached_version",
+    "new_job_token",
     "parse_detached_name",
     "parse_manifest_name",
     "transaction_name",
@@ -63,6 +69,10 @@ DIRECTORIES = frozenset(
 """The directories that hold files of a dataset or of a branch; `tree` holds other branches."""
 MAIN_BRANCH = "main"
 """The name of the branch in the dataset's root; no other branch may have it."""
+
+_SPREADING_DIGITS = 24
+_TOKEN_DIGITS = 16
+_job_token: ContextVar[str] = ContextVar("job_token", default="")
 
 _SYSTEM_INDEX = "__lance"
 _SUFFIX = ".manifest"
@@ -133,10 +143,33 @@ def transaction_name(read_version: int, transaction_uuid: str) -> str:
 def data_file_name() -> str:
     """Return a fresh name for a data file.
 
-    The first three random bytes are written as binary digits, so that key prefixes spread evenly in object stores.
+    The first three random bytes are written as binary digits, so that key prefixes spread evenly in object stores. In
+    `file_names_of_job` the next eight bytes are the job's token.
     """
     raw = uuid.uuid4().bytes
-    return f"{int.from_bytes(raw[:3]):024b}{raw[3:].hex()}.lance"
+    token = _job_token.get() or raw[3:11].hex()
+    return f"{int.from_bytes(raw[:3]):024b}{token}{raw[11:].hex()}.lance"
+
+
+def new_job_token() -> str:
+    """Return a random token for the data files of one job."""
+    return secrets.token_hex(_TOKEN_DIGITS // 2)
+
+
+@contextmanager
+def file_names_of_job(token: str) -> Iterator[None]:
+    """Put a job's token into the names of the data files that this thread makes in the block."""
+    before = _job_token.set(token)
+    try:
+        yield
+    finally:
+        _job_token.reset(before)
+
+
+def is_file_of_job(path: str, token: str) -> bool:
+    """Return whether a path is that of a data file, or of a blob sidecar of one, with a job's token in its name."""
+    name = path.removeprefix(f"{DATA_DIR}/")
+    return path != name and len(token) == _TOKEN_DIGITS and name.startswith(token, _SPREADING_DIGITS)
 
 
 def blob_file_name(data_file: str, blob_id: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Job", "JobProgress", "ReportProgress"]
 
@@ -13,18 +13,29 @@ class Job:
     """What tasks do together; its text is such as "compact flights v41".
 
     `weights` has one number for each task: how much work it is, in any unit. Without it, tasks are equal.
+
+    A runner whose tasks may end without an outcome gives the job's data files a token (`file_names_of_job`). When the
+    job has failed and no task runs any more, the runner calls `remove_files` with the token.
     """
 
     verb: str
     dataset: str
     version: int | None = None
     weights: tuple[int, ...] = ()
+    remove_files: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def on(cls, verb: str, uri: str, version: int | None = None, weights: tuple[int, ...] = ()) -> Job:
+    def on(
+        cls,
+        verb: str,
+        uri: str,
+        version: int | None = None,
+        weights: tuple[int, ...] = (),
+        remove_files: Callable[[str], None] | None = None,
+    ) -> Job:
         """Return a job on the dataset at a URI, which is named by the last part of its path."""
         name = uri.rstrip("/").rpartition("/")[2].removesuffix(".lance")
-        return cls(verb, name, version, weights)
+        return cls(verb, name, version, weights, remove_files)
 
     def __str__(self) -> str:
         return f"{self.verb} {self.dataset}" + ("" if self.version is None else f" v{self.version}")

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         UpdateMemWalState,
         UpdateMode,
     )
-    from lance_ops.transactions.pending_files import Abandonable, PendingFiles, PendingFilesBuilder
+    from lance_ops.transactions.pending_files import Abandonable, PendingFiles, PendingFilesBuilder, remove_files_of_job
     from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_commit_message
 
 __all__ = [
@@ -137,6 +137,7 @@ __all__ = [
     "read_manifest",
     "read_version",
     "remap_index",
+    "remove_files_of_job",
     "save_token",
     "token_of",
     "versions_newest_first",
@@ -172,6 +173,7 @@ _MODULES = {
     "Overwrite": "operations",
     "PendingFiles": "pending_files",
     "PendingFilesBuilder": "pending_files",
+    "remove_files_of_job": "pending_files",
     "Project": "operations",
     "Rebase": "conflicts",
     "Remap": "conflicts",

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
+from lance_ops.core.file_names import DATA_DIR, is_file_of_job
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations, ObjectLocation
 
-__all__ = ["Abandonable", "PendingFiles", "PendingFilesBuilder"]
+__all__ = ["Abandonable", "PendingFiles", "PendingFilesBuilder", "remove_files_of_job"]
 
 
 class Abandonable(ABC):
@@ -97,6 +98,18 @@ class PendingFiles(Abandonable):
                 if sidecars != path:
                     for info in list(store.list(sidecars)):
                         store.delete(info.path)
+
+
+def remove_files_of_job(store: Store, token: str) -> None:
+    """Delete the data files beneath a dataset's root that tasks of a job wrote; the job must never be committed.
+
+    It lists all data files. What cannot be deleted now is left to clean-up.
+    """
+    with suppress(LanceOpsError):
+        for info in list(store.list(DATA_DIR)):
+            if is_file_of_job(info.path, token):
+                with suppress(LanceOpsError):
+                    store.delete(info.path)
 
 
 class PendingFilesBuilder(Abandonable):

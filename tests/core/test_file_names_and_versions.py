@@ -77,3 +77,21 @@ def test_the_numbers_of_footers_and_data_files_are_parsed_back(version: FileVers
     assert FileVersion.from_numbers(*version.footer, "f") is version
     assert FileVersion.from_numbers(*version.data_file, "f") is version
     assert FileVersion.V2_0 < FileVersion.V2_2 and FileVersion.V2_2 >= FileVersion.V2_1
+
+
+def test_files_of_a_job_are_told_by_their_names() -> None:
+    ours, theirs = file_names.new_job_token(), file_names.new_job_token()
+    with file_names.file_names_of_job(ours):
+        names = [file_names.data_file_name() for _ in range(50)]
+        with file_names.file_names_of_job(theirs):
+            other = file_names.data_file_name()
+        names.append(file_names.data_file_name())
+    plain = file_names.data_file_name()
+    assert len({*names, other, plain}) == 53
+    for name in (*names, other, plain):
+        assert re.fullmatch(r"[01]{24}[0-9a-f]{26}\.lance", name)
+    assert all(file_names.is_file_of_job(f"data/{name}", ours) for name in names)
+    assert file_names.is_file_of_job(f"data/{file_names.blob_file_name(names[0], 3)}", ours)
+    assert not any(file_names.is_file_of_job(f"data/{name}", ours) for name in (other, plain))
+    assert not file_names.is_file_of_job(names[0], ours)
+    assert not file_names.is_file_of_job(f"data/{plain}", "")

@@ -8,7 +8,8 @@ run_backfill(snapshot, tasks, runner, job) -> files   writes them by the runner
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -32,6 +33,7 @@ from lance_ops.reading import (
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
 from lance_ops.table import Fragment
+from lance_ops.transactions import remove_files_of_job
 
 __all__ = [
     "BackfillTask",
@@ -71,6 +73,7 @@ def plan_backfill(
 
 def run_backfill(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner, job: Job) -> list[ColumnFile]:
     """Write the files of all tasks; a file of a job that fails is deleted."""
+    job = replace(job, remove_files=partial(remove_files_of_job, snapshot.store))
     return runner.map(write_columns, tasks, job, lambda file: pending_columns(snapshot, [file]).abandon())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.maintenance.compaction.clustering import cluster_files
@@ -12,6 +13,7 @@ from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMe
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
+from lance_ops.transactions import remove_files_of_job
 from lance_ops.writing import retry_conflicts
 
 __all__ = ["compact_files"]
@@ -51,12 +53,16 @@ class _Compacting:
         plan = plan_compaction(current, self._options)
         made = current
         lost: RetryableConflict | None = None
+        remove = partial(remove_files_of_job, current.store)
         for tasks in plan.commits():
             if self._is_late and tasks[0] is not plan.tasks[0]:
                 break
             timed = [_TimedTask(task, None if task is plan.tasks[0] else self._deadline) for task in tasks]
             outcomes = self._runner.map(
-                _execute_in_time, timed, plan.job_of(tasks), lambda outcome: _discard(current, outcome)
+                _execute_in_time,
+                timed,
+                replace(plan.job_of(tasks), remove_files=remove),
+                lambda outcome: _discard(current, outcome),
             )
             rewrites = [outcome for outcome in outcomes if outcome is not None]
             if not rewrites:

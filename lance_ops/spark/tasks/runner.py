@@ -25,6 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, StoreError, TasksLost
+from lance_ops.core.file_names import file_names_of_job, new_job_token
 from lance_ops.runners import Job, JobProgress, ReportProgress
 from lance_ops.spark import staging
 from lance_ops.spark.tasks.group_dealing import deal
@@ -91,13 +92,15 @@ class OnSpark:
 
         If a task fails, the rest of its group is skipped and the other groups run to their end; see `Runner.map`. An
         interrupt of the calling thread cancels the Spark job. Then, and if Spark could not run a group or somebody
-        cancelled its job, which raises `TasksLost`, no outcome reaches the driver: clean-up removes the files later.
+        cancelled its job, which raises `TasksLost`, no outcome reaches the driver. The files of a job that failed are
+        found by the token in their names. Those of a lost attempt of a job that succeeded are left to clean-up.
         """
         if not tasks:
             return []
         context, begin = self.session.sparkContext, time.monotonic()
         groups = deal(tasks, context.defaultParallelism * self.tasks_per_core, job.weights if job else ())
-        worker = _Worker(function, context.accumulator(0), max_attempts(context))
+        token = new_job_token()
+        worker = _Worker(function, context.accumulator(0), max_attempts(context), token)
 
         def report() -> None:
             if self.on_progress is not None:  # a group that Spark repeats counts its tasks again
@@ -109,7 +112,11 @@ class OnSpark:
         try:
             reported = spark_job.run(context.parallelize(groups, len(groups)).mapPartitions(worker).collect, report)
         except (PySparkException, Py4JJavaError) as error:
+            _remove_files(job, token)
             raise TasksLost(f"Spark gave the tasks up: {_reason(error)}") from error
+        except BaseException:  # an interrupt, after which no task runs any more
+            _remove_files(job, token)
+            raise
         failures = [outcome for outcome in reported if isinstance(outcome, _Failure)]
         outcomes = dict(
             sorted(
@@ -120,6 +127,7 @@ class OnSpark:
             if discard is not None:
                 for outcome in outcomes.values():
                     discard(outcome)
+            _remove_files(job, token)  # of attempts that failed or were lost
             raise min(failures, key=lambda failure: failure.index).error(len(tasks), job)
         return [outcomes[index] for index in range(len(tasks))]
 
@@ -146,18 +154,26 @@ class _Worker(Generic[T, R]):
     function: Callable[[T], R]
     num_done: Accumulator[int]
     max_attempts: int
+    token: str
 
     def __call__(self, groups: Iterable[list[tuple[int, T]]]) -> Iterator[tuple[int, R] | _Failure]:
         for group in groups:
             for index, task in group:
                 try:
-                    yield index, self.function(task)
+                    with file_names_of_job(self.token):
+                        outcome = self.function(task)
+                    yield index, outcome
                 except Exception as error:
                     if _is_transient(error) and _attempt_number() + 1 < self.max_attempts:
                         raise
                     yield _Failure.of(index, error)
                     break  # the plan has failed, so the rest of this group is skipped
                 self.num_done.add(1)
+
+
+def _remove_files(job: Job | None, token: str) -> None:
+    if job is not None and job.remove_files is not None:
+        job.remove_files(token)
 
 
 def max_attempts(context: SparkContext) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -47,7 +48,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored, projected_sizes
-from lance_ops.transactions import InsertedKeys, PendingFiles, Update, UpdateMode
+from lance_ops.transactions import InsertedKeys, PendingFiles, Update, UpdateMode, remove_files_of_job
 from lance_ops.writing import choose_file_version
 
 __all__ = ["DistributedMerge", "TaskSizes", "distributed_merge", "plan_distributed_merge", "prepare_distributed_merge"]
@@ -91,7 +92,8 @@ class DistributedMerge:
 
     def job(self, step: str, weights: Iterable[int] = ()) -> Job:
         """What the tasks of a step do together."""
-        return Job.on(f"merge ({step}) into", self.snapshot.uri, self.snapshot.version, tuple(weights))
+        remove = partial(remove_files_of_job, self.snapshot.store)
+        return Job.on(f"merge ({step}) into", self.snapshot.uri, self.snapshot.version, tuple(weights), remove)
 
 
 def distributed_merge(

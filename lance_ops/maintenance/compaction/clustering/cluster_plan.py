@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from lance_ops.core import predicate
@@ -19,7 +20,9 @@ from lance_ops.maintenance.compaction.index_remap import needs_remap
 from lance_ops.reading import ROW_COLUMNS
 from lance_ops.runners import Job
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
+from lance_ops.store import Store
 from lance_ops.table import Fragment
+from lance_ops.transactions import remove_files_of_job
 from lance_ops.writing import MAX_BYTES_PER_FILE
 
 __all__ = ["ClusterGroup", "ClusterPlan", "Piece", "RowRange", "plan_clustering"]
@@ -65,9 +68,10 @@ class ClusterPlan:
     groups: tuple[ClusterGroup, ...]
     pieces: tuple[Piece, ...]
 
-    def job(self, verb: str, weights: Sequence[int]) -> Job:
-        """What the tasks of one stage do together."""
-        return Job.on(f"cluster, {verb}", self.uri, self.read_version, tuple(weights))
+    def job(self, verb: str, weights: Sequence[int], store: Store) -> Job:
+        """What the tasks of one stage do together in the dataset's store."""
+        remove = partial(remove_files_of_job, store)
+        return Job.on(f"cluster, {verb}", self.uri, self.read_version, tuple(weights), remove)
 
 
 def plan_clustering(snapshot: Snapshot, options: CompactionOptions) -> ClusterPlan:

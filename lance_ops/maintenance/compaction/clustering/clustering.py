@@ -58,10 +58,12 @@ def cluster_files(snapshot: Snapshot, options: CompactionOptions, runner: Runner
     plan = plan_clustering(snapshot, options)
     if not plan.groups:
         return snapshot, CompactionMetrics()
-    curves, cuts = _cut(plan, runner)
     store, weights = snapshot.store, [piece.size_bytes for piece in plan.pieces]
+    curves, cuts = _cut(plan, store, runner)
     partition = Partition(plan.snapshot, plan.columns, plan.file_version, curves, cuts)
-    runs = runner.map(partition, plan.pieces, plan.job("sort", weights), lambda run: _abandon(store, _files([run])))
+    runs = runner.map(
+        partition, plan.pieces, plan.job("sort", weights, store), lambda run: _abandon(store, _files([run]))
+    )
     try:
         merge = Merge(
             plan.snapshot, plan.columns, plan.file_version, plan.max_bytes_per_file, plan.needs_addresses, curves
@@ -70,7 +72,7 @@ def cluster_files(snapshot: Snapshot, options: CompactionOptions, runner: Runner
         merged = runner.map(
             merge,
             tasks,
-            plan.job("merge", [task.size_bytes for task in tasks]),
+            plan.job("merge", [task.size_bytes for task in tasks], store),
             lambda part: _abandon(store, part.files()),
         )
         try:
@@ -81,14 +83,16 @@ def cluster_files(snapshot: Snapshot, options: CompactionOptions, runner: Runner
         _abandon(store, _files(runs))
 
 
-def _cut(plan: ClusterPlan, runner: Runner) -> tuple[tuple[Curve, ...], tuple[pa.RecordBatch, ...]]:
+def _cut(plan: ClusterPlan, store: Store, runner: Runner) -> tuple[tuple[Curve, ...], tuple[pa.RecordBatch, ...]]:
     """Choose the curve of each group, and the keys that cut it into ranges, from samples of its rows."""
     one_of = []
     for group in plan.groups:
         wanted = min(max(group.num_ranges * _SAMPLES_PER_RANGE, _MIN_SAMPLES), _MAX_SAMPLES)
         one_of.append(group.num_rows / wanted)
     weights = [piece.size_bytes for piece in plan.pieces]
-    sampled = runner.map(Sample(plan.snapshot, plan.columns, tuple(one_of)), plan.pieces, plan.job("sample", weights))
+    sampled = runner.map(
+        Sample(plan.snapshot, plan.columns, tuple(one_of)), plan.pieces, plan.job("sample", weights, store)
+    )
     curves: list[Curve] = []
     cuts: list[pa.RecordBatch] = []
     for number, group in enumerate(plan.groups):
