@@ -5,29 +5,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from google.protobuf.message import DecodeError
+from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field
-from lance_ops.indices.contract import IndexType, RowKey, TrainingBatches
+from lance_ops.indices.contract import LoadedIndex, RowKey, TrainingBatches
+from lance_ops.indices.distributed import DistributedIndexType, PartialIndex
 from lance_ops.indices.sort_keys import is_sortable
 from lance_ops.indices.zonemap.index import ZoneMapIndex, ZoneMapQuery, summarize
 from lance_ops.indices.zonemap.layout import DEFAULT_ROWS_PER_ZONE, write_zones
+from lance_ops.indices.zonemap.partials import joined_table_of, kept_zones, remapped_zones, to_partial
 from lance_ops.indices.zonemap.zone_matches import can_rule_out
 from lance_ops.pb import index_details_pb2
 from lance_ops.store import Store
 from lance_ops.table import IndexDetails, IndexFile, IndexMetadata
+from lance_ops.table.rows import RowAddressMap
 
 __all__ = ["ZoneMap", "ZoneMapIndex", "ZoneMapQuery"]
 
 
 @dataclass(frozen=True)
-class ZoneMap(IndexType[ZoneMapQuery]):
+class ZoneMap(DistributedIndexType[ZoneMapQuery]):
     """A zone has `rows_per_zone` live rows of one fragment, the last zone of a fragment fewer."""
 
     name: ClassVar[str] = "ZONEMAP"
@@ -85,5 +89,43 @@ class ZoneMap(IndexType[ZoneMapQuery]):
         self.check(field)
         return write_zones(summarize(rows, field.arrow_type, self.rows_per_zone, field.name), store)
 
+    def train_partial(self, rows: TrainingBatches, field: Field, scratch: Store) -> PartialIndex:
+        return to_partial(summarize(rows, field.arrow_type, self.rows_per_zone, field.name))
+
+    def num_entries(self, segment: LoadedIndex[ZoneMapQuery]) -> int:
+        return int(_zone_map(segment).zones.rows.num_rows)
+
+    def copy_partial(
+        self,
+        segment: LoadedIndex[ZoneMapQuery],
+        start: int,
+        stop: int,
+        scratch: Store,
+        *,
+        fragments: BitMap | FrozenBitMap | None = None,
+        moves: RowAddressMap | None = None,
+    ) -> PartialIndex:
+        zones = _zone_map(segment).zones
+        if moves is None:
+            return to_partial(kept_zones(zones, start, stop, fragments))
+        return to_partial(remapped_zones(kept_zones(zones, start, stop, segment.fragments), moves))
+
+    def assemble(
+        self,
+        partials: Sequence[PartialIndex],
+        field: Field,
+        scratch: Store,
+        store: Store,
+        *,
+        durable: bool = True,
+    ) -> tuple[IndexFile, ...]:
+        return write_zones(joined_table_of(partials, field.arrow_type, self.rows_per_zone), store, durable=durable)
+
     def _load(self, store: Store, metadata: IndexMetadata) -> ZoneMapIndex:
         return ZoneMapIndex(store, metadata)
+
+
+def _zone_map(segment: LoadedIndex[ZoneMapQuery]) -> ZoneMapIndex:
+    if not isinstance(segment, ZoneMapIndex):
+        raise InvalidInput(f"index {segment.metadata.name!r} is not a zone map")
+    return segment

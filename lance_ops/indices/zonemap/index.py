@@ -18,9 +18,9 @@ from lance_ops.indices.contract import LoadedIndex, TrainingBatches, check_train
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.indices.sort_keys import is_sortable
 from lance_ops.indices.zonemap.layout import ZONEMAP, ZoneTable, read_zones, write_zones
-from lance_ops.indices.zonemap.moved_zones import moved_nulls, moved_zones
+from lance_ops.indices.zonemap.partials import joined_table, remapped_zones
 from lance_ops.indices.zonemap.zone_matches import ZoneBounds, may_match
-from lance_ops.indices.zonemap.zones import ZoneBuilder, joined_zones
+from lance_ops.indices.zonemap.zones import ZoneBuilder
 from lance_ops.store import Store
 from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.table.rows import RowAddressMap, offsets_in
@@ -70,12 +70,8 @@ class ZoneMapIndex(LoadedIndex[ZoneMapQuery]):
 
         A zone that the rewrite cut in two keeps its bounds on both sides, so they may be wider than the values.
         """
-        zones = self.zones.of_fragments(self.fragments)
-        nulls = None if zones.nulls is None else moved_nulls(zones.nulls, address_map)
-        moved = sorted(moved_zones(zones.zones(), address_map, nulls), key=lambda zone: (zone.fragment_id, zone.start))
-        joined = list(joined_zones(moved, zones.rows_per_zone))
-        table = ZoneTable.of(joined, nulls, zones.value_type, zones.rows_per_zone)
-        return write_zones(table, store_out, durable=False)
+        moved = remapped_zones(self.zones.of_fragments(self.fragments), address_map)
+        return write_zones(joined_table(moved), store_out, durable=False)
 
     def merge(
         self,

@@ -4,9 +4,9 @@
                      fragment_id: u64, zone_start: u64, zone_length: u64    (numbers not null)
 
 `zone_start` is the offset of a zone's first live row when the index was built. `zone_length` counts the physical rows
-from there to its last live row. `max` is NaN if a NaN is among the values, and `min` only if all values are NaN; both
-are null if there is no value. The schema's metadata holds `rows_per_zone`, and `null_bitmap`: the number of the global
-buffer with the addresses of the nulls (see `row_address_tree`). Older files do not have the latter.
+from there to its last live row. `max` is NaN if a NaN is among the values. `min` is null if every value is null or NaN,
+and `max` if every value is null. The schema's metadata holds `rows_per_zone`, and `null_bitmap`: the number of the
+global buffer with the addresses of the nulls (see `row_address_tree`). Older files do not have the latter.
 """
 
 from __future__ import annotations
@@ -76,12 +76,14 @@ class ZoneTable:
 
     @classmethod
     def concatenated(cls, tables: Sequence[ZoneTable]) -> ZoneTable:
-        """Return the zones of all tables, which have different fragments and the first one's type."""
+        """Return the zones of all tables, which have different rows and the first one's type."""
         rows = pa.Table.from_batches([table.rows for table in tables]).combine_chunks().to_batches()
         batch = rows[0] if rows else tables[0].rows
-        nulls: dict[int, BitMap] | None = {}
-        for table in tables:
-            nulls = None if nulls is None or table.nulls is None else {**nulls, **table.nulls}
+        nulls: dict[int, BitMap] | None = None
+        if all(table.nulls is not None for table in tables):
+            nulls = {}
+            for fragment_id, bitmap in (item for table in tables for item in (table.nulls or {}).items()):
+                nulls[fragment_id] = nulls[fragment_id] | bitmap if fragment_id in nulls else bitmap
         return cls(batch, nulls, tables[0].rows_per_zone)._in_order()
 
     @property
@@ -142,6 +144,23 @@ class ZoneTable:
         kept = np.isin(self.fragment_ids, np.fromiter(fragments, np.uint64))
         nulls = None if self.nulls is None else {key: self.nulls[key] for key in self.nulls if key in fragments}
         return ZoneTable(self.rows.filter(pa.array(kept)), nulls, self.rows_per_zone)
+
+    def numbered(self, start: int, stop: int) -> ZoneTable:
+        """Return the zones from number `start` to `stop` (exclusive), with the nulls of their rows."""
+        part = ZoneTable(self.rows.slice(start, stop - start), None, self.rows_per_zone)
+        if self.nulls is None:
+            return part
+        own: dict[int, BitMap] = {}
+        for fragment_id in np.unique(part.fragment_ids).tolist():
+            if fragment_id in self.nulls:
+                own[fragment_id] = self.nulls[fragment_id] & _all_rows(part, fragment_id)
+        return replace(part, nulls=own)
+
+    @property
+    def has_short_neighbours(self) -> bool:
+        """Whether one zone has room for the rows of two that follow each other in a fragment."""
+        spans = self.starts[1:] + self.lengths[1:] - self.starts[:-1]
+        return bool(((np.diff(self.fragment_ids) == 0) & (spans <= self.rows_per_zone)).any())
 
     def zones(self) -> Iterable[Zone]:
         """Yield the zones one by one."""
@@ -259,8 +278,6 @@ def _all_rows(table: ZoneTable, fragment_id: int) -> BitMap:
 
 def _least(zone: Zone, value_type: pa.DataType) -> Key | None:
     """Return what the file holds as a zone's least value. A zero is -0.0: a reader may order it before 0.0."""
-    if zone.lower is None and zone.nan_count and not zone.has_values:
-        return math.nan
     return -0.0 if pa.types.is_floating(value_type) and zone.lower == 0 else zone.lower
 
 
