@@ -16,6 +16,7 @@ from lance_ops.api.namespaces import Namespace, open_namespace
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.runners import Runner
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
+from lance_ops.spark.sql_access.merge_statement import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import lance_query, mentions_a_path, run_query
 from lance_ops.spark.sql_access.row_statements import ROW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
@@ -121,6 +122,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None
     (("EXPLAIN",), _explain),
     (("CREATE",), _create_view),
     *ROW_STATEMENTS,
+    *MERGE_STATEMENTS,
     *TABLE_STATEMENTS,
     *MAINTENANCE_STATEMENTS,
 )

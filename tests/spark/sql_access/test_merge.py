@@ -1,0 +1,142 @@
+"""`sql`: MERGE INTO, and what the library's merge cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import LanceDataset, write_dataset
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.runners import InThreads
+from lance_ops.spark import sql, use_namespace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+START = [(1, 10, "a"), (2, 20, "b"), (3, 30, "c"), (4, None, "d")]
+NEWS = [(2, 21, "B", True), (3, 5, "C", False), (5, 50, "E", True)]
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """A table of three columns, and a source with one more; the source's columns are in another order."""
+    table = pa.Table.from_pylist([dict(zip(("id", "x", "s"), row, strict=True)) for row in START])
+    write_dataset(
+        table.cast(pa.schema([("id", pa.int64()), ("x", pa.int32()), ("s", pa.string())])), tmp_path / "t.lance"
+    )
+    news = pa.Table.from_pylist([dict(zip(("ID", "x", "s", "flag"), row, strict=True)) for row in NEWS])
+    write_dataset(news.select(["flag", "s", "x", "ID"]), tmp_path / "news.lance")
+    use_namespace(spark, tmp_path)
+    yield tmp_path
+    use_namespace(spark, None)
+
+
+def merge(spark: SparkSession, lake: Path, text: str) -> tuple[tuple[int, ...], list[tuple[Any, ...]]]:
+    """Return the counts (affected, updated, deleted, inserted) and the rows."""
+    counts = tuple(sql(spark, f"MERGE INTO {text}", runner=InThreads()).collect()[0])
+    return counts, sorted(tuple(row.values()) for row in LanceDataset(lake / "t.lance").to_table().to_pylist())
+
+
+def test_all_columns_are_updated_and_inserted(spark: SparkSession, lake: Path) -> None:
+    text = "t USING news AS n ON t.id = n.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    counts, rows = merge(spark, lake, text)
+    assert counts == (3, 2, 0, 1)
+    assert rows == [(1, 10, "a"), (2, 21, "B"), (3, 5, "C"), (4, None, "d"), (5, 50, "E")]
+    assert LanceDataset(lake / "t.lance").schema.field("x").type == pa.int32()
+
+
+def test_values_are_computed_by_spark_from_the_source(spark: SparkSession, lake: Path) -> None:
+    counts, rows = merge(
+        spark,
+        lake,
+        """
+        t AS a USING (SELECT id AS key, x FROM news WHERE flag) b ON b.key = a.id
+        WHEN MATCHED THEN UPDATE SET a.x = b.x * 2, s = concat('n', b.key)
+        WHEN NOT MATCHED BY TARGET THEN INSERT (s, x, id) VALUES (concat('n', key), b.x * 2, b.key)
+        """,
+    )
+    assert counts == (2, 1, 0, 1)
+    assert rows == [(1, 10, "a"), (2, 42, "n2"), (3, 30, "c"), (4, None, "d"), (5, 100, "n5")]
+
+
+def test_some_columns_are_updated(spark: SparkSession, lake: Path) -> None:
+    counts, rows = merge(spark, lake, "t USING news n ON t.id = n.id WHEN MATCHED THEN UPDATE SET s = n.s")
+    assert counts == (2, 2, 0, 0)
+    assert rows == [(1, 10, "a"), (2, 20, "B"), (3, 30, "C"), (4, None, "d")]
+
+
+def test_a_condition_may_read_both_rows(spark: SparkSession, lake: Path) -> None:
+    text = "t USING news n ON t.id = n.id WHEN MATCHED AND n.x > t.x THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    counts, rows = merge(spark, lake, text)
+    assert counts == (2, 1, 0, 1)
+    assert rows == [(1, 10, "a"), (2, 21, "B"), (3, 30, "c"), (4, None, "d"), (5, 50, "E")]
+
+
+def test_rows_are_deleted_matched_and_unmatched(spark: SparkSession, lake: Path) -> None:
+    assert merge(spark, lake, "t USING news n ON t.id = n.id WHEN MATCHED AND n.flag THEN DELETE") == (
+        (1, 0, 1, 0),
+        [(1, 10, "a"), (3, 30, "c"), (4, None, "d")],
+    )
+    on = "t USING news n ON t.id = n.id"
+    text = f"{on} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED BY SOURCE AND t.x > 5 THEN DELETE"
+    assert merge(spark, lake, text) == ((2, 1, 1, 0), [(3, 5, "C"), (4, None, "d")])
+    assert merge(spark, lake, f"{on} WHEN NOT MATCHED BY SOURCE THEN DELETE")[1] == [(3, 5, "C")]
+
+
+def test_only_rows_of_a_condition_are_inserted(spark: SparkSession, lake: Path) -> None:
+    write_dataset(pa.table({"id": [7, 8], "x": [1, 2], "s": ["p", "q"]}), lake / "more.lance")
+    counts, rows = merge(spark, lake, "t USING more@v1 ON t.id = more.id WHEN NOT MATCHED AND more.x > 1 THEN INSERT *")
+    assert counts == (1, 0, 0, 1)
+    assert rows[-1] == (8, 2, "q")
+
+
+@pytest.mark.parametrize(
+    ("clauses", "reason"),
+    [
+        ("ON t.id = n.id AND t.x > 1 WHEN MATCHED THEN DELETE", "t.x > 1 in ON of MERGE"),
+        ("ON t.id = n.id + 1 WHEN MATCHED THEN DELETE", "in ON of MERGE"),
+        ("WHEN MATCHED THEN UPDATE SET x = t.x + n.x", "t.x . n.x in UPDATE of MERGE"),
+        ("WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET *", "a second clause"),
+        ("WHEN MATCHED AND n.flag THEN DELETE WHEN NOT MATCHED THEN INSERT *", "condition of DELETE"),
+        ("WHEN MATCHED AND t.x > 1 THEN DELETE", "condition of DELETE on the table"),
+        (
+            "ON t.id = n.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED AND n.flag THEN INSERT *",
+            "condition of INSERT",
+        ),
+        ("WHEN MATCHED THEN UPDATE SET x = 1 WHEN NOT MATCHED THEN INSERT *", "different values of"),
+        ("WHEN MATCHED THEN UPDATE SET id = n.x", "changes the key 'id'"),
+        ("WHEN NOT MATCHED THEN INSERT (x) VALUES (n.x)", "without the key 'id'"),
+        ("WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = 1", "another action than DELETE"),
+    ],
+)
+def test_what_a_merge_cannot_say_is_refused_by_name(spark: SparkSession, lake: Path, clauses: str, reason: str) -> None:
+    with pytest.raises(UnsupportedFeature, match=reason):
+        merge(spark, lake, f"t USING news n {clauses if clauses.startswith('ON') else f'ON t.id = n.id {clauses}'}")
+    assert LanceDataset(lake / "t.lance").version == 1
+
+
+def test_names_in_doubt_and_duplicate_keys_are_refused(spark: SparkSession, lake: Path) -> None:
+    on = "t USING news n ON t.id = n.id WHEN MATCHED THEN UPDATE SET"
+    with pytest.raises(InvalidInput, match="x of MERGE is in both tables"):
+        merge(spark, lake, f"{on} x = x + 1")
+    with pytest.raises(InvalidInput, match="no column 'nope'"):
+        merge(spark, lake, f"{on} nope = n.x")
+    with pytest.raises(InvalidInput, match=r"has no column x, s, which \* needs"):
+        merge(spark, lake, "t USING (SELECT id FROM news) n ON t.id = n.id WHEN MATCHED THEN UPDATE SET *")
+    with pytest.raises(InvalidInput, match="alias of the source"):
+        merge(spark, lake, "t USING (SELECT id FROM news) ON t.id = n.id WHEN MATCHED THEN DELETE")
+    twice = "(SELECT 2L AS id, 1 AS x, 's' AS s UNION ALL SELECT 2L, 2, 't')"
+    with pytest.raises(InvalidInput):
+        merge(spark, lake, f"t USING {twice} n ON t.id = n.id WHEN MATCHED THEN UPDATE SET *")
+    assert LanceDataset(lake / "t.lance").version == 1
+
+
+def test_a_merge_runs_in_tasks_of_spark(spark: SparkSession, lake: Path) -> None:
+    sql(spark, "MERGE INTO t USING news n ON t.id = n.id WHEN MATCHED THEN DELETE")
+    assert LanceDataset(lake / "t.lance").count_rows() == 2
