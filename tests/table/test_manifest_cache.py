@@ -52,6 +52,15 @@ def test_the_oldest_entry_is_evicted_first(decoded: list[str]) -> None:
     assert decoded == ["a", "b", "c", "a"]
 
 
+def test_a_manifest_read_in_passing_pushes_none_out(decoded: list[str]) -> None:
+    known = ManifestCache(2)
+    known.decode(DATA, "a", in_passing=True)
+    known.decode(DATA, "b")
+    for path in ("c", "d", "b", "a"):
+        known.decode(DATA, path, in_passing=True)
+    assert decoded == ["a", "b", "c", "d"]
+
+
 def test_long_manifests_are_cached_up_to_a_number_of_bytes(decoded: list[str]) -> None:
     long = pa.py_buffer(encode_manifest(manifest(*map(fragment, range(4000))), b""))
     assert 128 << 10 < long.size < 512 << 10

@@ -137,15 +137,17 @@ class FragmentList(Sequence[Fragment]):
 
     def totals(self) -> FragmentTotals:
         """Return what the fragments have together; decodes no fragment."""
-        fragments = parse_message(ManifestSizes, self.section, self._path, "fragments").fragments
-        deletions = [each.deletion_file for each in fragments if each.HasField("deletion_file")]
-        return FragmentTotals(
-            physical_rows=sum(each.physical_rows for each in fragments),
-            data_files=sum(len(each.files) for each in fragments),
-            data_file_bytes=sum(file.file_size_bytes for each in fragments for file in each.files),
-            deleted_rows=sum(deletion.num_deleted_rows for deletion in deletions),
-            deletion_files=len(deletions),
-        )
+        physical_rows = data_files = data_file_bytes = deleted_rows = deletion_files = 0
+        for fragment in parse_message(ManifestSizes, self.section, self._path, "fragments").fragments:
+            physical_rows += fragment.physical_rows
+            files = fragment.files
+            data_files += len(files)
+            for file in files:
+                data_file_bytes += file.file_size_bytes
+            if fragment.HasField("deletion_file"):
+                deletion_files += 1
+                deleted_rows += fragment.deletion_file.num_deleted_rows
+        return FragmentTotals(physical_rows, data_files, data_file_bytes, deleted_rows, deletion_files)
 
     @property
     def num_rows(self) -> int:

@@ -30,12 +30,16 @@ class ManifestCache:
         self._max_bytes = max_bytes
         self.reset()
 
-    def decode(self, data: pa.Buffer, path: str) -> Manifest:
-        """Return the cached manifest, or decode it as `decode_manifest` does."""
+    def decode(self, data: pa.Buffer, path: str, *, in_passing: bool = False) -> Manifest:
+        """Return the cached manifest, or decode it as `decode_manifest` does.
+
+        A manifest that is read `in_passing`, as one of all versions, pushes none out of the cache.
+        """
         manifest = self._find(data, path)
         if manifest is None:
             manifest = decode_manifest(data, path)
-            self._keep(data, path, manifest)
+            if not in_passing or len(self._manifests) < self._capacity:
+                self._keep(data, path, manifest)
         return manifest
 
     def decode_with_transaction(self, data: pa.Buffer, path: str) -> tuple[Manifest, bytes | None]:

@@ -65,14 +65,16 @@ def read_version(store: Store, committer: Committer, version: int, *, as_listed:
     return decode_version(store, committer, version, _read(committer, version, as_listed))
 
 
-def read_manifest(store: Store, committer: Committer, version: int, *, as_listed: bool = False) -> Manifest:
+def read_manifest(
+    store: Store, committer: Committer, version: int, *, as_listed: bool = False, in_passing: bool = False
+) -> Manifest:
     """Read a version's manifest; raise `VersionNotFound` if it was never made or was cleaned up.
 
     With `as_listed`, for a caller that has just listed the versions, the manifest is not requested if the listing tells
-    its bytes. It may have been cleaned up since the listing.
+    its bytes. It may have been cleaned up since the listing. `in_passing` is as in `ManifestCache.decode`.
     """
-    where = _where(store, committer, version)
-    return _checked(MANIFEST_CACHE.decode(_read(committer, version, as_listed), where), store, version)
+    where, data = _where(store, committer, version), _read(committer, version, as_listed)
+    return _checked(MANIFEST_CACHE.decode(data, where, in_passing=in_passing), store, version)
 
 
 def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> CommittedVersion:
@@ -101,7 +103,7 @@ def versions_newest_first(
 
 def manifests_newest_first(store: Store, committer: Committer, *, to_the_end: bool = False) -> Iterator[Manifest]:
     """Yield the manifests of the versions that `versions_newest_first` yields."""
-    return _newest_first(read_manifest, store, committer, 1, to_the_end)
+    return _newest_first(partial(read_manifest, in_passing=to_the_end), store, committer, 1, to_the_end)
 
 
 def _newest_first(
