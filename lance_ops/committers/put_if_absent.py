@@ -197,18 +197,23 @@ class PutIfAbsentCommitter(Committer):
 
     def _hint_at(self, version: int, is_first: bool, look_for_newest: Callable[[], int]) -> int | None:
         """Write a hint to the newest version, ours or a later one; return that version if it was looked for."""
-        # The first version creates the hint's file, which would break a seal.
+        if self._sealed is None:  # there may be no hint, and to create its file would break a seal
+            self._write_hint(version, None)
         stamp = None if is_first else self._store.seal_directory(VERSIONS_DIR)
         if stamp is None:
-            write_hint(self._store, version, None)
+            if self._sealed is not None:
+                self._write_hint(version, None)
             return None
         newest = look_for_newest()
         self._newest = (newest, stamp)
         is_sealed = self._naming is ManifestNaming.V2
         self._sealed = (newest, stamp) if is_sealed else None
-        with suppress(LanceOpsError):
-            write_hint(self._store, newest, stamp if is_sealed else None)
+        self._write_hint(newest, stamp if is_sealed else None)
         return newest
+
+    def _write_hint(self, version: int, stamp: str | None) -> None:
+        with suppress(LanceOpsError):  # the hint is optional
+            write_hint(self._store, version, stamp)
 
     def _watch(self) -> AbstractContextManager[Callable[[], frozenset[str] | None]]:
         """Watch the versions if one is known to be the newest, so that a commit needs no listing."""

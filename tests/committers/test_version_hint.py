@@ -236,6 +236,13 @@ def test_a_copy_with_all_its_times_is_listed_until_something_is_committed_there(
     assert (look(copy), look(root)) == ((6, 0), (4, 0))
 
 
+def test_a_commit_to_a_table_without_a_hint_leaves_one_that_saves_a_listing(root: Path) -> None:
+    (root / VERSION_HINT_PATH).unlink()
+    assert look(root) == (4, 1)
+    make(root, 5)
+    assert look(root) == (5, 0)
+
+
 @pytest.mark.parametrize("hint_first", [True, False])
 def test_a_table_copied_while_it_is_written_is_listed(root: Path, tmp_path: Path, hint_first: bool) -> None:
     copy = tmp_path / "copy"
