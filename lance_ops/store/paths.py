@@ -28,6 +28,8 @@ def check_path(path: str) -> str:
         raise UnsafePath("an object's path is empty")
     if "\0" in path or "\\" in path:
         raise UnsafePath(f"{path!r}: no NUL and no backslash may stand in a path")
+    if path[0] not in "/." and path[-1] != "/" and "//" not in path and "/." not in path:
+        return path  # no component is empty or begins with a dot
     for part in path.split("/"):
         if part in ("", ".", ".."):
             raise UnsafePath(f"{path!r}: a path must be relative to the root, without '.', '..' or empty components")

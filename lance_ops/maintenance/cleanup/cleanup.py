@@ -167,6 +167,8 @@ def _awaits_a_version(snapshot: Snapshot, plan: CleanupPlan, accounted: Abstract
 
 
 def _unneeded(plan: CleanupPlan, needed: NamedFiles) -> list[ObjectInfo]:
+    if not (needed.paths or needed.index_folders):
+        return [*plan.files]
     return [info for info in plan.files if info.path not in needed]
 
 

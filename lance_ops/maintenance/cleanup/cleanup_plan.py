@@ -159,11 +159,12 @@ class NamedFiles:
     def __contains__(self, path: str) -> bool:
         if path in self.paths:
             return True
-        parts = path.split("/")
-        if "/".join(parts[:2]) in self.index_folders:
+        directory, _, below = path.partition("/")
+        name, is_in_folder, _ = below.partition("/")
+        if f"{directory}/{name}" in self.index_folders:
             return True
         # A blob sidecar, `data/{stem}/….blob`, belongs to the data file of that stem.
-        return len(parts) > 2 and parts[0] == DATA_DIR and f"{DATA_DIR}/{parts[1]}.lance" in self.paths
+        return bool(is_in_folder) and directory == DATA_DIR and f"{DATA_DIR}/{name}.lance" in self.paths
 
 
 def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -39,7 +40,7 @@ from lance_ops.store.local.directory_watch import watch_directory
 from lance_ops.store.local.file_mapping import FileMapping
 from lance_ops.store.local.made_directories import MADE_DIRECTORIES
 from lance_ops.store.local.memory_map_cache import MAPPED_FILES
-from lance_ops.store.paths import check_directory, check_path, is_temporary
+from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path
 from lance_ops.store.ranges import check_ranges, slice_ranges
 
 __all__ = ["LocalStore"]
@@ -216,10 +217,10 @@ class LocalStore(Store):
             self._fail("write", path, error)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        return self._walk(check_directory(prefix), lambda name: not is_temporary(name))
+        return self._walk(check_directory(prefix), temporary=False)
 
     def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        return self._walk(check_directory(prefix), is_temporary)
+        return self._walk(check_directory(prefix), temporary=True)
 
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
         return self._on_directory(check_directory(directory), os.listdir) or ()
@@ -406,22 +407,24 @@ class LocalStore(Store):
             raise ObjectNotFound(self.uri_of(path)) from error
         raise StoreError(f"cannot {verb} {self.uri_of(path)}: {error.strerror or error}") from error
 
-    def _walk(self, prefix: str, wanted: Callable[[str], bool]) -> Iterator[ObjectInfo]:
+    def _walk(self, prefix: str, *, temporary: bool) -> Iterator[ObjectInfo]:
+        """Yield the files beneath a directory: the temporary ones, or all others."""
         folders = [prefix]
         while folders:
             folder = folders.pop()
             try:
                 with os.scandir(self._locate(folder)) as found:
-                    entries = sorted(found, key=lambda entry: entry.name)
+                    entries = sorted(found, key=attrgetter("name"))
             except _ABSENT:
                 continue
             except OSError as error:
                 self._fail("list", folder, error)
+            above = f"{folder}/" if folder else ""
             for entry in entries:
-                path = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    folders.append(path)
-                elif wanted(entry.name):
+                    folders.append(above + entry.name)
+                elif entry.name.startswith(TEMPORARY_PREFIX) is temporary:
+                    path = above + entry.name
                     try:
                         status = os.stat(self._locate(path)) if entry.is_symlink() else entry.stat()
                     except FileNotFoundError:  # deleted since it was listed
