@@ -1,7 +1,7 @@
 """`python -m tests.bench.sizes [SIZE ...]`: what both libraries take at sizes that users have.
 
 Each operation runs once, in a process of its own, on a table that this library wrote, or on a copy if it changes the
-table. Only a run of all sizes replaces `docs/bench-sizes.md`; others print.
+table. A run replaces the tables of its sizes in `docs/bench-sizes.md`, and leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from tests.bench.results import geometric_mean
 from tests.bench.setting import setting
 
 CONTENDERS = ("lance", "lance_ops")
+_FAILED = "failed: "
 PAGE = Path(__file__).parents[2] / "docs" / "bench-sizes.md"
 
 Operation = Callable[[ModuleType, str], object]
@@ -146,15 +147,23 @@ class Taken:
     error: str | None = None
 
     def __str__(self) -> str:
-        return f"failed: {self.error} | -" if self.error else f"{self.seconds:.3g} | {self.mebibytes:,.0f}"
+        return f"{_FAILED}{self.error} | -" if self.error else f"{self.seconds:.3g} | {self.mebibytes:,.0f}"
 
 
 Pair = Mapping[str, Taken]
 """What an operation took, by contender."""
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What the operations of one size took, and a line that says when and where."""
+
+    setting: str
+    operations: Mapping[str, Pair]
+
+
 def main() -> None:
-    """Measure the chosen sizes, print a table of each, and write the page after a run of all."""
+    """Measure the chosen sizes, print a table of each, and write it into the page."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.sizes", description=__doc__)
     parser.add_argument("sizes", nargs="*", help=f"of {', '.join(map(repr, SIZES))}; default all")
     parser.add_argument("--one", nargs=4, metavar=("SIZE", "OPERATION", "LIBRARY", "URI"), help=argparse.SUPPRESS)
@@ -162,25 +171,25 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(_measured(*arguments.one)))
         return
-    load, begin = os.getloadavg()[0], time.monotonic()
-    measured: dict[str, dict[str, Pair]] = {}
+    sizes = recorded(PAGE.read_text(encoding="utf-8"))
     for name in arguments.sizes or SIZES:
         print("\n".join(_heading(name)), flush=True)
+        load, begin, operations = os.getloadavg()[0], time.monotonic(), dict[str, Pair]()
         with tempfile.TemporaryDirectory(prefix="lance-ops-sizes-") as scratch:
-            measured[name] = {}
             for operation, pair in _measure_size(name, Path(scratch)):
-                measured[name][operation] = pair
+                operations[operation] = pair
                 print(_row(operation, pair), flush=True)
-    if not arguments.sizes:
-        PAGE.write_text(page(setting(load, time.monotonic() - begin, 1, measured_on="all"), measured), encoding="utf-8")
+        described = setting(load, time.monotonic() - begin, 1, measured_on="all")
+        sizes[name] = Measured(_line(described), operations)
+        PAGE.write_text(page(sizes), encoding="utf-8")
 
 
-def page(described: Mapping[str, str], measured: Mapping[str, Mapping[str, Pair]]) -> str:
+def page(sizes: Mapping[str, Measured]) -> str:
     """Return the page in Markdown: what is slower than the reference first, then the tables."""
     ratios = {
         f"{name}: {operation}": pair["lance"].seconds / pair["lance_ops"].seconds
-        for name, operations in measured.items()
-        for operation, pair in operations.items()
+        for name, measured in sizes.items()
+        for operation, pair in measured.operations.items()
         if not any(taken.error for taken in pair.values())
     }
     slower = [f"{name} ({ratio:.2f})" for name, ratio in sorted(ratios.items(), key=lambda item: item[1]) if ratio < 1]
@@ -192,18 +201,49 @@ def page(described: Mapping[str, str], measured: Mapping[str, Mapping[str, Pair]
         "operation after a first use of the library on one row, MiB the most memory that the process took. Runs are",
         "not compared in turns, so small differences mean nothing. Ratios are theirs / ours: above 1, ours is faster.",
         "",
-        " · ".join(f"{name}: {value}" for name, value in described.items() if name != "scale"),
-        "",
         f"- **Slower than the reference**: {', '.join(slower) or 'nothing'}.",
         f"- Geometric mean of the {len(ratios)} ratios: {geometric_mean(ratios.values()):.2f}.",
     ]
-    for name, operations in measured.items():
-        lines += [*_heading(name), *(_row(operation, pair) for operation, pair in operations.items())]
+    for name in (name for name in SIZES if name in sizes):
+        lines += [*_heading(name, sizes[name].setting)]
+        lines += [_row(operation, pair) for operation, pair in sizes[name].operations.items()]
     return "\n".join([*lines, ""])
 
 
-def _heading(name: str) -> list[str]:
-    return ["", f"## {name}", "", "| | pylance, s | MiB | ours, s | MiB | ratio |", "|---|---|---|---|---|---|"]
+def recorded(text: str) -> dict[str, Measured]:
+    """Return what an earlier page states; ratios of numbers that it rounds differ a little."""
+    sizes: dict[str, Measured] = {}
+    for section in text.split("\n## ")[1:]:
+        name, _, described, _, _, _, *rows = section.splitlines()
+        sizes[name] = Measured(described, dict(map(_parsed, filter(None, rows))))
+    return sizes
+
+
+def _parsed(row: str) -> tuple[str, Pair]:
+    operation, *cells = (cell.strip() for cell in row.strip("| ").split(" | "))
+    taken = [_taken(*cells[at : at + 2]) for at in (0, 2)]
+    return operation, dict(zip(CONTENDERS, taken, strict=True))
+
+
+def _taken(seconds: str, mebibytes: str) -> Taken:
+    if seconds.startswith(_FAILED):
+        return Taken(0, 0, seconds.removeprefix(_FAILED))
+    return Taken(float(seconds), float(mebibytes.replace(",", "")))
+
+
+def _line(described: Mapping[str, str]) -> str:
+    return " · ".join(f"{name}: {value}" for name, value in described.items() if name != "scale")
+
+
+def _heading(name: str, described: str = "") -> list[str]:
+    return [
+        "",
+        f"## {name}",
+        "",
+        *([described, ""] if described else []),
+        "| | pylance, s | MiB | ours, s | MiB | ratio |",
+        "|---|---|---|---|---|---|",
+    ]
 
 
 def _row(operation: str, pair: Pair) -> str:

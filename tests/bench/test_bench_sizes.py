@@ -7,23 +7,32 @@ from pathlib import Path
 import pytest
 
 from tests.bench import sizes
-from tests.bench.sizes import Size, Taken, page
+from tests.bench.sizes import Measured, Size, Taken, page, recorded
+
+
+def _sizes() -> dict[str, Measured]:
+    rows = {
+        "open": {"lance": Taken(1.0, 100), "lance_ops": Taken(2.0, 50)},
+        "scan": {"lance": Taken(4.0, 100), "lance_ops": Taken(0.5, 1234)},
+        "merge": {"lance": Taken(0, 0, "MemoryError"), "lance_ops": Taken(0.5, 50)},
+    }
+    columns = {"open": {"lance": Taken(0, 0, "Killed"), "lance_ops": Taken(0, 0, "MemoryError")}}
+    return {"100 million rows": Measured("date: some day", rows), "10,000 columns": Measured("date: later", columns)}
 
 
 def test_the_page_says_first_what_is_slower() -> None:
-    measured = {
-        "many rows": {
-            "open": {"lance": Taken(1.0, 100), "lance_ops": Taken(2.0, 50)},
-            "scan": {"lance": Taken(4.0, 100), "lance_ops": Taken(0.5, 50)},
-            "merge": {"lance": Taken(0, 0, "MemoryError"), "lance_ops": Taken(0.5, 50)},
-        }
-    }
-    shown = page({"date": "some day", "scale": "1"}, measured)
-    assert "**Slower than the reference**: many rows: open (0.50)." in shown
+    shown = page(_sizes())
+    assert "**Slower than the reference**: 100 million rows: open (0.50)." in shown
     assert "Geometric mean of the 2 ratios: 2.00." in shown
-    assert "| scan | 4 | 100 | 0.5 | 50 | 8.00 |" in shown
+    assert "| scan | 4 | 100 | 0.5 | 1,234 | 8.00 |" in shown
     assert "| merge | failed: MemoryError | - | 0.5 | 50 |  |" in shown
-    assert "scale" not in shown
+
+
+def test_a_run_of_some_sizes_keeps_the_others_of_the_page() -> None:
+    assert recorded(page(_sizes())) == _sizes()
+    written = recorded(sizes.PAGE.read_text(encoding="utf-8"))
+    assert written and all(measured.operations for measured in written.values())
+    assert recorded(page(written)) == written
 
 
 @pytest.mark.interop
