@@ -107,5 +107,6 @@ class DistributedIndexType(IndexType[Q]):
     ) -> tuple[IndexFile, ...]:
         """Write the index of the partials: of those that `merge_partials` returned, if there were shares.
 
-        They come in the order of the tasks. A failure leaves no file behind. `durable` is as for `Store.put`.
+        They come in the order of the tasks, and their files may be gone afterwards. A failure leaves no file of the
+        index behind. `durable` is as for `Store.put`.
         """

@@ -15,9 +15,13 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lance_ops.api import dataset, write_dataset
-from lance_ops.cli import app, arguments
+from lance_ops.cli import app, arguments, change_commands
 from lance_ops.cli.arguments import duration, storage_options
 from lance_ops.cli.output import percent
+from lance_ops.maintenance.indexing import TaskSizes
+from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
+from lance_ops.runners import InThreads, Runner
+from lance_ops.snapshot import Snapshot
 
 
 def run(*arguments: str) -> Result:
@@ -142,6 +146,27 @@ def test_reindex_covers_new_rows_and_builds_requested_indices(flights: str) -> N
     assert "every row is covered" in text("reindex", flights)
     built = answer("reindex", flights, "--create", "carrier", "--type", "BTREE", "--index", "by_carrier")
     assert [index["name"] for index in built["indices"]] == ["by_carrier", "x_idx"]
+
+
+def test_reindex_gives_its_work_to_the_runner(flights: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    masters: list[str | None] = []
+    runners: list[object] = []
+    chosen, begin = InThreads(1), SegmentBuilder.__init__
+
+    def runner(master: str | None) -> InThreads:
+        masters.append(master)
+        return chosen
+
+    def recorded(builder: SegmentBuilder, snapshot: Snapshot, given: Runner | None, sizes: TaskSizes) -> None:
+        runners.append(given)
+        begin(builder, snapshot, given, sizes)
+
+    monkeypatch.setattr(change_commands, "runner", runner)
+    monkeypatch.setattr(SegmentBuilder, "__init__", recorded)
+    text("reindex", flights, "--create", "carrier", "--spark", "local[2]")
+    text("reindex", flights, "--index", "x_idx")
+    assert masters == ["local[2]", None]
+    assert runners == [chosen, chosen]
 
 
 def test_reindex_without_an_index_says_how_to_build_one(dataset_uri: str) -> None:

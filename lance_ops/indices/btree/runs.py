@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.arrow import numbers_of
-from lance_ops.core.errors import CorruptFile
+from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.file import FileReader
 from lance_ops.indices.btree.layout import (
     IDS,
@@ -90,11 +91,17 @@ def merge_runs(share: MergeShare, value_type: pa.DataType, page_rows: int, scrat
 def join_runs(
     runs: Sequence[PartialIndex], value_type: pa.DataType, page_rows: int, scratch: Store, store: Store, durable: bool
 ) -> tuple[IndexFile, ...]:
-    """Write the index whose parts are these runs: copy their pages. A failure leaves no file behind."""
+    """Write the index whose parts are these runs: copy their pages, and delete each run then.
+
+    A failure leaves no file of the index behind.
+    """
     num_rows = sum(run.num_rows for run in runs)
     with new_file(store, PAGE_DATA, data_schema(value_type), durable) as writer:
-        for run in (run for run in runs if run.num_rows):
-            writer.append_file(FileReader(scratch, run.path, verifies=True))
+        for run in runs:
+            if run.num_rows:
+                writer.append_file(FileReader(scratch, run.path, verifies=True))
+            with suppress(LanceOpsError):  # the caller removes what is left; here it frees disk space and mapped memory
+                scratch.delete(run.path)
         if writer.num_rows != num_rows or not _are_parts(runs, page_rows):
             raise CorruptFile(scratch.uri, "runs", f"{writer.num_rows} rows do not follow each other in whole pages")
     with deleted_on_failure(store, PAGE_DATA):
