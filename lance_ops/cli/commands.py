@@ -18,7 +18,9 @@ from lance_ops.cli import clone_command as copying
 from lance_ops.cli import ingest_command as ingesting
 from lance_ops.cli import integrity_commands as checking
 from lance_ops.cli import merge_command as merging
+from lance_ops.cli import query_command as querying
 from lance_ops.cli import read_commands as looking
+from lance_ops.cli import value_commands as computing
 from lance_ops.cli.arguments import AllowedBases, allow_bases
 from lance_ops.cli.output import printable
 from lance_ops.core.errors import LanceOpsError
@@ -67,10 +69,13 @@ app = typer.Typer(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     looking.inspect,
     looking.versions,
+    querying.query,
     looking.health,
     checking.verify,
     checking.repair,
     changing.delete,
+    computing.update,
+    computing.add_columns,
     merging.merge,
     changing.compact,
     changing.reindex,

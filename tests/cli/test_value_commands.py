@@ -1,0 +1,77 @@
+"""Updates, new columns and queries on the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import dataset, write_dataset
+from lance_ops.cli import runners
+from tests.cli.test_cli import answer, run, text
+from tests.pickling_runner import PicklingRunner
+
+
+@pytest.fixture
+def numbers(dataset_uri: str) -> str:
+    """Twelve rows in three fragments."""
+    table = pa.table({"x": range(12), "name": [f"row {row}" for row in range(12)], "raw": [b"\xff"] * 12})
+    write_dataset(table, dataset_uri, max_rows_per_file=4)
+    return dataset_uri
+
+
+def test_update_sets_columns_of_the_rows_that_match(numbers: str) -> None:
+    given = ("update", numbers, "x=x + 100", "name = upper(name)", "--where", "x > 9")
+    assert text(*given, "--dry-run") == "2 rows would change; nothing was updated\n"
+    assert text(*given) == "updated 2 rows: version 2\n"
+    assert dataset(numbers).to_table(filter="x > 100").select(["x", "name"]).to_pylist() == [
+        {"x": 110, "name": "ROW 10"},
+        {"x": 111, "name": "ROW 11"},
+    ]
+    assert text("update", numbers, "x=1", "--where", "x > 900") == "no row matches; version 2 stays\n"
+
+
+def test_add_columns_computes_them_without_a_rewrite_of_the_others(numbers: str) -> None:
+    before = {file.path for fragment in dataset(numbers).snapshot.fragments for file in fragment.files}
+    assert text("add-columns", numbers, "half=x / 2", "both=x = 3 OR x = 5") == (
+        "added half (int64), both (bool): version 2\n"
+    )
+    after = {file.path for fragment in dataset(numbers).snapshot.fragments for file in fragment.files}
+    assert before < after
+    assert dataset(numbers).to_table(filter="both")["half"].to_pylist() == [1, 2]
+
+
+def test_their_tasks_may_run_elsewhere(numbers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = PicklingRunner()
+    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    assert answer("update", numbers, "x=1", "--where", "x = 0", "--spark", "local[2]")["num_rows_updated"] == 1
+    assert answer("add-columns", numbers, "y=x", "--spark", "local[2]") == {"added": {"y": "int64"}, "version": 3}
+    assert [verb for verb, _ in elsewhere.jobs] == ["update", "add columns to"]
+
+
+@pytest.mark.parametrize("given", [["x"], ["=1"], ["x= "], ["x=1", "x=2"]])
+def test_a_word_that_is_no_assignment_is_refused(numbers: str, given: list[str]) -> None:
+    for command in ("update", "add-columns"):
+        assert run(command, numbers, *given).exit_code == 2
+    assert dataset(numbers).version == 1
+
+
+def test_query_prints_rows_by_condition_order_and_version(numbers: str) -> None:
+    text("delete", numbers, "x = 11")
+    shown = text("query", numbers, "--where", "x > 8", "--order-by", "x", "--descending", "--column", "x")
+    assert shown.split() == ["2", "rows", "x", "10", "9"]
+    assert "11" in text("query", numbers, "--where", "x > 8", "--version", "1")
+    lines = text("query", numbers, "--limit", "2", "--json").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"x": 0, "name": "row 0", "raw": "/w=="},
+        {"x": 1, "name": "row 1", "raw": "/w=="},
+    ]
+    assert text("query", numbers, "--where", "x > 99").split()[:2] == ["0", "rows"]
+
+
+def test_query_explains_that_an_index_is_used(numbers: str) -> None:
+    dataset(numbers).create_scalar_index("x", "BTREE")
+    plan: Any = text("query", numbers, "--where", "x = 3", "--explain")
+    assert "ScalarIndexQuery" in plan
