@@ -141,7 +141,10 @@ def _write(
     chosen: tuple[Uint64Array, Uint64Array] = new[:0], new[:0]
     if not request.in_place:
         moved = (new, matches.updated) if request.when_matched is WhenMatched.UPDATE else chosen
-        others = addresses[np.setdiff1d(used, matches.source_rows)]
+        is_other = np.zeros(len(addresses), np.bool_)
+        is_other[used] = True
+        is_other[matches.source_rows] = False
+        others = addresses[is_other]
         chosen = np.concatenate((moved[0], others)), np.concatenate((moved[1], np.full(len(others), NO_ROW)))
     segments += _shared(*chosen, task.source_parts)
     if not any(segments):

@@ -19,7 +19,7 @@ from lance_ops.changing.merge_insert.by_tasks.source_rows import SourceRows
 from lance_ops.changing.merge_insert.matching import source_columns, target_request
 from lance_ops.changing.merge_insert.merge_request import BoundMerge, key_columns
 from lance_ops.changing.source_keys import key_hashes
-from lance_ops.core.arrow import rows_at
+from lance_ops.core.arrow import array_of_numbers, rows_at
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.reading import ScannedRows, scan_rows
 from lance_ops.snapshot import SnapshotReference
@@ -59,10 +59,10 @@ def shuffle_keys(task: ShuffleTask) -> tuple[SegmentFile, ...]:
                 for key, values in zip(task.merge.keys, key_columns(rows.table, task.merge.keys), strict=True)
             ]
         )
-        table = rows.table.append_column(ADDRESS, pa.array(addresses))
+        table = rows.table.append_column(ADDRESS, array_of_numbers(addresses))
         if has_null.any():
             if keeps_nulls:
-                hashes[has_null] = key_hashes([pa.array(addresses[has_null])])[0]
+                hashes[has_null] = key_hashes([array_of_numbers(addresses[has_null])])[0]
             else:
                 present = np.flatnonzero(~has_null)
                 table, hashes = rows_at(table, present), hashes[present]

@@ -62,7 +62,7 @@ class TaskSizes:
 
     rows_per_bucket: int = 1 << 20
     bytes_per_bucket: int = 32 << 20
-    rows_per_part: int = 1 << 22
+    rows_per_part: int = 1 << 20
     bytes_per_part: int = 64 << 20
     fragments_per_part: int = 64
 

@@ -29,7 +29,7 @@ from lance_ops.changing.merge_insert.merge_request import BoundMerge, write_targ
 from lance_ops.changing.merge_insert.merged_rows import with_missing_values_kept
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.addresses import fragment_of
-from lance_ops.core.arrow import numbers_of, rows_at
+from lance_ops.core.arrow import array_of_numbers, numbers_of, rows_at
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.indices import RowAddressSet
@@ -139,7 +139,7 @@ def _write_columns(task: ColumnTask) -> WrittenChanges:
             if merge.partial_structs:
                 old = _old_values(snapshot, updated[here], list(merge.partial_structs), with_row_id=False)
                 values = with_missing_values_kept(values, old, merge.partial_structs)
-            replaced = ReplacedValues(ROW_ADDRESS, SourceKeys([pa.array(updated[here])], [ROW_ADDRESS]), values)
+            replaced = ReplacedValues(ROW_ADDRESS, SourceKeys([array_of_numbers(updated[here])], [ROW_ADDRESS]), values)
             files += map(write_columns, plan_value_replacement(snapshot, replaced, [fragment_id]))
     except BaseException:
         pending_columns(snapshot, files).abandon()
@@ -160,24 +160,23 @@ def _write_rows(task: RowTask) -> WrittenChanges:
     updated, replaced = known[is_updated][order], replaced[is_updated][order]
     given = merge.source.schema.names
     missing = [name for name in snapshot.schema.names if name not in given or name in merge.partial_structs]
+    chosen = RowAddressSet.from_addresses(updated)
+    kept = RowAddressSet.from_addresses(known[~is_updated]) - chosen
     inserts = _Inserts(snapshot, merge)
     targets, version = write_targets(snapshot, merge.request), choose_file_version(snapshot, merge.request.file_version)
     with UpdatedRowWriter(snapshot, version, targets) as writer:
         if missing or writer.keeps_ids:
-            for rows in _scanned(task, snapshot, RowAddressSet.from_addresses(updated)):
+            for rows in _scanned(task, snapshot, chosen):
                 for new, old_rows in _paired(rows, updated, replaced, snapshot.schema):
                     old = _old_values(snapshot, old_rows, missing)
                     row_ids = numbers_of(old.column(ROW_ID))
                     new = with_missing_values_kept(new, old.drop_columns([ROW_ID]), merge.partial_structs)
                     writer.write_updated(new, row_ids)
             if merge.request.inserts:
-                for rows in _scanned(task, snapshot, _others(task, known)):
+                for rows in _scanned(task, snapshot, _others(task, chosen | kept)):
                     writer.write_new(inserts.noted(rows.table))
         else:
-            chosen = RowAddressSet.from_addresses(updated)
-            if merge.request.inserts:
-                chosen = _others(task, np.setdiff1d(known, updated))
-            for rows in _scanned(task, snapshot, chosen):
+            for rows in _scanned(task, snapshot, _others(task, kept) if merge.request.inserts else chosen):
                 addresses = rows.addresses(np.arange(len(rows)))
                 first, last = (np.searchsorted(updated, addresses, side=side) for side in ("left", "right"))
                 inserts.noted(rows_at(rows.table, np.flatnonzero(first == last)))
@@ -212,10 +211,9 @@ def _scanned(task: RowTask, target: Snapshot, rows: RowAddressSet) -> Iterator[S
     return task.source.scan(task.merge.source.schema.names, schema_to_write(target.schema), ids, rows)
 
 
-def _others(task: RowTask, known: Uint64Array) -> RowAddressSet:
-    """Return the live rows of the task's fragments without the known ones."""
+def _others(task: RowTask, without: RowAddressSet) -> RowAddressSet:
+    """Return the live rows of the task's fragments that are not in the set."""
     snapshot = task.source.version.open()
-    without = RowAddressSet.from_addresses(known)
     bitmaps = {}
     for fragment_id in task.fragment_ids:
         fragment = snapshot.fragments_by_id[fragment_id]

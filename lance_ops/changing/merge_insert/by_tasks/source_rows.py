@@ -47,7 +47,8 @@ class SourceRows:
 
     def no_rows(self) -> pa.Table:
         """Return a table with the source's columns and without a row."""
-        return schema_to_write(self.schema).empty_table()
+        schema = schema_to_write(self.schema)
+        return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
     def scan(
         self, names: Iterable[str], wanted: pa.Schema, fragment_ids: tuple[int, ...], rows: RowAddressSet | None = None
