@@ -15,6 +15,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from lance_ops.spark.data_source import LanceSource
     from lance_ops.spark.fragment_map import map_fragments
+    from lance_ops.spark.history import merge_history
     from lance_ops.spark.private_options import private_format
     from lance_ops.spark.session import get_or_create
     from lance_ops.spark.sql_access import create_view, register_functions, sql, use_namespace
@@ -28,6 +29,7 @@ __all__ = [
     "create_view",
     "get_or_create",
     "map_fragments",
+    "merge_history",
     "private_format",
     "register_functions",
     "sql",
@@ -42,6 +44,7 @@ _MODULES = {
     "create_view": "sql_access",
     "get_or_create": "session",
     "map_fragments": "fragment_map",
+    "merge_history": "history",
     "private_format": "private_options",
     "register_functions": "sql_access",
     "sql": "sql_access",

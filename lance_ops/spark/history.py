@@ -1,0 +1,122 @@
+"""Keep the history of rows in a table (a slowly changing dimension of type 2): each change closes a row and adds one.
+
+A row of the table is a key, values, and from when to when they were true. The row that is true now has no end:
+
+    id  price  valid_from  valid_to    current
+    7   1.00   2026-01-01  2026-02-01  false
+    7   1.20   2026-02-01  null        true
+
+The rows to close and the rows to add are one source of one `merge_insert` on the key and `valid_from`: one version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own name for it
+
+from lance_ops.api import LanceDataset
+from lance_ops.core.errors import InvalidInput, TooManyConcurrentWriters
+from lance_ops.runners import Runner
+from lance_ops.spark.table_query import TableQuery
+from lance_ops.spark.tasks import OnSpark
+
+__all__ = ["merge_history"]
+
+_IS_CHANGE, _IS_LAST, _REASON = "__is_change", "__is_last", "__reason"
+_PREVIOUS, _BEFORE, _NEXT = "__previous", "__before", "__next"
+
+
+def merge_history(
+    dataset: LanceDataset,
+    changes: DataFrame,
+    on: str | Sequence[str],
+    *,
+    valid_from: str = "valid_from",
+    valid_to: str = "valid_to",
+    current: str = "current",
+    conflict_retries: int = 10,
+    runner: Runner | None = None,
+) -> dict[str, int]:
+    """Add changes to a table of histories as one version; return `num_added_rows` and `num_closed_rows`.
+
+    `changes` has the columns `on`, `valid_from` and values, and gives the same rows whenever Spark reads it. A key may
+    change several times. A change that the table has (a replay), or that repeats the values before it, adds nothing; if
+    none is left, there is no version. After a conflict all is computed again on the newest version.
+
+    Raises `InvalidInput`, with an example, for a key or a moment that is null, for a key with two values at one moment,
+    and for another value before the row that is current. Raises `TooManyConcurrentWriters` when the retries are used
+    up.
+    """
+    keys = [on] if isinstance(on, str) else list(on)
+    for name in (*keys, valid_from):
+        if name not in changes.columns:
+            raise InvalidInput(f"the changes have no column {name!r}; they have {', '.join(changes.columns)}")
+    used = runner or OnSpark(changes.sparkSession)
+    for attempt in range(conflict_retries + 1):
+        source = _source(dataset, changes, keys, valid_from, valid_to, current)
+        merge = dataset.merge_insert([*keys, valid_from]).when_matched_update_all().when_not_matched_insert_all()
+        try:
+            result = merge.conflict_retries(0).execute(source, runner=used)
+        except TooManyConcurrentWriters:
+            if attempt == conflict_retries:
+                raise
+            dataset.checkout_latest()
+        else:
+            return {"num_added_rows": result["num_inserted_rows"], "num_closed_rows": result["num_updated_rows"]}
+    raise AssertionError("the loop returns or raises")
+
+
+def _source(
+    dataset: LanceDataset, changes: DataFrame, keys: list[str], valid_from: str, valid_to: str, current: str
+) -> DataFrame:
+    """Return the rows to close, with their end, and the rows to add.
+
+    The changes are put in order among the rows that the table has of their keys.
+    """
+    named = [*keys, valid_from, *(name for name in changes.columns if name not in (*keys, valid_from))]
+    told = F.struct(F.lit(True), *(_column(name) for name in named[len(keys) + 1 :]))
+    table = TableQuery(changes.sparkSession, dataset.snapshot)
+    stored = table.select(*map(_quoted, [*named, current])).load()
+    known = stored.join(changes.select(*map(_column, keys)).distinct(), keys, "left_semi").select(
+        *map(_column, [*named, current])
+    )
+    new = changes.select(*map(_column, named)).withColumn(current, F.lit(False))
+    every = known.withColumn(_IS_CHANGE, F.lit(False)).unionByName(new.withColumn(_IS_CHANGE, F.lit(True)))
+    in_order = Window.partitionBy(*map(_column, keys)).orderBy(_column(valid_from), F.col(_IS_CHANGE))
+    marked = every.withColumn(_PREVIOUS, F.lag(told).over(in_order))
+    kept = (
+        marked.where(~F.col(_IS_CHANGE) | ~F.col(_PREVIOUS).eqNullSafe(told))
+        .withColumn(_BEFORE, F.lag(_column(valid_from)).over(in_order))
+        .withColumn(_NEXT, F.lead(_column(valid_from)).over(in_order))
+        .withColumn(_IS_LAST, F.coalesce(F.lead(_IS_CHANGE).over(in_order), F.lit(True)))
+    )
+    _check(kept.where(F.col(_IS_CHANGE)), keys, valid_from)
+    written = kept.where(F.col(_IS_CHANGE) | (_column(current) & F.col(_NEXT).isNotNull()))
+    ends = [F.col(_NEXT).alias(valid_to), F.col(_NEXT).isNull().alias(current)]
+    return written.select(*map(_column, named), *ends)
+
+
+def _check(changes: DataFrame, keys: list[str], valid_from: str) -> None:
+    """Raise `InvalidInput` for a change that cannot be the next one of its key."""
+    named = [*keys, valid_from]
+    has_null = F.greatest(*(_column(name).isNull() for name in named))
+    at_once = F.coalesce(F.col(_BEFORE) == _column(valid_from), F.lit(False))
+    reason = (
+        F.when(has_null, "a null in the key or the moment")
+        .when(at_once, "two values at one moment")
+        .when(~F.col(_IS_LAST), "another value before the row that is current")
+    )
+    wrong = changes.select(*map(_column, named), reason.alias(_REASON)).where(F.col(_REASON).isNotNull()).head(1)
+    if wrong:
+        shown = ", ".join(f"{name} = {wrong[0][name]!r}" for name in named)
+        raise InvalidInput(f"a history grows at its end, and a change has {wrong[0][_REASON]}: {shown}")
+
+
+def _column(name: str) -> Column:
+    return F.col(_quoted(name))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"

@@ -1,0 +1,96 @@
+"""Histories of rows: each change closes a row and adds one, in one version."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.errors import InvalidInput
+from lance_ops.spark import merge_history
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("price", pa.float64()),
+        ("valid_from", pa.date32()),
+        ("valid_to", pa.date32()),
+        ("current", pa.bool_()),
+    ]
+)
+
+
+def day(number: int) -> date:
+    return date(2026, 1, number)
+
+
+def frame(spark: SparkSession, *rows: tuple[int | None, float | None, int]) -> DataFrame:
+    made = ", ".join(
+        f"({'NULL' if key is None else key}, {'NULL' if price is None else price}D, DATE '{day(at)}')".replace(
+            "NULLD", "CAST(NULL AS DOUBLE)"
+        )
+        for key, price, at in rows
+    )
+    return spark.sql(
+        f"SELECT CAST(id AS BIGINT) AS id, price, valid_from FROM VALUES {made} AS t(id, price, valid_from)"
+    )
+
+
+def shown(dataset: Any) -> list[tuple[Any, ...]]:
+    rows = dataset.to_table().to_pylist()
+    ordered = sorted(rows, key=lambda row: (row["id"], row["valid_from"]))
+    return [
+        (row["id"], row["price"], row["valid_from"].day, row["valid_to"] and row["valid_to"].day, row["current"])
+        for row in ordered
+    ]
+
+
+def test_changes_close_rows_and_add_rows_in_one_version_and_a_replay_does_nothing(
+    spark: SparkSession, dataset_uri: str
+) -> None:
+    first = [(7, 1.0, day(1), None, True), (8, None, day(1), None, True), (9, 3.0, day(1), None, True)]
+    columns = [pa.array(values, kind.type) for values, kind in zip(zip(*first, strict=True), SCHEMA, strict=True)]
+    dataset = lance_ops.write_dataset(pa.Table.from_arrays(columns, schema=SCHEMA), dataset_uri)
+    # 7 changes twice and repeats itself, 8 says the same, 10 is new.
+    changes = frame(spark, (7, 2.0, 5), (7, 2.0, 6), (7, 1.0, 7), (8, None, 5), (10, 4.0, 5))
+    assert merge_history(dataset, changes, "id") == {"num_added_rows": 3, "num_closed_rows": 1}
+    expected = [
+        (7, 1.0, 1, 5, False),
+        (7, 2.0, 5, 7, False),
+        (7, 1.0, 7, None, True),
+        (8, None, 1, None, True),
+        (9, 3.0, 1, None, True),
+        (10, 4.0, 5, None, True),
+    ]
+    assert (shown(dataset), dataset.version) == (expected, 2)
+    again = merge_history(dataset, changes, ["id"])
+    assert (again, dataset.latest_version) == ({"num_added_rows": 0, "num_closed_rows": 0}, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ((7, 2.0, 4), "another value before the row that is current: id = 7"),
+        ((7, 2.0, 5), "two values at one moment: id = 7"),
+        ((None, 2.0, 6), "a null in the key or the moment: id = None"),
+    ],
+    ids=["late", "at once", "null"],
+)
+def test_a_change_that_is_not_the_next_one_is_refused(
+    spark: SparkSession, dataset_uri: str, change: tuple[int | None, float, int], message: str
+) -> None:
+    rows = [{"id": 7, "price": 1.0, "valid_from": day(5), "valid_to": None, "current": True}]
+    dataset = lance_ops.write_dataset(pa.Table.from_pylist(rows, schema=SCHEMA), dataset_uri)
+    with pytest.raises(InvalidInput, match=message):
+        merge_history(dataset, frame(spark, change, (8, 1.0, 6)), "id")
+    with pytest.raises(InvalidInput, match="no column 'key'"):
+        merge_history(dataset, frame(spark, change), "key")
+    assert dataset.latest_version == 1
