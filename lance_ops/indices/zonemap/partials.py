@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyroaring import BitMap, FrozenBitMap
 
+from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.indices.distributed import PartialIndex
 from lance_ops.indices.zonemap.layout import ZoneTable
 from lance_ops.indices.zonemap.moved_zones import moved_nulls, moved_zones
@@ -42,7 +43,14 @@ def kept_zones(table: ZoneTable, start: int, stop: int, fragments: BitMap | Froz
 
 
 def remapped_zones(table: ZoneTable, address_map: RowAddressMap) -> ZoneTable:
-    """Return zones where their rows are after a rewrite."""
+    """Return zones where their rows are after a rewrite.
+
+    Raises `UnsupportedFeature` if the rewrite changed the order of the rows.
+    """
+    if not address_map.keeps_order:
+        raise UnsupportedFeature(
+            "moving the zones of rows that changed their order (build the index again)", "zone map"
+        )
     nulls = None if table.nulls is None else moved_nulls(table.nulls, address_map)
     moved = sorted(moved_zones(table.zones(), address_map, nulls), key=lambda zone: (zone.fragment_id, zone.start))
     return ZoneTable.of(moved, nulls, table.value_type, table.rows_per_zone)

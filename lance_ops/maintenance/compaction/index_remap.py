@@ -8,7 +8,7 @@ from uuid import UUID
 
 from lance_ops.core.errors import RetryableConflict, UnsupportedFeature
 from lance_ops.core.file_names import INDICES_DIR
-from lance_ops.indices import RowKey
+from lance_ops.indices import RowKey, index_type_of
 from lance_ops.maintenance.indexing import remap_segment
 from lance_ops.reading import awaits_remap, row_key_of
 from lance_ops.runners import Runner
@@ -21,8 +21,11 @@ from lance_ops.transactions import Abandonable, PendingFiles, RewrittenIndex
 __all__ = ["IndexRemap", "needs_remap"]
 
 
-def needs_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
+def needs_remap(snapshot: Snapshot, segment: IndexMetadata, *, keeps_order: bool = True) -> bool:
     """Return whether a segment must be remapped when its rows move: whether it names them by address.
+
+    A segment that describes rows together, as zones, has no use for rows in another order. It is not remapped unless
+    the rows keep theirs, so it covers none of the new fragments until `optimize_indices` describes these.
 
     A segment that names rows by stable row id stays valid. A segment that cannot be remapped loses the moved fragments
     from its coverage in a table with stable row ids (`Rewrite` removes them), and scans read those rows. In any other
@@ -35,7 +38,9 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
             f"index {segment.name!r}",
         )
     try:
-        return row_key_of(snapshot, segment) is RowKey.ADDRESS and snapshot.find_index_root(segment) is not None
+        if row_key_of(snapshot, segment) is not RowKey.ADDRESS or snapshot.find_index_root(segment) is None:
+            return False
+        return keeps_order or index_type_of(segment).names_rows
     except UnsupportedFeature:
         if snapshot.manifest.uses_stable_row_ids:
             return False
@@ -86,7 +91,9 @@ class IndexRemap(Abandonable):
         return (
             index
             for index in snapshot.manifest.indices
-            if not index.is_system and index.covers(old) and needs_remap(snapshot, index)
+            if not index.is_system
+            and index.covers(old)
+            and needs_remap(snapshot, index, keeps_order=self._moves.keeps_order)
         )
 
     def _check_whole(self, snapshot: Snapshot, segment: IndexMetadata) -> None:

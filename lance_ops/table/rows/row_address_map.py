@@ -86,6 +86,11 @@ class RowAddressMap:
         """The fragments that the rewrite replaced."""
         return {fragment.fragment_id for fragment in self._old}
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the surviving rows of each group keep their order, so that neighbours stay neighbours."""
+        return True
+
     @cached_property
     def loses_rows(self) -> bool:
         """Whether a mapped fragment had deleted rows before the rewrite."""

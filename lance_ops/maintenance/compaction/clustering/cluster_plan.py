@@ -87,7 +87,7 @@ def plan_clustering(snapshot: Snapshot, options: CompactionOptions) -> ClusterPl
     check_rows_are_stored(snapshot, sum(fragment.physical_rows for fragment in taken), taken)
     moving = [fragment.id for fragment in taken]
     touched = [index for index in snapshot.manifest.indices if not index.is_system and index.covers(moving)]
-    to_remap = [index for index in touched if needs_remap(snapshot, index)]  # each is checked
+    to_remap = [index for index in touched if needs_remap(snapshot, index, keeps_order=False)]  # each is checked
     by_coverage: dict[object, list[Fragment]] = {}
     for fragment in taken:
         by_coverage.setdefault(coverage(snapshot, fragment), []).append(fragment)

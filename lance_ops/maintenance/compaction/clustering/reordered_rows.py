@@ -62,6 +62,10 @@ class ReorderedRows(RowAddressMap):
 
     order: NewOrder | None = field(default=None, compare=False)
 
+    @property
+    def keeps_order(self) -> bool:
+        return self.order is None
+
     def remap(self, addresses: Uint64Array) -> Uint64Array:
         """Map row addresses, shape (n,); see `RowAddressMap.remap`."""
         in_order = super().remap(addresses)
