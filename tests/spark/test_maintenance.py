@@ -15,6 +15,7 @@ import pytest
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import RetryableConflict, SchemaMismatch
+from lance_ops.indices import IndexConfig
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
 from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index
@@ -138,3 +139,26 @@ def test_an_index_is_built_by_tasks_and_used_by_the_reference(spark: SparkSessio
         expected = dataset(dataset_uri).to_table(filter=predicate, use_scalar_index=False)["id"].to_pylist()
         assert sorted(found) == expected != []
     assert sum(len(os.listdir(folder)) for folder in Path(dataset_uri, "_indices").iterdir()) == 2
+
+
+@pytest.mark.interop
+def test_a_zone_map_is_built_by_tasks_without_files_and_used_by_the_reference(
+    spark: SparkSession, dataset_uri: str
+) -> None:
+    table = pa.table({"day": np.arange(60_000) // 100, "id": np.arange(60_000)})
+    made = write_dataset(table, dataset_uri, max_rows_per_file=9000)
+    made.delete("id % 17 = 0")
+    jobs: list[str] = []
+    runner = OnSpark(spark, on_progress=lambda progress: jobs.append(f"{progress.job}: {progress.num_tasks}"))
+    config = IndexConfig("ZONEMAP", {"rows_per_zone": 1000})
+    create_scalar_index(made.snapshot, "day", config, runner=runner, sizes=TaskSizes(1, task_bytes=200_000))
+    assert {text.partition(":")[0] for text in jobs} == {"index data v2"}
+    assert all(int(text.rpartition(" ")[2]) > 2 for text in jobs)
+
+    theirs = importlib.import_module("lance").dataset(dataset_uri)
+    for predicate in ("day = 77", "day >= 590"):
+        assert "(ZoneMap)" in theirs.scanner(filter=predicate).explain_plan()
+        expected = dataset(dataset_uri).to_table(filter=predicate, use_scalar_index=False)["id"].to_pylist()
+        for library in (theirs, dataset(dataset_uri)):
+            assert sorted(library.to_table(filter=predicate)["id"].to_pylist()) == expected != []
+    assert [os.listdir(folder) for folder in Path(dataset_uri, "_indices").iterdir()] == [["zonemap.lance"]]
