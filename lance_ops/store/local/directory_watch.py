@@ -17,6 +17,7 @@ import ctypes
 import os
 import struct
 import sys
+import threading
 from collections.abc import Callable
 from types import TracebackType
 
@@ -47,8 +48,9 @@ class _Instances:
         self.reset()
 
     def reset(self) -> None:
-        """Forget every instance."""
+        """Forget every instance and renew the lock: in a forked child, the thread that held it does not exist."""
         self._idle: list[int] = []
+        self._lock = threading.Lock()
 
     def is_changed_here_only(self, directory: int) -> bool:
         """Return whether a directory's file system is changed through this kernel alone."""
@@ -61,9 +63,9 @@ class _Instances:
         """Begin to watch an open directory; return None if the system has no more watches."""
         if self._libc is None:
             return None
-        try:
-            instance = self._idle.pop()
-        except IndexError:
+        with self._lock:
+            instance = self._idle.pop() if self._idle else None
+        if instance is None:
             instance = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
             if instance < 0:
                 return None
@@ -77,9 +79,12 @@ class _Instances:
     def end(self, instance: int, number: int) -> None:
         """End a watch. Notes of it that stay in the queue are told apart by their number."""
         assert self._libc is not None
-        if len(self._idle) < _MOST_IDLE and self._libc.inotify_rm_watch(instance, number) == 0:
-            self._idle.append(instance)
-        else:
+        has_ended = self._libc.inotify_rm_watch(instance, number) == 0
+        with self._lock:
+            is_kept = has_ended and len(self._idle) < _MOST_IDLE
+            if is_kept:
+                self._idle.append(instance)
+        if not is_kept:
             os.close(instance)
 
 
