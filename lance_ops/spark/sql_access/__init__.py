@@ -8,13 +8,14 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.spark.sql_access.execution import sql, use_namespace
-    from lance_ops.spark.sql_access.views import create_view, register_functions
+    from lance_ops.spark.sql_access.table_functions import register_functions
+    from lance_ops.spark.sql_access.views import create_view
 
 __all__ = ["create_view", "register_functions", "sql", "use_namespace"]
 
 _MODULES = {
     "create_view": "views",
-    "register_functions": "views",
+    "register_functions": "table_functions",
     "sql": "execution",
     "use_namespace": "execution",
 }

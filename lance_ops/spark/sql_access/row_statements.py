@@ -101,9 +101,8 @@ def _delete(statement: Statement) -> DataFrame | None:
     if keys is not None:
         column, query = keys
         name = statement.column(opened, column, *names)
-        source = _by_position(run_query(query, statement.tables), [name], statement).dropna().distinct()
-        merge = opened.merge_insert(name).when_matched_delete()
-        done = merge.execute(statement.rows_for(source), runner=statement.runner)
+        found = _by_position(run_query(query, statement.tables), [name], statement)
+        done = opened.delete_by_keys(statement.rows_for(found), name, runner=statement.runner)
         return statement.result(_AFFECTED, [(done["num_deleted_rows"],)])
     written = statement.writer(opened, *names).write(condition)
     return statement.result(_AFFECTED, [(opened.delete(written, runner=statement.runner)["num_deleted_rows"],)])

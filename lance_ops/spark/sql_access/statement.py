@@ -16,6 +16,7 @@ from lance_ops.runners import Runner
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Reader
 from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
+from lance_ops.spark.tasks import OnSpark
 from lance_ops.spark.translation import CaseRule
 
 __all__ = ["Statement"]
@@ -83,7 +84,7 @@ class Statement:
 
     def rows_for(self, frame: DataFrame) -> DataFrame | pa.Table:
         """Return what a verb reads the rows of a query from: the frame itself where Spark runs the tasks."""
-        return frame.toArrow()
+        return frame if isinstance(self.runner, OnSpark) else frame.toArrow()
 
     def result(self, schema: str, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
         """Return a DataFrame of a few rows; the schema is in Spark's words."""

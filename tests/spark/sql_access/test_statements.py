@@ -261,6 +261,9 @@ def test_tags_and_branches(run: Any, lake: Path) -> None:
 def test_a_change_runs_in_tasks_of_spark(spark: SparkSession, lake: Path) -> None:
     descriptions = re.compile(r"lance: delete .*numbers")
     assert first(sql(spark, "DELETE FROM numbers WHERE x % 3 = 0")) == {"num_affected_rows": 4}
+    by_key = "DELETE FROM numbers WHERE id IN (SELECT id + 1 FROM numbers WHERE id IN (1, 4))"
+    assert first(sql(spark, by_key)) == {"num_affected_rows": 2}
+    assert [row[0] for row in stored(lake)] == [1, 4, 7, 8]
     store = spark.sparkContext._jsc.sc().statusStore()
     jobs = store.jobsList(None)
     shown = [str(jobs.apply(i).description()) for i in range(jobs.size())]

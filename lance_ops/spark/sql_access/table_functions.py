@@ -1,0 +1,249 @@
+"""Table functions for those who stay with `spark.sql`.
+
+    SELECT * FROM lance_versions('/data/flights.lance')
+    SELECT * FROM lance_fragments('/data/flights.lance')
+    SELECT * FROM lance_indices('/data/flights.lance')
+    SELECT * FROM lance_scan('/data/flights.lance', columns => 'id,delay', filter => 'delay > 60', version => 3)
+    SELECT * FROM lance_changes('/data/flights.lance', 3, 5)
+
+A function runs in one task. The rows of `lance_scan` and of `lance_changes` pass through Python one by one, because
+Spark has no Arrow functions whose columns depend on their arguments: these two are for small answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, cast
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import arrow_udtf, udtf
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
+
+from lance_ops.api import LanceDataset, dataset
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.json import table_to_text, text_schema
+from lance_ops.maintenance.health import VersionSummary, index_coverage, timeline
+from lance_ops.reading import ROW_ID, VERSION_COLUMNS
+from lance_ops.snapshot import Snapshot
+from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.table_reader import LanceReader, visible_schema
+from lance_ops.spark.translation import fit, schema_for_spark
+
+__all__ = ["register_functions"]
+
+_TEXTS = pa.list_(pa.field("element", pa.string()))
+_VERSIONS = pa.schema(
+    [
+        ("version", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("operation", pa.string()),
+        ("num_rows", pa.int64()),
+        ("num_fragments", pa.int64()),
+        ("num_deleted_rows", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("indexed_ratio", pa.float64()),
+        ("tags", _TEXTS),
+        ("batches", _TEXTS),
+    ]
+)
+_FRAGMENTS = pa.schema(
+    [
+        ("fragment_id", pa.int64()),
+        ("num_rows", pa.int64()),
+        ("physical_rows", pa.int64()),
+        ("num_files", pa.int64()),
+        ("size_bytes", pa.int64()),
+    ]
+)
+_INDICES = pa.schema(
+    [
+        ("name", pa.string()),
+        ("type", pa.string()),
+        ("num_indexed_rows", pa.int64()),
+        ("num_unindexed_rows", pa.int64()),
+        ("num_indexed_fragments", pa.int64()),
+        ("num_unindexed_fragments", pa.int64()),
+    ]
+)
+_CHANGE = pa.schema([("_change_type", pa.string()), *((name, pa.int64()) for name in (ROW_ID, *VERSION_COLUMNS))])
+"""The columns of a change before those of the table. A deleted row has only its id."""
+
+
+def register_functions(session: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
+    """Register the table functions in the session.
+
+    The storage options open the tables of all of them. They travel inside the pickled functions, which no plan shows.
+    """
+    options = dict(storage_options or {})
+    listings: tuple[tuple[str, Callable[[Snapshot], pa.Table], pa.Schema], ...] = (
+        ("lance_versions", _versions, _VERSIONS),
+        ("lance_fragments", _fragments, _FRAGMENTS),
+        ("lance_indices", _indices, _INDICES),
+    )
+    for name, read, schema in listings:
+        made = arrow_udtf(_listing(read, options), returnType=from_arrow_schema(schema))
+        session.udtf.register(name, cast(UserDefinedTableFunction, made))
+    for name, handler in (("lance_scan", _scan(options)), ("lance_changes", _changes(options))):
+        session.udtf.register(
+            name, cast(UserDefinedTableFunction, udtf(handler, useArrow=False))
+        )  # the other needs pandas
+
+
+def _listing(read: Callable[[Snapshot], pa.Table], storage_options: Mapping[str, str]) -> type[Any]:
+    """Return a function of a URI. Its class is pickled by value, because no module holds it under a name."""
+
+    class Listing:
+        def eval(self, uri: pa.Array) -> Iterator[pa.Table]:
+            for path in uri.to_pylist():
+                yield read(Snapshot.open(path, storage_options=storage_options))
+
+    return Listing
+
+
+def _versions(snapshot: Snapshot) -> pa.Table:
+    """Return the retained versions, oldest first."""
+    return pa.Table.from_pylist([_row(summary) for summary in timeline(snapshot)], schema=_VERSIONS)
+
+
+def _row(summary: VersionSummary) -> dict[str, object]:
+    return {name: getattr(summary, name) for name in _VERSIONS.names}
+
+
+def _fragments(snapshot: Snapshot) -> pa.Table:
+    """Return the fragments in the order of their rows."""
+    rows = [
+        {
+            "fragment_id": fragment.id,
+            "num_rows": snapshot.num_live_rows(fragment),
+            "physical_rows": fragment.physical_rows,
+            "num_files": len(fragment.files),
+            "size_bytes": sum(file.file_size_bytes for file in fragment.files),
+        }
+        for fragment in snapshot.fragments
+    ]
+    return pa.Table.from_pylist(rows, schema=_FRAGMENTS)
+
+
+def _indices(snapshot: Snapshot) -> pa.Table:
+    """Return the indices with what they cover."""
+    rows = [
+        {
+            "name": each.name,
+            "type": each.type_name,
+            **{name: getattr(each, name) for name in _INDICES.names if name.startswith("num_")},
+        }
+        for each in index_coverage(snapshot)
+    ]
+    return pa.Table.from_pylist(rows, schema=_INDICES)
+
+
+def _scan(storage_options: Mapping[str, str]) -> type[Any]:
+    """Return `lance_scan(uri, version, columns, filter, tag, branch, timestamp)`; all but the URI may be left out."""
+    options_of = partial(_source_options, storage_options)
+
+    class Scan:
+        @staticmethod
+        def analyze(
+            uri: AnalyzeArgument,
+            version: AnalyzeArgument | None = None,
+            columns: AnalyzeArgument | None = None,
+            filter: AnalyzeArgument | None = None,  # noqa: A002 - the option's name
+            tag: AnalyzeArgument | None = None,
+            branch: AnalyzeArgument | None = None,
+            timestamp: AnalyzeArgument | None = None,
+        ) -> AnalyzeResult:
+            given = (uri, version, columns, filter, tag, branch, timestamp)
+            return AnalyzeResult(schema=from_arrow_schema(visible_schema(options_of(*map(_constant, given)))))
+
+        def eval(
+            self,
+            uri: str,
+            version: int | None = None,
+            columns: str | None = None,
+            filter: str | None = None,  # noqa: A002 - the option's name
+            tag: str | None = None,
+            branch: str | None = None,
+            timestamp: str | None = None,
+        ) -> Iterator[tuple[Any, ...]]:
+            options = options_of(uri, version, columns, filter, tag, branch, timestamp).settled()
+            reader = LanceReader(options, from_arrow_schema(visible_schema(options)))
+            for partition in reader.partitions():
+                for batch in reader.read(partition):
+                    yield from _rows(batch)
+
+    return Scan
+
+
+def _source_options(
+    storage_options: Mapping[str, str],
+    uri: Any,
+    version: Any,
+    columns: Any,
+    filter: Any,  # noqa: A002 - the option's name
+    tag: Any,
+    branch: Any,
+    timestamp: Any,
+) -> SourceOptions:
+    given = {"version": version, "columns": columns, "filter": filter, "tag": tag, "branch": branch}
+    texts = {name: str(value) for name, value in {**given, "timestamp": timestamp}.items() if value is not None}
+    private = {f"storage_options.{key}": value for key, value in storage_options.items()}
+    return SourceOptions.parse({"path": str(uri), **texts, **private})
+
+
+def _changes(storage_options: Mapping[str, str]) -> type[Any]:
+    """Return `lance_changes(uri, begin, end)`: the rows inserted, updated and deleted from one version to the other."""
+    open_table = partial(_open, storage_options)
+
+    class Changes:
+        @staticmethod
+        def analyze(uri: AnalyzeArgument, begin: AnalyzeArgument, end: AnalyzeArgument | None = None) -> AnalyzeResult:
+            return AnalyzeResult(schema=_schema_of_changes(open_table(_constant(uri), _constant(end))))
+
+        def eval(self, uri: str, begin: int, end: int | None = None) -> Iterator[tuple[Any, ...]]:
+            opened = open_table(uri, end)
+            shape = _shape(opened)
+            delta = opened.delta(begin)
+            for kind, reader in (("insert", delta.get_inserted_rows()), ("update", delta.get_updated_rows())):
+                for batch in reader:
+                    texts = table_to_text(pa.Table.from_batches([batch]), opened.uri)
+                    ids = [(kind, *row) for row in _rows(batch.select([ROW_ID, *VERSION_COLUMNS]))]
+                    values = [row for part in texts.to_batches() for row in _rows(fit(part, shape))]
+                    yield from (id_row + row for id_row, row in zip(ids, values, strict=True))
+            for batch in delta.get_deleted_row_ids():
+                for row_id in batch.column(0).to_pylist():
+                    yield ("delete", row_id, None, None, *[None] * len(shape))
+
+    return Changes
+
+
+def _open(storage_options: Mapping[str, str], uri: Any, version: Any) -> LanceDataset:
+    return dataset(str(uri), None if version is None else int(version), storage_options=storage_options)
+
+
+def _shape(opened: LanceDataset) -> pa.Schema:
+    """Return the table's columns in Spark's types, all nullable: of a deleted row nothing but the id is known."""
+    stored = schema_for_spark(text_schema(opened.snapshot.schema.to_arrow_storage()))
+    return pa.schema([field.with_nullable(True) for field in stored])
+
+
+def _schema_of_changes(opened: LanceDataset) -> StructType:
+    return from_arrow_schema(pa.schema([*_CHANGE, *_shape(opened)]))
+
+
+def _constant(argument: AnalyzeArgument | None) -> Any:
+    """Return the value of an argument, on which the columns of the answer depend."""
+    if argument is None:
+        return None
+    if argument.value is None and not argument.isConstantExpression:
+        raise InvalidInput("the arguments of a table function on Lance tables are constants")
+    return argument.value
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """Yield a batch's rows; nested values are dictionaries and lists."""
+    columns = [column.to_pylist(maps_as_pydicts="strict") for column in batch.columns]
+    return zip(*columns, strict=True)

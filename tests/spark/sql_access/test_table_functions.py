@@ -1,0 +1,59 @@
+"""Table functions for `spark.sql`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import LanceDataset, write_dataset
+from lance_ops.spark import register_functions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def rows(spark: SparkSession, text: str) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in spark.sql(text).collect()]
+
+
+def test_fragments_indices_scans_and_changes(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"manifest_store": f"sqlite:///{tmp_path}/hunter2.db"}
+    uri = str(tmp_path / "numbers.lance")
+    numbers = pa.table(
+        {
+            "id": pa.array(range(6), pa.int64()),
+            "n": [{"a": i, "b": [i]} for i in range(6)],
+            "m": pa.array([[("k", i)] for i in range(6)], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+    opened = write_dataset(numbers, uri, max_rows_per_file=4, enable_stable_row_ids=True, storage_options=options)
+    opened.create_scalar_index("id", "BTREE")
+    opened.delete("id = 0")
+    opened.insert(numbers.slice(5))
+    register_functions(spark, options)
+
+    fragments = rows(spark, f"SELECT * FROM lance_fragments('{uri}')")
+    assert [(each["num_rows"], each["physical_rows"]) for each in fragments] == [(3, 4), (2, 2), (1, 1)]
+    indices = rows(spark, f"SELECT * FROM lance_indices('{uri}')")
+    assert [(each["name"], each["type"], each["num_unindexed_rows"]) for each in indices] == [("id_idx", "BTree", 1)]
+    assert len(rows(spark, f"SELECT * FROM lance_versions('{uri}')")) == opened.version
+
+    scan = f"SELECT * FROM lance_scan('{uri}', filter => 'id < 3', columns => 'n,m')"
+    assert rows(spark, scan) == [{"n": {"a": i, "b": [i]}, "m": {"k": i}} for i in (1, 2)]
+    assert rows(spark, f"SELECT count(*) AS n FROM lance_scan('{uri}', version => 1)") == [{"n": 6}]
+    assert rows(spark, f"SELECT * FROM lance_scan('{uri}', columns => 'id', filter => 'id > 77')") == []
+
+    changes = rows(spark, f"SELECT _change_type, id, n.b AS b FROM lance_changes('{uri}', 1, {opened.version})")
+    assert changes == [{"_change_type": "insert", "id": 5, "b": [5]}, {"_change_type": "delete", "id": None, "b": None}]
+    assert rows(spark, f"SELECT count(*) AS n FROM lance_changes('{uri}', 0, 1)") == [{"n": 6}]
+    spark.sql(scan).explain(mode="extended")
+    assert "hunter2" not in capsys.readouterr().out
+    assert LanceDataset(uri, storage_options=options).count_rows() == 6
+    register_functions(spark)
