@@ -11,6 +11,8 @@ rows.
     filter                            SQL over the table's columns; answered here, with indices, before rows reach Spark
     columns                           names, separated by commas or as a JSON list: no others are read
     push_filters                      `true` takes filters from the query, too: see `reading.PushingReader` first
+    blob_handling                     `all_binary` reads blobs as bytes; `blobs_descriptions`, the default, as
+                                      descriptions of where their bytes are
     with_row_id, with_row_address     `true` adds `_rowid`, `_rowaddr` (as bigint)
     with_fragment_id                  `true` adds `_fragid` (as int)
     with_version_columns              `true` adds `_row_created_at_version`, `_row_last_updated_at_version` (as bigint)
@@ -88,6 +90,7 @@ _CONTRADICTIONS = (
     ("merge_schema", "overwrite_schema", _ONE_SCHEMA),
     ("batch", "replace_where", "contradict each other, since a replacement may be repeated as it is"),
 )
+_BLOB_HANDLINGS = ("all_binary", "blobs_descriptions")
 _FOR_READING = ("version", "timestamp", "tag", "branch", "filter", "columns", "starting_version")
 
 
@@ -102,6 +105,7 @@ class SourceOptions:
     branch: str | None = None
     filter: str | None = None
     columns: tuple[str, ...] | None = None
+    blob_handling: str | None = None
     with_row_id: bool = False
     with_row_address: bool = False
     with_fragment_id: bool = False
@@ -172,6 +176,11 @@ class SourceOptions:
     def case_rule(self) -> CaseRule:
         """The rule by which names of Spark are matched with the table's."""
         return CaseRule(self.case_sensitive)
+
+    @property
+    def blobs_as_bytes(self) -> bool:
+        """Whether a read gives the bytes of blobs."""
+        return self.blob_handling == "all_binary"
 
     @property
     def row_columns(self) -> tuple[str, ...]:
@@ -250,6 +259,12 @@ def _names(name: str, text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _blob_handling(name: str, text: str) -> str:
+    if text not in _BLOB_HANDLINGS:
+        raise InvalidInput(f"option {name!r} is {' or '.join(map(repr, _BLOB_HANDLINGS))}, not {text!r}")
+    return text
+
+
 def _schema_mode(name: str, text: str) -> SchemaMode:
     try:
         return SchemaMode(text.lower())
@@ -266,6 +281,7 @@ def _file_version(_: str, text: str) -> FileVersion:
 _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "version": _number,
     "timestamp": _moment,
+    "blob_handling": _blob_handling,
     "with_row_id": _flag,
     "with_fragment_id": _flag,
     "with_version_columns": _flag,

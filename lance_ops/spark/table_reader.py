@@ -12,9 +12,13 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from lance_ops.blobs import BlobReader, split_by_blob_bytes, with_blobs_as
+from lance_ops.core.arrow import numbers_of
+from lance_ops.core.blob_types import BLOB_KEY
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json import table_to_text, text_schema
 from lance_ops.core.predicate.binding import build
+from lance_ops.core.schema import Schema
 from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_ID,
@@ -64,11 +68,13 @@ class LanceReader(DataSourceReader):
         }
         asked = [field for field in self.shape if options.case_rule.find(field.name, tuple(of_rows)) is None]
         self._paths = tuple(stored_paths(asked, stored.fields, options.case_rule))
+        read = stored.project(self._paths)
+        self._fetches_blobs = options.blobs_as_bytes and read.holds_blobs_v2
         self.request = ScanRequest(
-            stored.project(self._paths),
+            read,
             None if options.filter is None else bind_filter(self._snapshot, options.filter),
             with_row_id=ROW_ID in of_rows,
-            with_row_address=bool(of_rows & {ROW_ADDRESS, FRAGMENT_ID}),
+            with_row_address=bool(of_rows & {ROW_ADDRESS, FRAGMENT_ID}) or self._fetches_blobs,
             version_columns=tuple(name for name in VERSION_COLUMNS if name in of_rows),
             fragment_ids=fragment_ids,
         )
@@ -114,8 +120,24 @@ class LanceReader(DataSourceReader):
         for fragment_id, table in scan_fragments(self._snapshot, in_task(self._snapshot, request)):
             if self._with_fragment_id:
                 table = table.append_column(FRAGMENT_ID, pa.repeat(pa.scalar(fragment_id, pa.int32()), len(table)))
-            for batch in table_to_text(table, self._snapshot.uri).to_batches():
-                yield fit(batch, self.shape, self._options.case_rule)
+            for part in self._with_blobs(table):
+                for batch in table_to_text(part, self._snapshot.uri).to_batches():
+                    yield fit(batch, self.shape, self._options.case_rule)
+
+    def _with_blobs(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Yield the rows with the bytes of blobs, if these are asked for: a bounded number of bytes at once."""
+        if not self._fetches_blobs:
+            yield table
+            return
+        reader = BlobReader(self._snapshot)
+        for part in split_by_blob_bytes(table, self.request.schema):
+            addresses = numbers_of(part.column(ROW_ADDRESS))
+            for field in self.request.schema.fields:
+                if field.holds_blobs_v2:
+                    column = reader.with_bytes(part.column(field.name), field, addresses)
+                    at = part.schema.get_field_index(field.name)
+                    part = part.set_column(at, with_blobs_as(field, pa.large_binary()), column)
+            yield part
 
 
 class PushingReader(LanceReader):
@@ -147,12 +169,19 @@ def visible_schema(options: SourceOptions) -> pa.Schema:
         asked = {name for name in options.columns if name in ROW_COLUMN_TYPES and name not in schema.names}
         of_rows = dict.fromkeys([*(name for name in options.columns if name in asked), *of_rows])
         schema = schema.project(stored_path(name, schema, rule) for name in options.columns if name not in asked)
-    visible = schema_for_spark(text_schema(schema.to_arrow_storage()))
+    visible = schema_for_spark(
+        text_schema(_with_marked_blobs(schema) if options.blobs_as_bytes else schema.to_arrow_storage())
+    )
     for name in of_rows:
         if name in visible.names:
             raise InvalidInput(f"the table has a column {name!r} of its own")
         visible = visible.append(pa.field(name, ROW_COLUMN_TYPES[name], nullable=False))
     return visible
+
+
+def _with_marked_blobs(schema: Schema) -> pa.Schema:
+    """Return a table's storage schema with blobs as bytes, marked so that a new table keeps them as blobs."""
+    return pa.schema([with_blobs_as(field, pa.large_binary(), {BLOB_KEY: "true"}) for field in schema.fields])
 
 
 @lru_cache(maxsize=64)

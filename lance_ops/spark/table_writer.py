@@ -26,6 +26,7 @@ from lance_ops.changing.columns import (
     plan_schema_change,
 )
 from lance_ops.committers import DatasetRoot, open_root
+from lance_ops.core.blob_types import BLOB_KEY
 from lance_ops.core.errors import (
     DatasetAlreadyExists,
     InvalidInput,
@@ -240,7 +241,10 @@ def _changed(
     if mode is SchemaMode.ADD:
         change = plan_schema_change(before, keep_types(new, before))
         return changed_schema(snapshot, change), SchemaChange() if replaces_all else change
-    return Schema.from_arrow(keep_types(new, before) if mode is None else new), SchemaChange()
+    if mode is None:  # a column of bytes in place of blobs is one of blobs
+        marked = [with_blobs_as(field, pa.large_binary(), {BLOB_KEY: "true"}) for field in snapshot.schema.fields]
+        new = keep_types(new, text_schema(pa.schema(marked)))
+    return table_schema(new, options.data_storage_version or snapshot.file_version), SchemaChange()
 
 
 def _check_names_rows(condition: str | None, schema: pa.Schema) -> None:
