@@ -28,8 +28,8 @@ def delete_by_keys(
 ) -> tuple[Snapshot, int]:
     """Delete the rows whose columns `on` have the values of a row of `keys`; return the snapshot and their number.
 
-    Columns of `keys` that are not among `on` must not be there. A key may occur several times; one with a null in it
-    matches nothing. If no row matches, nothing is committed. Raises as `merge_insert` does.
+    `keys` has these columns and no others. A key may occur several times, and one with a null in it matches nothing. If
+    no row matches, nothing is committed. Raises as `merge_insert` does.
     """
     request = merge_insert.MergeRequest(on, merge_insert.WhenMatched.DELETE, repeated_keys=True)
     if isinstance(keys, pa.Table):

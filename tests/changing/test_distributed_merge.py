@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -368,3 +370,59 @@ def test_rows_are_deleted_by_keys_that_may_repeat(tmp_path: Path, distributed: b
     assert isinstance(transaction.operation, lance_ops.LanceOperation.Delete)
     again, none = delete_by_keys(made, ("id",), given_keys, PicklingRunner())
     assert (none, again.version) == (0, 2)
+
+
+@dataclass
+class RunningTwice:
+    """Runs every task twice, as a cluster does that lost the first outcome, and returns the second one."""
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        job: Job | None = None,
+        discard: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        def run(task: T) -> R:
+            function(task)
+            return function(task)
+
+        return InThreads(1).map(run, tasks, job, discard)
+
+
+def test_tasks_that_run_twice_change_the_table_once_and_clean_up_finds_their_files(tmp_path: Path) -> None:
+    target = write(rows(range(8)), tmp_path / "t")
+    source = SourceRows.of(write(rows([1, 9, 5, 10, 11], 100), tmp_path / "s"))
+    made, counts = distributed_merge(target, UPSERT, source, RunningTwice(), sizes=SHUFFLED)
+    assert (counts.inserted, counts.updated) == (3, 2)
+    assert listed(made) == listed_of(rows([0, 2, 3, 4, 6, 7]), rows([1, 5, 9, 10, 11], 100))
+    new = sum(fragment.id >= len(target.fragments) for fragment in made.fragments)
+    deletions = sum(fragment.deletion_file is not None for fragment in made.fragments)
+    stats = lance_ops.dataset(target.uri).cleanup_old_versions(timedelta(days=1), delete_unverified=True)
+    assert (stats.data_files_removed, stats.deletion_files_removed) == (new, deletions)
+    assert listed(made) == listed(lance_ops.dataset(target.uri).snapshot)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pa.array([1, 2, 3], pa.date32()),
+        pa.array([1, 2, 3], pa.timestamp("us", "UTC")),
+        pa.array([Decimal("1.10"), Decimal("2.20"), Decimal("3.30")]),
+        pa.array([1, 2, 2**64 - 1], pa.uint64()),
+        pa.array([-1, 0, 1], pa.int8()),
+        pa.array([b"a", b"", b"c"], pa.binary()),
+        pa.array([b"aa", b"bb", b"cc"], pa.binary(2)),
+        pa.array(["a", "ä", ""], pa.large_string()),
+        pa.array(["a", "b", "c"]).dictionary_encode(),
+    ],
+    ids=lambda keys: str(keys.type),
+)
+def test_keys_of_every_kind_find_each_other_in_buckets(tmp_path: Path, keys: pa.Array) -> None:
+    target = write(pa.table({"k": keys.slice(0, 2), "v": [1, 2]}), tmp_path / "t")
+    source = write(pa.table({"k": keys.slice(1), "v": [20, 30]}), tmp_path / "s")
+    request = MergeRequest(("k",), WhenMatched.UPDATE, inserts=True)
+    one_each = TaskSizes(rows_per_bucket=1)
+    made, counts = distributed_merge(target, request, SourceRows.of(source), PicklingRunner(), sizes=one_each)
+    assert (counts.updated, counts.inserted) == (1, 1)
+    assert sorted(lance_ops.dataset(made.uri).to_table()["v"].to_pylist()) == [1, 20, 30]
