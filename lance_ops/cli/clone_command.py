@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, storage_options
+from lance_ops.cli.arguments import (
+    Json,
+    OnSpark,
+    OptionsFile,
+    StorageOptions,
+    Uri,
+    open_dataset,
+    runner,
+    storage_options,
+)
 from lance_ops.cli.output import counted, print_json, print_line
 
 __all__ = ["clone"]
@@ -22,6 +31,7 @@ def clone(
     shallow: Annotated[
         bool, typer.Option("--shallow", help="Read the source's files where they are; a tag there keeps them.")
     ] = False,
+    spark: OnSpark = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     target_storage_option: Annotated[
@@ -36,8 +46,11 @@ def clone(
 ) -> None:
     """Copy a version, with its files or (--shallow) without them, into a dataset of its own."""
     source = open_dataset(uri, storage_options(storage_option, options_file), version)
-    copy = source.shallow_clone if shallow else source.deep_clone
-    made = copy(target, source.version, storage_options(target_storage_option, target_options_file))
+    options = storage_options(target_storage_option, target_options_file)
+    if shallow:
+        made = source.shallow_clone(target, source.version, options)
+    else:
+        made = source.deep_clone(target, source.version, options, runner=runner(spark) if spark else None)
     if as_json:
         print_json({"uri": made.uri, "version": made.version, "shallow": shallow})
     else:

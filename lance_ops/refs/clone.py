@@ -13,11 +13,10 @@ from uuid import uuid4
 from lance_ops.committers import DatasetRoot, open_root, with_allowed_bases
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, data_file_name, is_detached, new_deletion_file_id
-from lance_ops.core.map_ordered import map_ordered
-from lance_ops.file import read_verified
 from lance_ops.refs.branch_locations import branch_of, branch_uri
-from lance_ops.snapshot import Snapshot
-from lance_ops.store import Store
+from lance_ops.refs.copied_files import CopiedFile, CopyTask, FileKind, copy_file
+from lance_ops.runners import InThreads, Job, Runner
+from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import (
     DataFile,
     ExternalFile,
@@ -26,10 +25,8 @@ from lance_ops.table import (
     IndexMetadata,
     Manifest,
     RowSequence,
-    check_deletion_file,
     check_writable,
 )
-from lance_ops.table.manifest import ObjectLocation
 from lance_ops.transactions import Clone, PendingFiles, Transaction, commit_clone
 
 __all__ = ["commit_first_version", "commit_shallow_clone", "deep_clone", "shallow_clone"]
@@ -46,8 +43,15 @@ def shallow_clone(source: Snapshot, target_uri: str, storage_options: Mapping[st
     return commit_first_version(source, root, Transaction(source.version, _clone_of(source, is_shallow=True)))
 
 
-def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
+def deep_clone(
+    source: Snapshot,
+    target_uri: str,
+    storage_options: Mapping[str, str] | None = None,
+    runner: Runner | None = None,
+) -> Snapshot:
     """Copy every file of the version, under whichever base path, and create a dataset of the copies.
+
+    Tasks of the runner copy the files, each verified by its checksums and by its size.
 
     Raises `DatasetAlreadyExists` if the target holds one. After a definite failure the copies are deleted.
     """
@@ -62,13 +66,12 @@ def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, 
         indices=tuple(map(copies.index, source.manifest.indices)),
     )
 
-    def copy(path: str) -> None:
-        _copy(copies.sources[path], root.store, path)
-
+    reference, options = SnapshotReference.of(source), dict(root.storage_options)
+    tasks = [CopyTask(reference, file, root.store.uri, path, options) for path, file in copies.sources.items()]
+    job = Job.on("clone", source.uri, source.version, tuple(task.file.size_bytes for task in tasks))
     pending = PendingFiles.at(root.store, copies.sources)
     with pending.abandoned_on_failure():
-        for _ in map_ordered(copy, list(copies.sources), _COPIES_AT_ONCE, _COPIES_AT_ONCE):
-            pass
+        (runner or InThreads(_COPIES_AT_ONCE)).map(copy_file, tasks, job)
     with pending.abandoned_unless_committed():
         made = commit_clone(
             root.committer, root.store, Transaction(source.version, _clone_of(source, is_shallow=False)), manifest
@@ -152,7 +155,7 @@ class _Copies:
         self._locations = source.file_locations
         self._index_root = source.index_root
         self._has_blobs = source.schema.holds_blobs_v2
-        self.sources: dict[str, ObjectLocation] = {}
+        self.sources: dict[str, CopiedFile] = {}
         """The file to copy, by the path of its copy in the new root."""
 
     def fragment(self, fragment: Fragment) -> Fragment:
@@ -161,7 +164,9 @@ class _Copies:
         if fragment.deletion_file is None:
             return replace(fragment, files=files)
         deletions = replace(fragment.deletion_file, id=new_deletion_file_id(), base_id=None)
-        self.sources[f"{DELETIONS_DIR}/{deletions.name(fragment.id)}"] = self._locations.deletion_file(fragment)
+        location = self._locations.deletion_file(fragment)
+        file = CopiedFile(FileKind.DELETIONS, location.path, fragment_id=fragment.id)
+        self.sources[f"{DELETIONS_DIR}/{deletions.name(fragment.id)}"] = file
         return replace(fragment, files=files, deletion_file=deletions)
 
     def index(self, index: IndexMetadata) -> IndexMetadata:
@@ -170,31 +175,19 @@ class _Copies:
         root = self._index_root(index)
         for info in root.list(index.directory):
             path = copy.directory + info.path.removeprefix(index.directory)
-            self.sources[path] = ObjectLocation(root, info.path)
+            self.sources[path] = CopiedFile(FileKind.INDEX, info.path, index_id=index.uuid, size_bytes=info.size_bytes)
         return copy
 
     def _data_file(self, file: DataFile) -> DataFile:
         copy = replace(file, path=data_file_name(), base_id=None)
         location = self._locations.data_file(file.base_id, file.path)
-        self.sources[f"{DATA_DIR}/{copy.path}"] = location
+        self.sources[f"{DATA_DIR}/{copy.path}"] = CopiedFile(
+            FileKind.DATA, file.path, file.base_id, size_bytes=file.file_size_bytes
+        )
         if self._has_blobs:
             folder = location.path.removesuffix(".lance")
             for info in location.store.list(folder):
                 path = f"{DATA_DIR}/{copy.path.removesuffix('.lance')}{info.path.removeprefix(folder)}"
-                self.sources[path] = ObjectLocation(location.store, info.path)
+                name = f"{file.path.removesuffix('.lance')}{info.path.removeprefix(folder)}"
+                self.sources[path] = CopiedFile(FileKind.DATA, name, file.base_id, size_bytes=info.size_bytes)
         return copy
-
-
-def _copy(source: ObjectLocation, target: Store, path: str) -> None:
-    """Copy a file; raise `ChecksumMismatch` if it does not have the checksums that it carries.
-
-    Raises `CorruptFile` for a data file that is none: a hostile manifest may name any file of this machine.
-    """
-    if path.startswith(f"{DELETIONS_DIR}/"):
-        data = source.store.get(source.path)
-        check_deletion_file(path, data, source.uri)
-        target.put(path, data)
-        return
-    with target.open_writer(path) as writer:
-        for part in read_verified(source.store, source.path, must_be_lance=path.endswith(".lance")):
-            writer.write(part)

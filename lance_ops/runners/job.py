@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 __all__ = ["Job", "JobProgress", "ReportProgress"]
 
@@ -36,6 +36,10 @@ class Job:
         """Return a job on the dataset at a URI, which is named by the last part of its path."""
         name = uri.rstrip("/").rpartition("/")[2].removesuffix(".lance")
         return cls(verb, name, version, weights, remove_files)
+
+    def with_removal(self, remove_files: Callable[[str], None]) -> Job:
+        """Return the job with a function that removes its files by their token."""
+        return replace(self, remove_files=remove_files)
 
     def __str__(self) -> str:
         return f"{self.verb} {self.dataset}" + ("" if self.version is None else f" v{self.version}")

@@ -20,7 +20,7 @@ class ApplyContext:
     """What an operation may need besides the manifest that it is applied to.
 
     `manifests` holds the versions that `Operation.needed_versions` lists. The other two matter to a new table, and to
-    an overwrite that changes the file version; the wire message has no fields for them.
+    an overwrite or a rewrite that changes the file version; the wire message has no fields for them.
     """
 
     manifests: Mapping[int, Manifest] = field(default_factory=dict)

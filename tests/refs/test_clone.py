@@ -30,6 +30,7 @@ from lance_ops.store import FsspecStore, LocalStore
 from lance_ops.table import BasePath, DataFile, ExternalFile, FragmentList, encode_manifest
 from lance_ops.table.manifest.file_locations import FileLocations
 from lance_ops.transactions import Clone, Transaction, commit
+from tests.pickling_runner import PicklingRunner
 
 
 def rows(start: int, stop: int) -> pa.Table:
@@ -98,6 +99,21 @@ def test_a_failed_deep_clone_leaves_no_files(
             source.deep_clone(tmp_path / "copy", 2)
     assert len(opened) >= 3 and files(tmp_path / "copy") == set()
     assert ids(source.deep_clone(tmp_path / "copy", 2)) == ids(source)
+
+
+def test_a_deep_clone_copies_by_small_tasks_and_verifies_sizes(source: lance_ops.LanceDataset, tmp_path: Path) -> None:
+    source.create_scalar_index("id", "BTREE")
+    runner = PicklingRunner()
+    clone = source.deep_clone(tmp_path / "copy", source.version, runner=runner)
+    num_files = sum(path.startswith(("data/", "_deletions/", "_indices/")) for path in files(clone.uri))
+    assert runner.jobs == [("clone", num_files)] == [("clone", 6)]
+    assert max(runner.task_bytes) < 3_000 and max(runner.outcome_bytes) < 100
+    assert ids(clone) == ids(source) and clone.verify().ok
+    for path in Path(source.uri, "data").iterdir():
+        path.write_bytes(b"\0" * 100 + path.read_bytes())
+    with pytest.raises(LanceOpsError):
+        lance_ops.dataset(source.uri).deep_clone(tmp_path / "other", source.version, runner=runner)
+    assert files(tmp_path / "other") == set()
 
 
 def test_two_concurrent_clones_with_different_version_numbers_leave_one(

@@ -13,6 +13,7 @@ from lance_ops.api.base_paths import DatasetBasePath, declared_bases
 from lance_ops.api.lance_dataset.tags import Reference, open_reference
 from lance_ops.api.version_handle import Handle
 from lance_ops.committers import with_allowed_bases
+from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["Branch", "Branches", "Copies"]
@@ -113,13 +114,15 @@ class Copies(Handle):
         target_path: str | PathLike[str],
         reference: Reference,
         storage_options: Mapping[str, str] | None = None,
+        *,
+        runner: Runner | None = None,
     ) -> Self:
         """Copy the files of a version into a new dataset at `target_path`, and return a handle on it.
 
-        Raises `DatasetAlreadyExists`.
+        Tasks of the runner copy the files, by default in threads. Raises `DatasetAlreadyExists`.
         """
         source = open_reference(self._snapshot, reference)
-        return self.of(refs.deep_clone(source, fspath(target_path), storage_options))
+        return self.of(refs.deep_clone(source, fspath(target_path), storage_options, runner))
 
 
 def _public(branch: refs.Branch) -> Branch:

@@ -9,6 +9,7 @@ from lance_ops import changing, transactions, writing
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.compaction import compact
 from lance_ops.api.scanning import arguments_of
+from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance import cleanup, compaction, indexing
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
@@ -58,6 +59,17 @@ class DatasetOptimizer:
         """
         options = arguments_of(locals(), apart_from=("runner",))
         snapshot, metrics = compact(self._snapshot, options, runner)
+        self._move(snapshot)
+        return metrics
+
+    def migrate_files(self, data_storage_version: str, *, runner: Runner | None = None) -> compaction.CompactionMetrics:
+        """Rewrite all files of other versions in this one, by tasks of the runner, and commit once.
+
+        New files of the table have this version, too. Raises `UnsupportedFeature` for version 0.1, and
+        `TooManyConcurrentWriters` if concurrent commits won against every attempt.
+        """
+        version = FileVersion.parse(data_storage_version)
+        snapshot, metrics = compaction.migrate_files(self._snapshot, version, runner)
         self._move(snapshot)
         return metrics
 

@@ -8,7 +8,7 @@ run_backfill(snapshot, tasks, runner, job) -> files   writes them by the runner
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -73,7 +73,7 @@ def plan_backfill(
 
 def run_backfill(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner, job: Job) -> list[ColumnFile]:
     """Write the files of all tasks; a file of a job that fails is deleted."""
-    job = replace(job, remove_files=partial(remove_files_of_job, snapshot.store))
+    job = job.with_removal(partial(remove_files_of_job, snapshot.store))
     return runner.map(write_columns, tasks, job, lambda file: pending_columns(snapshot, [file]).abandon())
 
 

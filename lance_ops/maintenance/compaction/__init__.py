@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.compaction.compaction import execute as execute_rewrite
     from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionPlan, plan_compaction
     from lance_ops.maintenance.compaction.compaction_plan import CompactionTask as RewriteTask
+    from lance_ops.maintenance.compaction.migration import migrate_files
     from lance_ops.maintenance.compaction.option_defaults import configured_options
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "compact_files",
     "configured_options",
     "execute_rewrite",
+    "migrate_files",
     "plan_compaction",
 ]
 
@@ -38,6 +40,7 @@ _MODULES = {
     "compact_files": "compacting",
     "configured_options": "option_defaults",
     "execute_rewrite": "compaction:execute",
+    "migrate_files": "migration",
     "plan_compaction": "compaction_plan",
 }
 

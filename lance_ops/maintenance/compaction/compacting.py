@@ -61,7 +61,7 @@ class _Compacting:
             outcomes = self._runner.map(
                 _execute_in_time,
                 timed,
-                replace(plan.job_of(tasks), remove_files=remove),
+                plan.job_of(tasks).with_removal(remove),
                 lambda outcome: _discard(current, outcome),
             )
             rewrites = [outcome for outcome in outcomes if outcome is not None]

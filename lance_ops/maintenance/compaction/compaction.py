@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.core.errors import RetryableConflict
+from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.compaction.compaction_plan import CompactionTask, plan_compaction
 from lance_ops.maintenance.compaction.index_remap import IndexRemap
 from lance_ops.maintenance.compaction.live_rows import live_rows
@@ -111,21 +112,24 @@ class Compaction:
         *,
         keep_files: bool = False,
         runner: Runner | None = None,
+        file_version: FileVersion | None = None,
     ) -> tuple[Snapshot, CompactionMetrics]:
         """Commit rewrites that were planned on `snapshot`; see `compacting.compact_files` for the errors.
 
         On a definite failure every file of the rewrites is deleted, unless `keep_files`. A caller that may commit the
         same rewrites twice must keep them, because the version of the first commit names them. Tasks of the runner
-        remap large indices; without one, this process remaps them all.
+        remap large indices; without one, this process remaps them all. `file_version` becomes that of new files of the
+        table.
         """
         if not rewrites:
             return snapshot, CompactionMetrics()
         pending = _pending(snapshot.store, rewrites)
         pending = pending.kept_on_failure() if keep_files else pending
         num_new = sum(len(rewrite.new_fragments) for rewrite in rewrites)
-        return commit_moved_rows(snapshot, pending, num_new, lambda first: _moved(rewrites, first), runner), _metrics(
-            rewrites
+        made = commit_moved_rows(
+            snapshot, pending, num_new, lambda first: _moved(rewrites, first), runner, file_version
         )
+        return made, _metrics(rewrites)
 
 
 class MovedRows(NamedTuple):
@@ -141,6 +145,7 @@ def commit_moved_rows(
     num_new: int,
     number: Callable[[int], MovedRows],
     runner: Runner | None = None,
+    file_version: FileVersion | None = None,
 ) -> Snapshot:
     """Commit a rewrite of `snapshot` into `num_new` fragments, and remap the indices.
 
@@ -151,7 +156,7 @@ def commit_moved_rows(
         moved = number((reserved.manifest.max_fragment_id or 0) - num_new + 1)
         remap = IndexRemap(snapshot.store, moved.addresses, runner)
     with pending.abandoned_unless_committed(), remap.abandoned_unless_committed():
-        return _commit_beside_indices(snapshot, reserved, moved.groups, remap, pending)
+        return _commit_beside_indices(snapshot, reserved, moved.groups, remap, pending, file_version)
 
 
 def execute(task: CompactionTask) -> RewriteResult:
@@ -193,14 +198,21 @@ def _joined(parts: list[pa.Table]) -> list[pa.Table]:
 
 
 def _commit_beside_indices(
-    snapshot: Snapshot, newest: Snapshot, groups: tuple[RewriteGroup, ...], remap: IndexRemap, pending: PendingFiles
+    snapshot: Snapshot,
+    newest: Snapshot,
+    groups: tuple[RewriteGroup, ...],
+    remap: IndexRemap,
+    pending: PendingFiles,
+    file_version: FileVersion | None,
 ) -> Snapshot:
     """Commit the groups after all files; after a conflict with a change of the indices, remap the present ones."""
     while True:
         operation = Rewrite(groups, remap.remap(newest))
         try:
             files = (pending + remap.pending).kept_on_failure()
-            return commit_operation(snapshot, operation, pending=files, max_retries=_LOST_RACES)
+            return commit_operation(
+                snapshot, operation, pending=files, file_version=file_version, max_retries=_LOST_RACES
+            )
         except RetryableConflict:
             newest = snapshot.latest()
             if remap.covers(newest):

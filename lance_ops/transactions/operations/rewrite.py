@@ -12,7 +12,7 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import CorruptFile, IncompatibleTransaction, InvalidInput
 from lance_ops.core.file_names import INDICES_DIR
 from lance_ops.pb import table_pb2, transaction_pb2
-from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
+from lance_ops.table import DataFormat, Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
 from lance_ops.transactions.footprint import Footprint, remapped_coverage
 from lance_ops.transactions.manifest_changes import assign_fragment_ids, check_fragments_exist, holds_row_addresses
 from lance_ops.transactions.operation import ApplyContext, Operation
@@ -154,7 +154,10 @@ class Rewrite(Operation):
             replaced.append((read & present, made))
         fragments = manifest.fragments.with_changes({}, old_ids, added)
         indices = self._indices(manifest, replaced)
-        return replace(manifest, fragments=fragments, indices=indices, max_fragment_id=highest)
+        data_format = manifest.data_format
+        if context.data_storage_version is not None:
+            data_format = DataFormat(context.data_storage_version)
+        return replace(manifest, fragments=fragments, indices=indices, max_fragment_id=highest, data_format=data_format)
 
     def _expected(self, manifest: Manifest) -> Iterator[int]:
         """Yield the old fragments that the manifest must have: all, unless the group hides the rows of missing ones."""
