@@ -1,0 +1,141 @@
+"""`python -m tests.bench.scale.many_fragments STEP COUNT URI`: measure one step on a manifest of many fragments.
+
+Each step runs in a process of its own, so that its peak of memory is its own. It prints one JSON object. Only the first
+data files exist: a plan looks at one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+import lance_ops
+from lance_ops.maintenance.compaction import CompactionOptions, plan_compaction
+from lance_ops.reading import ScanRequest, plan_scan
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import Fragment, decode_manifest, encode_manifest
+from lance_ops.transactions import Append
+from lance_ops.writing import commit_operation
+
+__all__ = ["ALL_STEPS", "Step"]
+
+_ROWS_OF_FRAGMENT = 100
+_FRAGMENTS_OF_COMPACTION = 10
+
+Timed = dict[str, float]
+Step = Callable[[str, int], Timed]
+
+
+def _commit(uri: str, count: int) -> Timed:
+    """Receive as many fragments from tasks as one job writes, and commit them."""
+    made = lance_ops.write_dataset(pa.table({"id": range(_ROWS_OF_FRAGMENT), "value": [0.5] * _ROWS_OF_FRAGMENT}), uri)
+    outcomes = [pickle.dumps(fragment) for fragment in _fragments(made.snapshot, range(count))]
+    begin = time.process_time()
+    fragments = tuple(pickle.loads(outcome) for outcome in outcomes)
+    received = time.process_time()
+    commit_operation(made.snapshot, Append(fragments))
+    ended = time.process_time()
+    data = Path(uri, "data")
+    shutil.copy(data / made.snapshot.manifest.fragments[0].files[0].path, data / _name(0))
+    return {
+        "outcome_bytes": sum(map(len, outcomes)) / count,
+        "receive_s": received - begin,
+        "commit_s": ended - received,
+    }
+
+
+def _fragments(snapshot: Snapshot, numbers: range) -> list[Fragment]:
+    """Return fragments as tasks report them, each with a file of its own name."""
+    first = snapshot.manifest.fragments[0]
+    return [replace(first, files=(replace(first.files[0], path=_name(number)),)) for number in numbers]
+
+
+def _name(number: int) -> str:
+    return f"{number:024b}{number:026x}.lance"
+
+
+def _bytes(uri: str, count: int) -> Timed:
+    """Decode the manifest with every fragment, and encode it again."""
+    snapshot = lance_ops.dataset(uri).snapshot
+    data = max((Path(uri) / "_versions").iterdir(), key=lambda path: path.stat().st_size).read_bytes()
+    begin = time.process_time()
+    decoded = decode_manifest(data, "manifest")
+    fragments = list(decoded.fragments)
+    ended = time.process_time()
+    assert len(fragments) == count + 1
+    encode_manifest(replace(snapshot.manifest, fragments=type(decoded.fragments).of(fragments)), b"")
+    return {"manifest_bytes": len(data), "decode_s": ended - begin, "encode_s": time.process_time() - ended}
+
+
+def _open(uri: str, count: int) -> Timed:
+    begin = time.process_time()
+    dataset = lance_ops.dataset(uri)
+    opened = time.process_time()
+    assert dataset.count_rows() == (1 + count) * _ROWS_OF_FRAGMENT
+    return {"open_s": opened - begin, "count_s": time.process_time() - opened}
+
+
+def _append(uri: str, count: int) -> Timed:
+    snapshot = lance_ops.dataset(uri).snapshot
+    fragments = tuple(_fragments(snapshot, range(count, count + 1)))
+    begin = time.process_time()
+    commit_operation(snapshot, Append(fragments))
+    return {"append_s": time.process_time() - begin}
+
+
+def _plan_scan(uri: str, count: int) -> Timed:
+    snapshot = lance_ops.dataset(uri).snapshot
+    begin = time.process_time()
+    plan = plan_scan(snapshot, ScanRequest(snapshot.schema.project(["value"])))
+    assert len(plan.blocks.parts) >= count
+    return {"plan_scan_s": time.process_time() - begin}
+
+
+def _plan_compaction(uri: str, count: int) -> Timed:
+    snapshot = lance_ops.dataset(uri).snapshot
+    target = _ROWS_OF_FRAGMENT * _FRAGMENTS_OF_COMPACTION
+    begin = time.process_time()
+    plan = plan_compaction(snapshot, CompactionOptions(target_rows_per_fragment=target))
+    planned = time.process_time()
+    tasks = [pickle.dumps(task) for task in plan.tasks]
+    return {
+        "plan_compaction_s": planned - begin,
+        "compaction_tasks": len(tasks),
+        "task_bytes": sum(map(len, tasks)) / max(len(tasks), 1),
+    }
+
+
+ALL_STEPS: dict[str, Step] = {
+    "commit": _commit,
+    "bytes": _bytes,
+    "open": _open,
+    "plan_scan": _plan_scan,
+    "plan_compaction": _plan_compaction,
+    "append": _append,
+}
+"""In this order: the first one makes the table, and `append` adds one more fragment."""
+
+
+def main() -> None:
+    """Run one step, and print what it took."""
+    step, count, uri = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    taken = ALL_STEPS[step](uri, count)
+    print(json.dumps({**taken, f"{step}_peak_bytes": _peak_bytes()}))
+
+
+def _peak_bytes() -> int:
+    """Return the most memory that this process has held; unlike `ru_maxrss`, this forgets the parent's."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+
+
+if __name__ == "__main__":
+    main()
