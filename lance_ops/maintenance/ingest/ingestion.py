@@ -12,7 +12,7 @@ changed can replace its rows: then the version is an Update, which deletes the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -35,7 +35,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
-from lance_ops.transactions import Append, Overwrite, PendingFiles
+from lance_ops.transactions import Append, Overwrite, PendingFiles, remove_files_of_job
 from lance_ops.writing import FragmentWriter, commit_operation, create_dataset
 
 __all__ = [
@@ -99,7 +99,8 @@ def ingest(
             runner=runner,
         )
         store = open_root(uri, storage_options).store
-        outcomes = runner.map(execute, plan.tasks, plan.job, partial(discard, store))
+        job = replace(plan.job, remove_files=partial(remove_files_of_job, store))
+        outcomes = runner.map(execute, plan.tasks, job, partial(discard, store))
         try:
             return commit_ingest(plan, outcomes, runner)
         except (RetryableConflict, DatasetAlreadyExists):  # another run ingested a batch, or created the table

@@ -28,6 +28,7 @@ from lance_ops.core.errors import InvalidInput, LanceOpsError, StoreError, Tasks
 from lance_ops.core.file_names import file_names_of_job, new_job_token
 from lance_ops.runners import Job, JobProgress, ReportProgress
 from lance_ops.spark import staging
+from lance_ops.spark.tasks.frame_job import FrameJob, lacks_context
 from lance_ops.spark.tasks.group_dealing import deal
 from lance_ops.spark.tasks.spark_job import SparkJob
 
@@ -71,6 +72,9 @@ class OnSpark:
 
     `map` may be called in any thread. Its Spark job has the text of `job` as its description, and a group of its own
     unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`.
+
+    A session of Spark Connect has no context: its jobs have no description, an error that may pass is not repeated, and
+    `on_progress` is called when all tasks are done.
     """
 
     session: SparkSession
@@ -97,20 +101,9 @@ class OnSpark:
         """
         if not tasks:
             return []
-        context, begin = self.session.sparkContext, time.monotonic()
-        groups = deal(tasks, context.defaultParallelism * self.tasks_per_core, job.weights if job else ())
         token = new_job_token()
-        worker = _Worker(function, context.accumulator(0), max_attempts(context), token)
-
-        def report() -> None:
-            if self.on_progress is not None:  # a group that Spark repeats counts its tasks again
-                num_done = min(worker.num_done.value, len(tasks))
-                self.on_progress(JobProgress(job, num_done, len(tasks), time.monotonic() - begin))
-
-        count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
-        spark_job = SparkJob(self.session, f"lance: {job or 'tasks'}, {count}")
         try:
-            reported = spark_job.run(context.parallelize(groups, len(groups)).mapPartitions(worker).collect, report)
+            reported = (self._run_frame if lacks_context(self.session) else self._run_rdd)(function, tasks, job, token)
         except (PySparkException, Py4JJavaError) as error:
             _remove_files(job, token)
             raise TasksLost(f"Spark gave the tasks up: {_reason(error)}") from error
@@ -130,6 +123,36 @@ class OnSpark:
             _remove_files(job, token)  # of attempts that failed or were lost
             raise min(failures, key=lambda failure: failure.index).error(len(tasks), job)
         return [outcomes[index] for index in range(len(tasks))]
+
+    def _run_rdd(
+        self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str
+    ) -> list[tuple[int, R] | _Failure]:
+        context, begin = self.session.sparkContext, time.monotonic()
+        groups = deal(tasks, context.defaultParallelism * self.tasks_per_core, job.weights if job else ())
+        num_done = context.accumulator(0)
+        worker = _Worker(function, num_done, max_attempts(context), token)
+
+        def report() -> None:
+            if self.on_progress is not None:  # a group that Spark repeats counts its tasks again
+                done = min(num_done.value, len(tasks))
+                self.on_progress(JobProgress(job, done, len(tasks), time.monotonic() - begin))
+
+        count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
+        spark_job = SparkJob(self.session, f"lance: {job or 'tasks'}, {count}")
+        return spark_job.run(context.parallelize(groups, len(groups)).mapPartitions(worker).collect, report)
+
+    def _run_frame(
+        self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str
+    ) -> list[tuple[int, R] | _Failure]:
+        """Run the tasks without a context: without a description, and progress is told when all are done."""
+        begin, frame_job = time.monotonic(), FrameJob(self.session)
+        groups = deal(tasks, frame_job.parallelism() * self.tasks_per_core, job.weights if job else ())
+        # A client does not see how often Spark tries a task, so an error that may pass fails the job, too.
+        worker = _Worker(function, None, 1, token)
+        reported = frame_job.run(worker, groups)
+        if self.on_progress is not None:
+            self.on_progress(JobProgress(job, len(tasks), len(tasks), time.monotonic() - begin))
+        return reported
 
     def takes(self, data: object) -> bool:
         """Return whether the data is a DataFrame, whose rows are on the cluster."""
@@ -152,7 +175,7 @@ class _Worker(Generic[T, R]):
     """What a Spark worker does with groups of numbered tasks."""
 
     function: Callable[[T], R]
-    num_done: Accumulator[int]
+    num_done: Accumulator[int] | None
     max_attempts: int
     token: str
 
@@ -168,7 +191,8 @@ class _Worker(Generic[T, R]):
                         raise
                     yield _Failure.of(index, error)
                     break  # the plan has failed, so the rest of this group is skipped
-                self.num_done.add(1)
+                if self.num_done is not None:
+                    self.num_done.add(1)
 
 
 def _remove_files(job: Job | None, token: str) -> None:

@@ -1,0 +1,73 @@
+"""Run groups of tasks as a DataFrame of their numbers: for a session of Spark Connect, which has no `sparkContext`.
+
+The groups travel in the function, so they must be small, as tasks are. Such a task costs twice what one of an RDD does.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import spark_partition_id
+
+__all__ = ["FrameJob", "lacks_context"]
+
+G = TypeVar("G")
+R = TypeVar("R")
+
+_OUTCOMES = pa.schema([("outcomes", pa.binary())])
+
+
+def lacks_context(session: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect. It imports nothing of Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
+@dataclass(frozen=True)
+class FrameJob:
+    """A job with a tag of its own, by which it is interrupted."""
+
+    session: SparkSession
+    tag: str = field(default_factory=lambda: f"lance-ops-{uuid4()}")
+
+    def parallelism(self) -> int:
+        """Return how many tasks Spark runs at once, as it cuts a range that nobody has cut."""
+        return self.session.range(4096).select(spark_partition_id()).distinct().count()
+
+    def run(self, worker: Callable[[Iterable[G]], Iterator[R]], groups: list[G]) -> list[R]:
+        """Return the outcomes of all groups, each of them in a task; interrupt the job if the caller is interrupted."""
+        numbers = self.session.range(0, len(groups), 1, len(groups))
+        frame = numbers.mapInArrow(_InTask(worker, groups), "outcomes binary")
+
+        def labelled() -> list[R]:
+            self.session.addTag(self.tag)  # it is this thread's alone
+            return [outcome for row in frame.collect() for outcome in pickle.loads(row["outcomes"])]
+
+        with ThreadPoolExecutor(1, thread_name_prefix="lance-ops-spark") as pool:
+            running = pool.submit(labelled)
+            try:
+                return running.result()
+            except BaseException:
+                if not running.done():
+                    self.session.interruptTag(self.tag)
+                raise
+
+
+@dataclass(frozen=True)
+class _InTask(Generic[G, R]):
+    """Runs the groups whose numbers a task gets."""
+
+    worker: Callable[[Iterable[G]], Iterator[R]]
+    groups: list[G]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                outcomes = pickle.dumps(list(self.worker([self.groups[number]])))
+                yield pa.record_batch([pa.array([outcomes], pa.binary())], _OUTCOMES)

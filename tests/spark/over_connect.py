@@ -1,0 +1,45 @@
+"""Compact a table through Spark Connect; print what came of it as one line of JSON. The argument is a folder.
+
+A process has sessions of one kind, so this needs a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import lance_ops
+from lance_ops.spark import OnSpark
+from lance_ops.spark.java import use_java
+
+
+def process_of(task: int) -> int:
+    return os.getpid()
+
+
+def main(scratch: Path) -> None:
+    """Start a server and a client of it."""
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    use_java()
+    session = SparkSession.builder.remote("local[2]").getOrCreate()
+    made = lance_ops.write_dataset(pa.table({"x": range(40)}), str(scratch / "t.lance"), max_rows_per_file=4)
+    runner = OnSpark(session)
+    metrics = made.optimize.compact_files(target_rows_per_fragment=20, runner=runner)
+    found = {
+        "session": type(session).__module__,
+        "fragments": [metrics.fragments_removed, metrics.fragments_added],
+        "rows": lance_ops.dataset(made.uri).count_rows(),
+        "other processes": os.getpid() not in runner.map(process_of, [1, 2]),
+    }
+    session.stop()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,106 @@
+"""Tasks as a DataFrame of their numbers, which is how they run through Spark Connect."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import MagicMock, Mock
+
+import pytest
+
+from lance_ops.core.errors import CorruptFile, StoreError
+from lance_ops.runners import Job, JobProgress
+from lance_ops.spark import OnSpark
+from lance_ops.spark.tasks import frame_job, runner
+from lance_ops.spark.tasks.frame_job import FrameJob, lacks_context
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+
+@pytest.fixture
+def without_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "lacks_context", lambda session: True)
+
+
+def square_elsewhere(number: int) -> tuple[int, int]:
+    return number**2, os.getpid()
+
+
+def fail_on_odd(number: int) -> int:
+    if number % 2:
+        raise CorruptFile(f"file-{number}", "footer", "is torn")
+    return number
+
+
+def throttle(number: int) -> int:
+    raise StoreError("503 Slow Down")
+
+
+def test_a_session_of_connect_is_known_by_its_class(spark: SparkSession) -> None:
+    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
+    assert lacks_context(remote())
+    assert not lacks_context(spark)
+
+
+@pytest.mark.usefixtures("without_context")
+def test_outcomes_keep_the_order_of_the_tasks_and_come_from_workers(spark: SparkSession) -> None:
+    seen: list[JobProgress] = []
+    outcomes = OnSpark(spark, on_progress=seen.append).map(square_elsewhere, range(20), Job.on("square", "numbers"))
+    assert [number for number, _ in outcomes] == [number**2 for number in range(20)]
+    assert os.getpid() not in {pid for _, pid in outcomes}
+    assert [(progress.num_done, progress.num_tasks) for progress in seen] == [(20, 20)]
+
+
+@pytest.mark.usefixtures("without_context")
+@pytest.mark.parametrize(("function", "error"), [(fail_on_odd, "file-1: footer"), (throttle, "503 Slow Down")])
+def test_an_error_comes_back_and_files_of_lost_tasks_are_removed(
+    spark: SparkSession, function: object, error: str
+) -> None:
+    tokens: list[str] = []
+    job = Job.on("fail on", "numbers", remove_files=tokens.append)
+    with pytest.raises((CorruptFile, StoreError), match=error) as caught:
+        OnSpark(spark, tasks_per_core=1).map(function, range(4), job)  # type: ignore[arg-type]
+    assert any("raised in a Spark worker by task" in note for note in caught.value.__notes__)
+    assert len(tokens) == 1
+
+
+def test_as_many_tasks_run_at_once_as_the_session_has_cores(spark: SparkSession) -> None:
+    assert FrameJob(spark).parallelism() == spark.sparkContext.defaultParallelism
+
+
+def test_an_interrupted_caller_interrupts_the_job_by_its_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = Mock(result=Mock(side_effect=KeyboardInterrupt), done=lambda: False)
+    pool = MagicMock()
+    pool.return_value.__enter__.return_value.submit.return_value = running
+    monkeypatch.setattr(frame_job, "ThreadPoolExecutor", pool)
+    pool.return_value.__exit__.return_value = False
+    job: FrameJob = FrameJob(Mock())
+    with pytest.raises(KeyboardInterrupt):
+        job.run(iter, [1])
+    job.session.interruptTag.assert_called_once_with(job.tag)  # type: ignore[attr-defined]  # it is a mock
+
+
+def test_a_table_is_compacted_through_connect(tmp_path: Path) -> None:
+    client = [sys.executable, "-W", "ignore", "-c", "import pyspark.sql.connect.session"]
+    tried = subprocess.run(client, capture_output=True, text=True, timeout=120, check=False)
+    if tried.returncode:  # it needs zstandard, and a newer protobuf than Dagster allows
+        pytest.skip(f"no client of Spark Connect: {tried.stderr.splitlines()[-1]}")
+    script = Path(__file__).with_name("over_connect.py")
+    done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "session": "pyspark.sql.connect.session",
+        "fragments": [10, 2],
+        "rows": 40,
+        "other processes": True,
+    }
