@@ -19,6 +19,7 @@ from pyspark.sql.functions import sum as sum_of
 
 import lance_ops
 from lance_ops.maintenance.ingest import IngestBatch, RawFile, ingest
+from lance_ops.runners import InThreads, Runner
 from lance_ops.spark import OnSpark, map_fragments, table
 
 __all__ = ["ALL_CASES", "COLD", "FRAGMENTS_TO_COMPACT", "IDLE", "WARM", "Bench", "Case"]
@@ -28,6 +29,7 @@ WARM, IDLE, COLD = "warm", "idle", "cold"
 _FILES = 8
 _DIMENSIONS = 32
 FRAGMENTS_TO_COMPACT = 24
+_ONE_IN_CHANGED = 96
 _SEED = 7
 
 
@@ -61,6 +63,10 @@ class Bench:
     def to_compact(self) -> str:
         return str(self.root / "fragments.lance")
 
+    @property
+    def changes(self) -> str:
+        return str(self.root / "changes.lance")
+
     def new_path(self) -> str:
         """Return a path at which nothing is."""
         return str(self.root / f"made-{next(self.fresh)}")
@@ -72,6 +78,8 @@ class Bench:
             pq.write_table(self._rows(number), Path(self.parquet, f"{number}.parquet"))
         per_file = -(-self.num_rows // _FILES)
         lance_ops.write_dataset(pq.read_table(self.parquet), self.lance, max_rows_per_file=per_file)
+        changed = self._rows(0)
+        lance_ops.write_dataset(changed.take(np.arange(0, len(changed), _ONE_IN_CHANGED // _FILES)), self.changes)
         short = -(-self.num_rows // FRAGMENTS_TO_COMPACT)
         made = lance_ops.write_dataset(pq.read_table(self.parquet), self.to_compact, max_rows_per_file=short)
         made.create_scalar_index("id", "BTREE")
@@ -169,7 +177,22 @@ def _compact_by_reference(bench: Bench, uri: str) -> int:
     return rows
 
 
+def _copy(bench: Bench) -> str:
+    return shutil.copytree(bench.lance, bench.new_path())
+
+
+def _index(bench: Bench, uri: str, runner: Runner) -> int:
+    lance_ops.dataset(uri).create_scalar_index("value", "BTREE", runner=runner)
+    return len(lance_ops.dataset(uri).describe_indices())
+
+
+def _merge(bench: Bench, uri: str, runner: Runner) -> object:
+    merge = lance_ops.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    return merge.execute(lance_ops.dataset(bench.changes), runner=runner)
+
+
 _PARQUET = "Spark's Parquet"
+_THREADS = "ours on threads"
 
 ALL_CASES = (
     Case("ingest of Parquet files", "Spark's copy of them", {WARM: 0.5, IDLE: 1.0, COLD: 1.0}, _ingest, _copy_parquet),
@@ -196,4 +219,20 @@ ALL_CASES = (
         lambda bench, _: _sum(bench.session.read.parquet(bench.parquet)),
     ),
     Case("compaction with remap", "pylance", {WARM: 1 / 1.5}, _compact, _compact_by_reference, _fragments),
+    Case(
+        "BTREE",
+        _THREADS,
+        {WARM: 1.0},
+        lambda bench, uri: _index(bench, uri, OnSpark(bench.session)),
+        lambda bench, uri: _index(bench, uri, InThreads()),
+        _copy,
+    ),
+    Case(
+        "merge of 1% of the rows",
+        _THREADS,
+        {WARM: 1.0},
+        lambda bench, uri: _merge(bench, uri, OnSpark(bench.session)),
+        lambda bench, uri: _merge(bench, uri, InThreads()),
+        _copy,
+    ),
 )
