@@ -67,7 +67,7 @@ def _parent(pid: int) -> int:
 
 def _command(pid: int) -> bytes:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().rpartition(b"-m\0")[2] if pid else b""
+        return Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0-m\0")[2] if pid else b""
     except OSError:
         return b""
 
