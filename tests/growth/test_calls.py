@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.maintenance.cleanup import version_removal
 from lance_ops.store import LocalStore, MemoryStore
 from lance_ops.table import MANIFEST_CACHE, Fragment
 from lance_ops.table.fragments import fragment_list
@@ -218,6 +219,28 @@ def test_on_a_local_disk_no_version_is_listed(
         act(uri, 20)
     assert (counts["list"], counts["list_names"]) == (0, 0)
     assert counts["put_if_absent_with_callbacks"] == {"append": 3, "delete": 1}.get(verb, 0)
+
+
+def test_clean_up_lists_the_versions_equally_often_however_many_there_are(
+    tmp_path: Path, counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version_removal, "_VERSIONS_AT_ONCE", 4)
+    list_names = LocalStore.list_names
+
+    def recording(store: LocalStore, directory: str, limit: int | None = None) -> Sequence[str]:
+        counts[directory] += 1
+        return list_names(store, directory, limit)
+
+    monkeypatch.setattr(LocalStore, "list_names", recording)
+    listings = []
+    for versions in (11, 22, 44):
+        dataset = lance_ops.write_dataset(_table(1), tmp_path / f"{versions}.lance")
+        for number in range(versions - 1):
+            dataset.update_config({"number": str(number)})
+        counts.clear()
+        assert dataset.cleanup_old_versions(timedelta(0)).old_versions == versions - 1
+        listings.append(counts["_versions"])
+    assert listings[0] == listings[1] == listings[2] > 0, listings
 
 
 REMOTE_READS: dict[str, tuple[Verb, int]] = {

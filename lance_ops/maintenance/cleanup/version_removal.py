@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -91,9 +92,12 @@ def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> It
 
     Announce the removal first (`announced_removal`).
     """
+    gone: frozenset[int] = frozenset()
     for at in range(0, len(plan.old_versions), _VERSIONS_AT_ONCE):
         batch = plan.old_versions[at : at + _VERSIONS_AT_ONCE]
-        yield _put_back_protected(snapshot, plan, _remove_batch(snapshot, plan, batch, pace))
+        outcome = _put_back_protected(snapshot, plan, _remove_batch(snapshot, plan, batch, gone, pace))
+        gone = frozenset(old.number for old in outcome.removed)
+        yield outcome
 
 
 def protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
@@ -103,7 +107,10 @@ def protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
     return tagged_or_pinned | branch_start_versions(snapshot, branches())
 
 
-def _remove_batch(snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], pace: Pace) -> RemovedVersions:
+def _remove_batch(
+    snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], gone: AbstractSet[int], pace: Pace
+) -> RemovedVersions:
+    """Remove some versions. The batch before removed the versions `gone`, whose tokens are written down."""
     protected = protected_versions(snapshot, plan)
     kept: list[OldVersion] = []
     removed: list[OldVersion] = []
@@ -116,7 +123,7 @@ def _remove_batch(snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], p
         (removed if is_removed() else failed).append(old)
 
     has_token: set[int] = set()  # versions whose token was written down before their removal began
-    for old, previous in _with_previous(snapshot, batch):
+    for old, previous in _with_previous(snapshot, batch, gone):
         if old.number in protected:
             kept.append(old)
             continue
@@ -134,9 +141,12 @@ def _remove_batch(snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], p
     return RemovedVersions(tuple(removed), tuple(failed), tuple(kept))
 
 
-def _with_previous(snapshot: Snapshot, batch: Sequence[int]) -> Iterator[tuple[OldVersion, CommittedVersion | None]]:
+def _with_previous(
+    snapshot: Snapshot, batch: Sequence[int], gone: AbstractSet[int]
+) -> Iterator[tuple[OldVersion, CommittedVersion | None]]:
     """Yield each version that exists, and the version before it: as this loop read it, or as it is in the store.
 
+    A version that is `gone` is not asked for: to find out that a version is missing takes a listing of all versions.
     A version is read just before it is yielded, or few versions before in a remote store, since another clean-up may
     remove it at any time.
     """
@@ -153,7 +163,7 @@ def _with_previous(snapshot: Snapshot, batch: Sequence[int]) -> Iterator[tuple[O
             continue
         version = decode_version(store, committer, number, data)
         if previous is None or previous.version != number - 1:
-            previous = _read_if_exists(snapshot, number - 1)
+            previous = None if number - 1 in gone else _read_if_exists(snapshot, number - 1)
         yield OldVersion(version, location, data), previous
         previous = version
 
