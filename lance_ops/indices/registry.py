@@ -42,10 +42,16 @@ class IndexConfig:
 
 
 def index_type_for(wanted: str | IndexConfig) -> IndexType[IndexQuery]:
-    """Return the index type of a name or a configuration; raises as `index_type_named` and `with_parameters` do."""
-    if isinstance(wanted, IndexConfig):
-        return index_type_named(wanted.index_type).with_parameters(wanted.parameters)
-    return index_type_named(wanted)
+    """Return the index type of a name or a configuration.
+
+    Raises `InvalidInput` for anything else, and as `index_type_named` and `with_parameters` do.
+    """
+    config = wanted if isinstance(wanted, IndexConfig) else IndexConfig(wanted)
+    if not isinstance(config.index_type, str):
+        raise InvalidInput(f"index_type is the name of a type or an IndexConfig, not {config.index_type!r}")
+    if not isinstance(config.parameters, Mapping):
+        raise InvalidInput(f"the parameters of an index are a mapping by name, not {config.parameters!r}")
+    return index_type_named(config.index_type).with_parameters(config.parameters)
 
 
 def index_type_named(name: str) -> IndexType[IndexQuery]:

@@ -177,6 +177,11 @@ CALLS: dict[str, Call] = {
     "clean up versions": lambda d, junk: d.cleanup_old_versions(versions=junk),
     "index column": lambda d, junk: d.create_scalar_index(junk, "BTREE"),
     "index type": lambda d, junk: d.create_scalar_index("text", junk),
+    "index type of a configuration": lambda d, junk: d.create_scalar_index("text", lance_ops.IndexConfig(junk)),
+    "index parameters": lambda d, junk: d.create_scalar_index("text", lance_ops.IndexConfig("ZONEMAP", junk)),
+    "index parameter": lambda d, junk: d.create_scalar_index(
+        "text", lance_ops.IndexConfig("ZONEMAP", {"rows_per_zone": junk})
+    ),
     "index name": lambda d, junk: d.create_scalar_index("text", "BTREE", name=junk),
     "index drop": lambda d, junk: d.drop_index(junk),
     "index stats": lambda d, junk: d.stats.index_stats(junk),
