@@ -88,10 +88,12 @@ class WritePlan:
         table = text_schema(pa.schema(fields), pa.string())
         rule = self.options.case_rule
         with FragmentWriter(store, self.schema, self.file_version, self.options.limits) as writer:
+            seen: pa.Schema | None = None
             for batch in batches:
-                named = batch.rename_columns(spelled_as(batch.schema, table, rule).names)
-                given = pa.schema([field for field in table if field.name in named.schema.names])
-                rows = fit(named, given, rule)
+                if batch.schema != seen:  # all batches of a task have one schema
+                    seen, names = batch.schema, spelled_as(batch.schema, table, rule).names
+                    given = pa.schema([field for field in table if field.name in names])
+                rows = fit(batch.rename_columns(names), given, rule)
                 if self.options.replace_where is not None:
                     _check_match(rows, self.options.replace_where)
                 writer.write(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,9 @@ from lance_ops.errors import InvalidInput, SchemaMismatch
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.table_writer import plan_write
 from lance_ops.spark.translation import schema_for_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def write(
@@ -103,3 +107,15 @@ def test_rows_of_a_condition_are_replaced_by_rows_with_new_columns(uri: str) -> 
 def test_options_that_do_not_go_together_are_refused(uri: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         write(uri, WIDER, options)
+
+
+@pytest.mark.spark
+def test_a_frame_with_new_columns_is_merged_in_spark(spark: SparkSession, uri: str) -> None:
+    frame = spark.range(2, 4).selectExpr("cast(id as smallint) ID", "cast(id as double) x", "named_struct('k', id) s")
+    frame.write.format("lance").mode("append").option("mergeSchema", "true").save(uri)
+    dataset = lance_ops.dataset(uri)
+    assert (dataset.version, dataset.schema.names) == (3, ["Id", "x", "s"])
+    assert sorted(dataset.to_table().to_pylist(), key=lambda row: row["Id"])[1:] == [
+        {"Id": 2, "x": 2.0, "s": {"k": 2}},
+        {"Id": 3, "x": 3.0, "s": {"k": 3}},
+    ]
