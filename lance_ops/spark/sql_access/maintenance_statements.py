@@ -146,7 +146,7 @@ def _create_index(statement: Statement) -> DataFrame:
     if there and not keep:
         raise InvalidInput(f"{opened.uri} has an index {name!r}: DROP INDEX, or REFRESH INDEX to extend it to new rows")
     if not there:
-        opened.create_scalar_index(column, (kind or "BTREE").upper(), name)
+        opened.create_scalar_index(column, (kind or "BTREE").upper(), name, runner=statement.runner)
     return statement.nothing()
 
 
@@ -158,7 +158,7 @@ def _refresh_index(statement: Statement) -> DataFrame:
     if name is not None and not any(index["name"] == name for index in opened.list_indices()):
         known = ", ".join(index["name"] for index in opened.list_indices())
         raise IndexNotFound(f"{opened.uri} has no index {name!r}: there are {known or 'none'}")
-    opened.optimize.optimize_indices(index_names=None if name is None else [name])
+    opened.optimize.optimize_indices(index_names=None if name is None else [name], runner=statement.runner)
     return statement.nothing()
 
 

@@ -70,6 +70,8 @@ class ConditionTranslation:
             return None
 
     def _translated(self, node: exp.Expr) -> Predicate:
+        if node.args.get("negate"):
+            raise _Untranslatable
         match node:
             case exp.Paren():
                 return self._translated(node.this)
@@ -93,7 +95,7 @@ class ConditionTranslation:
                 return self._pushed(spark.In(path, values))
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return self._pushed(spark.IsNull(self._column(node.this)[0]))
-            case exp.Like() if not node.args.get("negate"):
+            case exp.Like():
                 return self._like(node)
         if type(node) in _COMPARISONS:
             return self._comparison(node, _COMPARISONS[type(node)])

@@ -122,7 +122,7 @@ class ExpressionWriter:
         if type(node) in _FUNCTIONS:
             return f"{_FUNCTIONS[type(node)]}({self._written(node.this)})"
         write = _WRITERS.get(type(node))
-        if write is None:
+        if write is None or (node.args.get("negate") and not isinstance(node, exp.Like)):
             raise _refusal(node)
         return write(self, node)
 
@@ -198,9 +198,10 @@ class ExpressionWriter:
         return f"({self._written(low)}) AND ({self._written(high)})"
 
     def _like(self, node: exp.Expr) -> str:
-        if not isinstance(node.expression, exp.Literal) or node.args.get("negate"):
+        if not isinstance(node.expression, exp.Literal):
             raise _refusal(node)
-        return f"{self._operand(node.this)} LIKE {self._written(node.expression)}"
+        verb = "NOT LIKE" if node.args.get("negate") else "LIKE"
+        return f"{self._operand(node.this)} {verb} {self._written(node.expression)}"
 
     def _cast(self, node: exp.Expr) -> str:
         target, value = node.args["to"].this, node.this

@@ -129,7 +129,16 @@ def test_a_change_that_could_mean_something_else_is_refused(run: Any, lake: Path
 def test_conditions_mean_what_they_mean_to_spark(run: Any, lake: Path) -> None:
     floats = pa.table({"id": range(4), "f": pa.array([0.1, 0.5, None, float("nan")], pa.float32())})
     write_dataset(floats, lake / "floats.lance")
-    for condition in ("f > 0.1", "f = 0.5", "f <= 0.1", "NOT (f > 0.3)", "id % 2 = 1", "id / 2 = 0.5", "f IS NULL"):
+    for condition in (
+        "f > 0.1",
+        "f = 0.5",
+        "f <= 0.1",
+        "NOT (f > 0.3)",
+        "id % 2 = 1",
+        "id / 2 = 0.5",
+        "f IS NULL",
+        "id NOT BETWEEN 1 AND 2",
+    ):
         expected = run(f"SELECT count(*) AS n FROM floats WHERE {condition}").collect()[0].n
         run("CREATE OR REPLACE TABLE copy USING lance AS SELECT * FROM floats")
         assert first(run(f"DELETE FROM copy WHERE {condition}")) == {"num_affected_rows": expected}, condition
