@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lance_ops.api.argument_checks import check_public_methods
+from lance_ops.api.scanning import Filter
 from lance_ops.core.errors import IndexNotFound
 from lance_ops.maintenance import health
-from lance_ops.reading import open_index
+from lance_ops.reading import bind_filter, open_index
+from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot, field_sizes
 from lance_ops.table import IndexMetadata
 
@@ -66,6 +68,21 @@ class LanceStats:
         """Return the bytes of each field; zero for a field without its own column, and for files of version 0.1."""
         sizes = field_sizes(self._snapshot).items()
         return DataStatistics([FieldStatistics(field_id, num_bytes) for field_id, num_bytes in sizes])
+
+    def column_stats(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter = None,
+        *,
+        runner: Runner | None = None,
+    ) -> dict[str, health.ColumnStatistics]:
+        """Count the nulls of columns, find their least and greatest values, and estimate how many are distinct.
+
+        By default it measures all top-level columns whose values have an order. The rows are read by tasks of the
+        runner, which return a few numbers. Raises `UnsupportedFeature` for a column of other values.
+        """
+        predicate = None if filter is None else bind_filter(self._snapshot, filter)
+        return health.column_statistics(self._snapshot, columns, predicate, runner)
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
         """Return an index's coverage and its segments' own numbers."""

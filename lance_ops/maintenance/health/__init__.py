@@ -9,25 +9,30 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage
     from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, Severity, health
+    from lance_ops.maintenance.health.measured_columns import ColumnStatistics, column_statistics
     from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline
 
 __all__ = [
+    "ColumnStatistics",
     "HealthReport",
     "HealthThresholds",
     "IndexCoverage",
     "Severity",
     "VersionSummary",
+    "column_statistics",
     "health",
     "index_coverage",
     "timeline",
 ]
 
 _MODULES = {
+    "ColumnStatistics": "measured_columns",
     "HealthReport": "health_report",
     "HealthThresholds": "health_report",
     "IndexCoverage": "coverage",
     "Severity": "health_report",
     "VersionSummary": "version_timeline",
+    "column_statistics": "measured_columns",
     "health": "health_report",
     "index_coverage": "coverage",
     "timeline": "version_timeline",
