@@ -11,6 +11,8 @@ __all__ = ["cpu_seconds", "end_workers"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SECONDS_TO_END = 10.0
+_SEEN: dict[tuple[int, str], float] = {}
+"""The CPU time of each process that was seen, by its id and the time of its start."""
 
 
 def end_workers() -> int:
@@ -30,15 +32,18 @@ def end_workers() -> int:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time so far of this process and of all processes beneath it, with the JVM."""
-    total, pending = 0.0, [os.getpid()]
+    """Return the CPU time so far of this process and of all processes beneath it, with the JVM.
+
+    A daemon's workers hand their time to nobody when they end, so what was seen of them stays in the sum.
+    """
+    pending = [os.getpid()]
     while pending:
         pid = pending.pop()
         fields = _fields_of(pid)
         if fields:
-            total += sum(map(int, fields[11:15])) / _TICKS
+            _SEEN[pid, fields[19]] = sum(map(int, fields[11:15])) / _TICKS
             pending += _children(pid)
-    return total
+    return sum(_SEEN.values())
 
 
 def _daemons() -> list[int]:
