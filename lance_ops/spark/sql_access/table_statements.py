@@ -109,8 +109,19 @@ def _alter_table(statement: Statement) -> DataFrame | None:
 
 
 def _add_columns(statement: Statement, opened: LanceDataset) -> None:
-    text = _in_brackets(statement) if statement.reader.peek("(") else statement.reader.rest("a column with its type")
-    opened.add_columns(_arrow_schema(text))
+    """Add columns of nulls, or one computed column: `c AS (expression)`."""
+    reader = statement.reader
+    if reader.peek("("):
+        opened.add_columns(_arrow_schema(_in_brackets(statement)))
+        return
+    begin = reader.at
+    name = reader.name("a column with its type, or AS and an expression")
+    if reader.accept("AS"):
+        written = statement.writer(opened).write(_in_brackets(statement))
+        opened.add_columns({name: written}, runner=statement.runner)
+    else:
+        reader.at = begin
+        opened.add_columns(_arrow_schema(reader.rest("a column with its type")))
 
 
 def _drop_columns(statement: Statement, opened: LanceDataset) -> None:

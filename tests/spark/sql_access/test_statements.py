@@ -57,6 +57,13 @@ def first(frame: DataFrame) -> dict[str, Any]:
     return frame.collect()[0].asDict(recursive=True)
 
 
+def test_a_column_is_computed_from_others_when_it_is_added(run: Any, lake: Path) -> None:
+    run("ALTER TABLE numbers ADD COLUMN total AS (id * 2 + x)")
+    assert LanceDataset(lake / "numbers.lance").to_table()["total"].to_pylist() == [3 * row for row in range(10)]
+    with pytest.raises(UnsupportedFeature, match="RAND"):
+        run("ALTER TABLE numbers ADD COLUMN other AS (rand())")
+
+
 def test_rows_are_inserted_by_position_by_columns_and_by_name(run: Any, lake: Path) -> None:
     run("INSERT INTO numbers VALUES (10, 1, 'k'), (11, 2, 'l')")
     run(f"INSERT INTO lance.`{lake}/numbers.lance` (s, id) SELECT 'm', 12")
