@@ -11,11 +11,10 @@ import pyarrow as pa
 import typer
 
 from lance_ops.api import json_to_schema
-from lance_ops.changing.columns import SchemaMode
 from lance_ops.cli.arguments import DryRun, Json, OnSpark, OptionsFile, StorageOptions, Uri, runner, storage_options
 from lance_ops.cli.output import counted, print_json, print_line
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.core.schema import arrow_type_of
+from lance_ops.core.schema import SchemaMode, arrow_type_of
 from lance_ops.maintenance.ingest import (
     ChangedBatches,
     ExtraColumns,

@@ -49,8 +49,8 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lance_ops.changing.columns import SchemaMode
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
+from lance_ops.core.schema import SchemaMode
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
 from lance_ops.refs import branch_of, open_branch, read_tag, reference_store

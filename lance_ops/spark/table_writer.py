@@ -20,7 +20,6 @@ from lance_ops.blobs import schema_to_write, with_blobs_as
 from lance_ops.changing import replace_matching
 from lance_ops.changing.columns import (
     SchemaChange,
-    SchemaMode,
     change_schema,
     changed_schema,
     plan_schema_change,
@@ -36,7 +35,7 @@ from lance_ops.core.errors import (
 )
 from lance_ops.core.json import text_schema
 from lance_ops.core.predicate import parse_filter
-from lance_ops.core.schema import Schema, spelled_as
+from lance_ops.core.schema import Schema, SchemaMode, spelled_as
 from lance_ops.core.versions import FileVersion
 from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance import batch_properties, ingested_batches

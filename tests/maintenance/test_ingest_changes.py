@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lance_ops
-from lance_ops.changing.columns import SchemaMode
+from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import InvalidInput, SchemaMismatch
 from lance_ops.maintenance.ingest import (
     ChangedBatches,

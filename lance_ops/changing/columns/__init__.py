@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from lance_ops.changing.columns.column_sources import ColumnSource, FunctionColumns, as_table
     from lance_ops.changing.columns.evolution import (
         SchemaChange,
-        SchemaMode,
         change_schema,
         changed_schema,
         plan_schema_change,
@@ -48,7 +47,6 @@ __all__ = [
     "FunctionColumns",
     "ReplacedValues",
     "SchemaChange",
-    "SchemaMode",
     "add_columns",
     "add_null_columns",
     "add_streamed_columns",
@@ -81,7 +79,6 @@ _MODULES = {
     "FunctionColumns": "column_sources",
     "ReplacedValues": "value_replacement",
     "SchemaChange": "evolution",
-    "SchemaMode": "evolution",
     "add_columns": "add",
     "add_null_columns": "add",
     "add_streamed_columns": "add",

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -38,20 +37,12 @@ from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.writing import retry_conflicts
 
-__all__ = ["SchemaChange", "SchemaMode", "change_schema", "changed_schema", "plan_schema_change"]
+__all__ = ["SchemaChange", "change_schema", "changed_schema", "plan_schema_change"]
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
 _FLOATS = ((pa.float16(), 11), (pa.float32(), 24), (pa.float64(), 53))
 _CONFLICT_RETRIES = 10
-
-
-class SchemaMode(Enum):
-    """What a write does with columns or types that the table does not have."""
-
-    ERROR = "error"
-    ADD = "add"
-    OVERWRITE = "overwrite"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from lance_ops.core.schema.schema_edit import (
     with_new_fields,
     without_fields,
 )
+from lance_ops.core.schema.schema_mode import SchemaMode
 
 __all__ = [
     "MAX_DEPTH",
@@ -23,6 +24,7 @@ __all__ = [
     "Dictionary",
     "Field",
     "Schema",
+    "SchemaMode",
     "arrow_type_of",
     "check_column_name",
     "check_depth",

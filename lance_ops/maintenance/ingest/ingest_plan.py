@@ -8,9 +8,9 @@ from enum import Enum
 
 import pyarrow as pa
 
-from lance_ops.changing.columns import SchemaChange, SchemaMode, changed_schema, plan_schema_change
+from lance_ops.changing.columns import SchemaChange, changed_schema, plan_schema_change
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema import CaseRule, Schema, spelled_as
+from lance_ops.core.schema import CaseRule, Schema, SchemaMode, spelled_as
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.batch_ledger import IngestedBatch, ingested_batches
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReading
