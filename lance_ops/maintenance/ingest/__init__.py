@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.ingest.ingest_plan import ChangedBatches, IngestOptions, plan_ingest
+    from lance_ops.maintenance.ingest.ingest_plan import BadBatches, ChangedBatches, IngestOptions, plan_ingest
     from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
     from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, RawReading, found_file
     from lance_ops.maintenance.ingest.raw_limits import RawLimits, TextReading
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
 
 __all__ = [
+    "BadBatches",
     "ChangedBatches",
     "ExtraColumns",
     "IngestBatch",
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "BadBatches": "ingest_plan",
     "ChangedBatches": "ingest_plan",
     "ExtraColumns": "raw_rows",
     "IngestBatch": "raw_files",

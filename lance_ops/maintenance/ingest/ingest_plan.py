@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -21,6 +21,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.writing import FragmentLimits, check_stable_row_ids, table_schema
 
 __all__ = [
+    "BadBatches",
     "ChangedBatches",
     "IngestOptions",
     "IngestPlan",
@@ -34,6 +35,16 @@ class ChangedBatches(Enum):
 
     REFUSE = "refuse"
     REPLACE = "replace"
+
+
+class BadBatches(Enum):
+    """What becomes of a batch with a file that is not read or does not fit.
+
+    `REFUSE` fails the whole ingestion. `SET_ASIDE` ingests the other batches, and says which ones are left and why.
+    """
+
+    REFUSE = "refuse"
+    SET_ASIDE = "set_aside"
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,7 @@ class IngestOptions:
     case_sensitive: bool = False
     batch_column: str | None = None
     changed_batches: ChangedBatches = ChangedBatches.REFUSE
+    bad_batches: BadBatches = BadBatches.REFUSE
 
     def __post_init__(self) -> None:
         if self.schema_mode is not SchemaMode.ERROR and self.extra_columns is ExtraColumns.IGNORE:
@@ -88,6 +100,12 @@ class IngestTask:
     batch_column: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sets_aside: bool = False
+
+    def without(self, keys: Container[str]) -> IngestTask:
+        """Return the task without the files of these batches."""
+        kept = [(file, key) for file, key in zip(self.files, self.keys, strict=True) if key not in keys]
+        return replace(self, files=tuple(file for file, _ in kept), keys=tuple(key for _, key in kept))
 
 
 @dataclass(frozen=True)
@@ -112,11 +130,15 @@ class IngestPlan:
     replaced: tuple[str, ...] = ()
     batch_column: str | None = None
 
-    @property
-    def job(self) -> Job:
-        """What the tasks do together, each weighed by the bytes of its raw files."""
-        weights = tuple(sum(file.size_bytes for file in task.files) for task in self.tasks)
+    def job(self, tasks: Sequence[IngestTask]) -> Job:
+        """What these of the tasks do together, each weighed by the bytes of its raw files."""
+        weights = tuple(sum(file.size_bytes for file in task.files) for task in tasks)
         return Job.on("ingest into", self.uri, self.snapshot.version if self.snapshot else None, weights)
+
+    def without(self, keys: Container[str]) -> IngestPlan:
+        """Return the plan without these batches; its tasks stay as they are."""
+        batches = tuple(batch for batch in self.batches if batch.key not in keys)
+        return replace(self, batches=batches, replaced=tuple(key for key in self.replaced if key not in keys))
 
 
 def plan_ingest(
@@ -187,6 +209,7 @@ def plan_ingest(
         options.batch_column,
         dict(storage_options or {}),
         raw_options,
+        options.bad_batches is BadBatches.SET_ASIDE,
     )
     tasks = tuple(
         replace(first, files=tuple(file for _, file in share), keys=tuple(key for key, _ in share))

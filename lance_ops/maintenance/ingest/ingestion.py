@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from lance_ops.changing import replace_matching
 from lance_ops.changing.columns import change_schema
 from lance_ops.committers import open_root
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RetryableConflict, SchemaMismatch
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RawFileRefused, RetryableConflict, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance.batch_ledger import batch_properties
@@ -52,17 +52,22 @@ _CONFLICT_RETRIES = 10
 
 @dataclass(frozen=True)
 class WrittenFiles:
-    """The fragments that a task wrote, not yet in any version, and the number of rows of each raw file."""
+    """The fragments that a task wrote, not yet in any version, and the number of rows of each raw file.
+
+    `refused` has the batches whose files are in no fragment, each with the reason.
+    """
 
     fragments: tuple[Fragment, ...]
     rows_by_file: Mapping[str, int]
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class IngestResult:
     """What an ingestion did; `version` is None if the table already held every batch.
 
-    `replaced` are those of the ingested batches whose rows of before left the table.
+    `replaced` are those of the ingested batches whose rows of before left the table. `refused` are the batches that
+    were set aside, each with the reason, which names file, column and value.
     """
 
     version: int | None
@@ -72,6 +77,7 @@ class IngestResult:
     skipped: tuple[str, ...]
     rows_by_batch: Mapping[str, int] = field(default_factory=dict)
     replaced: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def ingest(
@@ -86,7 +92,8 @@ def ingest(
     """Append the batches that are not in the table yet, as one version.
 
     Raises `InvalidInput` for a batch that was ingested with other content, `RawFileRefused` for a raw file that is not
-    read, and `SchemaMismatch` naming the file and field that do not fit; the table is then unchanged.
+    read, and `SchemaMismatch` naming the file and field that do not fit; the table is then unchanged. If bad batches
+    are set aside, the last two raise only where files are read to find a schema.
     """
     runner = runner or InThreads()
     for attempt in range(_CONFLICT_RETRIES + 1):
@@ -98,19 +105,62 @@ def ingest(
             options=options,
             runner=runner,
         )
-        store = open_root(uri, storage_options).store
-        job = replace(plan.job, remove_files=partial(remove_files_of_job, store))
-        outcomes = runner.map(execute, plan.tasks, job, partial(discard, store))
+        outcomes, refused = _run(plan, runner)
         try:
-            return commit_ingest(plan, outcomes, runner)
+            return replace(commit_ingest(plan.without(refused), outcomes, runner), refused=refused)
         except (RetryableConflict, DatasetAlreadyExists):  # another run ingested a batch, or created the table
             if attempt == _CONFLICT_RETRIES:
                 raise
     raise AssertionError("the loop returns or raises")
 
 
+def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str, str]]:
+    """Return the outcomes of all tasks, and the refused batches, of which no row is in them.
+
+    A batch may have files in several tasks. Those that wrote files of a refused batch run again without it.
+    """
+    store = open_root(plan.uri, plan.storage_options).store
+    tasks, outcomes, refused = list(plan.tasks), [WrittenFiles((), {})] * len(plan.tasks), dict[str, str]()
+    todo = list(range(len(tasks)))
+    while todo:
+        chosen = [tasks[number] for number in todo]
+        job = replace(plan.job(chosen), remove_files=partial(remove_files_of_job, store))
+        try:
+            done = runner.map(execute, chosen, job, partial(discard, store))
+        except BaseException:
+            for outcome in outcomes:
+                discard(store, outcome)
+            raise
+        for number, outcome in zip(todo, done, strict=True):
+            outcomes[number], tasks[number] = outcome, tasks[number].without(outcome.refused)
+            refused.update(outcome.refused)
+        tainted = [number for number, task in enumerate(tasks) if not refused.keys().isdisjoint(task.keys)]
+        for number in tainted:
+            discard(store, outcomes[number])
+            outcomes[number], tasks[number] = WrittenFiles((), {}), tasks[number].without(refused)
+        todo = [number for number in tainted if tasks[number].files]
+    return outcomes, refused
+
+
+class _BatchRefused(Exception):
+    """A file of this batch is not read, or does not fit."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(key, reason)
+        self.key, self.reason = key, reason
+
+
 def execute(task: IngestTask) -> WrittenFiles:
-    """Write the task's raw files, in order, as fragments."""
+    """Write the task's raw files, in order, as fragments, without those of bad batches if these are set aside."""
+    refused: dict[str, str] = {}
+    while True:
+        try:
+            return replace(_write_files(task.without(refused)), refused=refused)
+        except _BatchRefused as error:
+            refused[error.key] = error.reason
+
+
+def _write_files(task: IngestTask) -> WrittenFiles:
     store = open_root(task.uri, task.storage_options).store
     rows_by_file: dict[str, int] = {}
     with (
@@ -118,7 +168,12 @@ def execute(task: IngestTask) -> WrittenFiles:
         FragmentWriter(store, task.schema, task.file_version, task.limits) as writer,
     ):
         for file, key in zip(task.files, task.keys, strict=True):
-            rows_by_file[file.uri] = _write_file(writer, file, key, reader, task)
+            try:
+                rows_by_file[file.uri] = _write_file(writer, file, key, reader, task)
+            except (RawFileRefused, SchemaMismatch) as error:
+                if not task.sets_aside:
+                    raise
+                raise _BatchRefused(key, str(error)) from error
         return WrittenFiles(tuple(writer.finish()), rows_by_file)
 
 

@@ -1,0 +1,148 @@
+"""Batches that cannot be ingested are set aside, and the others are committed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lance_ops
+from lance_ops.errors import RawFileRefused, SchemaMismatch
+from lance_ops.maintenance.ingest import BadBatches, IngestBatch, IngestOptions, IngestResult, RawFile, ingest
+from lance_ops.maintenance.ingest import ingestion as room
+from tests.pickling_runner import PicklingRunner
+
+SET_ASIDE = IngestOptions(bad_batches=BadBatches.SET_ASIDE)
+NUMBERS = pa.table({"x": [1, 2]})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of raw files."""
+    (tmp_path / "raw").mkdir()
+    return tmp_path / "raw"
+
+
+@pytest.fixture
+def uri(dataset_uri: str) -> str:
+    """A table that is there already: the files decide nothing about its schema."""
+    lance_ops.write_dataset(pa.table({"x": [0]}), dataset_uri)
+    return dataset_uri
+
+
+def raw(path: Path) -> RawFile:
+    return RawFile(str(path), path.stat().st_size, path.name)
+
+
+def parquet(folder: Path, name: str, table: pa.Table = NUMBERS) -> RawFile:
+    pq.write_table(table, folder / name)
+    return raw(folder / name)
+
+
+def junk(folder: Path, name: str) -> RawFile:
+    (folder / name).write_bytes(b"this is no Parquet")
+    return raw(folder / name)
+
+
+def one_each(*files: RawFile) -> list[IngestBatch]:
+    return [IngestBatch(Path(file.uri).stem, (file,)) for file in files]
+
+
+def stored(uri: str) -> list[int]:
+    found: list[int] = lance_ops.dataset(uri).to_table()["x"].to_pylist()
+    return sorted(found)
+
+
+def data_files(uri: str) -> set[str]:
+    return {path.name for path in (Path(uri) / "data").iterdir()}
+
+
+def named_files(uri: str) -> set[str]:
+    return {file.path for fragment in lance_ops.dataset(uri).snapshot.fragments for file in fragment.files}
+
+
+def given(uri: str, batches: list[IngestBatch], options: IngestOptions = SET_ASIDE) -> IngestResult:
+    return ingest(uri, batches, options=options, runner=PicklingRunner())
+
+
+@pytest.mark.parametrize("most", [64, 1, 2])
+def test_the_other_batches_are_one_version_and_the_reasons_name_file_column_and_value(
+    uri: str, folder: Path, most: int
+) -> None:
+    (folder / "text.csv").write_text("x\n3\nmany\n")
+    wrong = parquet(folder, "wrong.parquet", pa.table({"x": [1], "y": [2]}))
+    files = (parquet(folder, "a.parquet"), junk(folder, "junk.parquet"), wrong, raw(folder / "text.csv"))
+    last = parquet(folder, "z.parquet", pa.table({"x": [9]}))
+    found = given(uri, one_each(*files, last), replace(SET_ASIDE, max_files_per_task=most))
+    assert (found.version, found.ingested, found.num_rows) == (2, ("a", "z"), 3)
+    assert stored(uri) == [0, 1, 2, 9]
+    assert sorted(found.refused) == ["junk", "text", "wrong"]
+    assert "junk.parquet" in found.refused["junk"]
+    assert "wrong.parquet: column 'y'" in found.refused["wrong"]
+    assert "text.csv: line 3: column 'x': 'many'" in found.refused["text"]
+    assert data_files(uri) == named_files(uri)
+
+
+def test_a_batch_with_one_bad_file_leaves_no_row_of_its_other_files(uri: str, folder: Path) -> None:
+    good = [parquet(folder, f"part-{number}.parquet", pa.table({"x": [100 + number]})) for number in range(3)]
+    torn = IngestBatch("torn", (good[0], junk(folder, "part-3.parquet"), good[1]))
+    batches = [IngestBatch("other", (good[2],)), torn, *one_each(parquet(folder, "a.parquet"))]
+    found = given(uri, batches, replace(SET_ASIDE, max_files_per_task=2))
+    assert (found.ingested, list(found.refused)) == (("other", "a"), ["torn"])
+    assert stored(uri) == [0, 1, 2, 102]
+    assert data_files(uri) == named_files(uri)
+
+
+def test_a_batch_that_was_set_aside_is_ingested_when_its_files_are_good(uri: str, folder: Path) -> None:
+    assert list(given(uri, one_each(junk(folder, "a.parquet"), parquet(folder, "b.parquet"))).refused) == ["a"]
+    found = given(uri, one_each(parquet(folder, "a.parquet"), parquet(folder, "b.parquet")))
+    assert (found.ingested, found.skipped, found.refused) == (("a",), ("b",), {})
+
+
+def test_if_every_batch_is_bad_there_is_no_version(uri: str, folder: Path) -> None:
+    found = given(uri, one_each(junk(folder, "a.parquet"), junk(folder, "b.parquet")))
+    assert (found.version, found.ingested, sorted(found.refused)) == (None, (), ["a", "b"])
+    assert lance_ops.dataset(uri).version == 1
+    assert data_files(uri) == named_files(uri)
+
+
+def test_by_default_a_bad_batch_fails_all(uri: str, folder: Path) -> None:
+    good = parquet(folder, "good.parquet")
+    for bad, error in (
+        (junk(folder, "bad.parquet"), RawFileRefused),
+        (parquet(folder, "wrong.parquet", pa.table({"y": [1]})), SchemaMismatch),
+    ):
+        with pytest.raises(error, match=Path(bad.uri).name):
+            given(uri, one_each(good, bad), IngestOptions())
+    assert lance_ops.dataset(uri).version == 1
+    assert data_files(uri) == named_files(uri)
+
+
+def test_tasks_without_a_refused_batch_run_once(uri: str, folder: Path) -> None:
+    runner = PicklingRunner()
+    first, own, second, third = (parquet(folder, f"{number}.parquet") for number in range(4))
+    split = IngestBatch("split", (own, junk(folder, "junk.parquet")))  # its files are in two of three tasks
+    batches = [*one_each(first), split, *one_each(second, third)]
+    found = ingest(uri, batches, options=replace(SET_ASIDE, max_files_per_task=2), runner=runner)
+    assert list(found.refused) == ["split"]
+    assert runner.jobs == [("ingest into", 3), ("ingest into", 1)]
+    assert data_files(uri) == named_files(uri)
+
+
+def test_another_error_leaves_the_table_as_it_was(uri: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = room._write_file
+
+    def failing(*arguments: object) -> int:
+        if "z.parquet" in str(arguments[1]):
+            raise OSError("no space left")
+        return write(*arguments)  # type: ignore[arg-type]  # as they come
+
+    monkeypatch.setattr(room, "_write_file", failing)
+    batches = one_each(parquet(folder, "a.parquet"), junk(folder, "junk.parquet"), parquet(folder, "z.parquet"))
+    with pytest.raises(OSError, match="no space left"):
+        given(uri, batches, replace(SET_ASIDE, max_files_per_task=1))
+    assert stored(uri) == [0]
+    assert data_files(uri) == named_files(uri)
