@@ -9,7 +9,7 @@ import dagster as dg
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head import build_checks, build_version_sensor
 from lance_ops.dagster.jobs import build_jobs, build_schedules
-from lance_ops.dagster.landing import batches_asset, build_landing_check, build_raw_sensor
+from lance_ops.dagster.landing import batches_asset, build_landing_check, build_raw_sensor, build_settled_check
 
 __all__ = ["build_asset_definitions", "build_definitions", "build_job_definitions", "head_spec"]
 
@@ -22,8 +22,8 @@ def build_definitions(config: DatasetConfig) -> dg.Definitions:
 def build_asset_definitions(config: DatasetConfig) -> dg.Definitions:
     """Return the dataset's head, its batches, and their checks."""
     batches = [batches_asset(config)] if config.raw is not None else []
-    landing_check = [build_landing_check(config)] if config.raw is not None else []
-    return dg.Definitions(assets=[head_spec(config), *batches], asset_checks=[*build_checks(config), *landing_check])
+    checks = [build_landing_check(config), build_settled_check(config)] if config.raw is not None else []
+    return dg.Definitions(assets=[head_spec(config), *batches], asset_checks=[*build_checks(config), *checks])
 
 
 def build_job_definitions(config: DatasetConfig) -> dg.Definitions:

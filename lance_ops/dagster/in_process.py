@@ -36,8 +36,8 @@ class CodeLocation:
     instance: dg.DagsterInstance
     cursors: dict[str, str | None] = field(default_factory=dict)
 
-    def tick(self, sensor: str) -> Ticked:
-        """Evaluate a sensor once and carry out its requests."""
+    def tick(self, sensor: str, *, raise_on_error: bool = True) -> Ticked:
+        """Evaluate a sensor once and carry out its requests; `raise_on_error` is as in `run`."""
         repository = self.definitions.get_repository_def()
         definition = repository.get_sensor_def(sensor)
         with dg.build_sensor_context(
@@ -55,7 +55,10 @@ class CodeLocation:
         for event in decided.asset_events:
             self.instance.report_runless_asset_event(event)
         requests = decided.run_requests or []
-        runs = tuple(self.run(request.job_name or definition.job_name or "", tags=request.tags) for request in requests)
+        runs = tuple(
+            self.run(request.job_name or definition.job_name or "", tags=request.tags, raise_on_error=raise_on_error)
+            for request in requests
+        )
         self.cursors[sensor] = decided.cursor
         return Ticked(tuple(added), tuple(requests), tuple(decided.asset_events), runs, decided.skip_message)
 

@@ -60,8 +60,8 @@ class Deployment:
             found, _ = list_landing(self.config.landing(), datetime.now(UTC)).find([f"d{number}"])
             ingest(self.config.uri, [batch.to_ingest() for batch in found.values()])
 
-    def tick(self, sensor: str = "raw_files") -> Ticked:
-        return self.location.tick(self.names.of(sensor))
+    def tick(self, sensor: str = "raw_files", *, raise_on_error: bool = True) -> Ticked:
+        return self.location.tick(self.names.of(sensor), raise_on_error=raise_on_error)
 
     def run(self, verb: str, config: dg.Config | None = None, **tags: str) -> dg.ExecuteInProcessResult:
         return self.location.run(self.names.of(verb), {verb: config} if config else None, tags=tags)

@@ -136,3 +136,40 @@ def test_a_version_committed_concurrently_is_recorded_too(deployment: Deployment
     deployment.land("b", range(3, 5))
     deployment.tick()
     assert deployment.head_versions() == [1, 3], "2 is left to the version watcher: it was there before the run"
+
+
+def test_a_bad_batch_does_not_hold_the_others_back_and_is_ingested_when_it_is_mended(deployment: Deployment) -> None:
+    deployment.land("before", range(3))
+    deployment.tick()
+    for number, key in enumerate("abcd"):
+        deployment.land(key, range(10 * number, 10 * number + 2))
+    junk = deployment.landing / "b.parquet"
+    times = (junk.stat().st_atime, junk.stat().st_mtime)
+    junk.write_bytes(b"this is no Parquet")
+    os.utime(junk, times)
+    (run,) = deployment.tick(raise_on_error=False).runs
+    assert not run.success
+    assert deployment.data.count_rows() == 3 + 6
+    batches = deployment.names.batches
+    assert deployment.instance.get_materialized_partitions(batches) == {"before", "a", "c", "d"}
+    (seen,) = deployment.instance.fetch_observations(batches, limit=10).records
+    assert seen.asset_observation and seen.asset_observation.partition == "b"
+    assert "b.parquet" in values(seen.asset_observation.metadata)["lance/refused"]
+    assert deployment.tick().runs == ()
+    assert settled(deployment) is False
+    check = deployment.check()["batches_settled"]
+    assert not check.passed
+    assert "b.parquet" in values(check.metadata)["lance/unsettled_batches"]["b"]
+    deployment.land("b", range(10, 12))
+    assert len(deployment.tick().runs) == 1
+    assert settled(deployment) is True
+    assert deployment.data.count_rows() == 3 + 8
+    assert "b" in deployment.instance.get_materialized_partitions(batches)
+
+
+def settled(deployment: Deployment) -> bool | None:
+    """Return the newest evaluation of the check that names batches which are not in the table."""
+    key = dg.AssetCheckKey(deployment.names.head, "batches_settled")
+    record = deployment.instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
+    evaluation = record and record.event and record.event.dagster_event
+    return evaluation.asset_check_evaluation_data.passed if evaluation else None

@@ -107,7 +107,10 @@ class RawFiles(_Model):
         default="refuse",
         description="What to do with a batch that changed after it was ingested: report it, or ingest it as a new one.",
     )
-
+    bad: Literal["set_aside", "refuse"] = Field(
+        default="set_aside",
+        description="What to do with a batch that is not read or does not fit: ingest the others of its run, or none.",
+    )
     limits: RawFileLimits = RawFileLimits()
     isolated: bool = Field(
         default=True, description="Whether files are decoded in a process of its own, which a hostile file may end."

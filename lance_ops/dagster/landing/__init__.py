@@ -3,9 +3,11 @@
 from lance_ops.dagster.landing.batches import batches_asset
 from lance_ops.dagster.landing.landing_check import build_landing_check
 from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
+from lance_ops.dagster.landing.settled_check import build_settled_check
 
 __all__ = [
     "batches_asset",
     "build_landing_check",
     "build_raw_sensor",
+    "build_settled_check",
 ]

@@ -3,7 +3,7 @@
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,15 +15,17 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, WriteOpti
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
-from lance_ops.dagster.opening import open_if_exists, open_snapshot
+from lance_ops.dagster.landing.settled_check import REFUSED, settled_evaluation
+from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.runners import LanceRunner
-from lance_ops.maintenance.ingest import IngestOptions, IngestResult, ingest, unified_raw_schema
+from lance_ops.maintenance.ingest import BadBatches, IngestOptions, IngestResult, ingest, unified_raw_schema
 from lance_ops.runners import Runner
 from lance_ops.writing import FragmentLimits
 
 __all__ = ["batches_asset"]
 
 _ROW_COUNT = "dagster/partition_row_count"
+_SHOWN = 20
 _EVENTS_PER_PARTITION = 4
 """How many events to search for a row count. Each replay repeats the count, so the newest event usually has it."""
 
@@ -39,12 +41,18 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             landed = _landed(config, context.partition_keys)
             before = open_if_exists(config)
             result = _ingest(config, landed, is_new=before is None, runner=lance_runner.logging_to(context.log))
-            newest = open_snapshot(config)
-            report_versions(context, config, newest, before.version if before else 0, started)
+            newest = open_if_exists(config)
+            if newest is not None:
+                report_versions(context, config, newest, before.version if before else 0, started)
         rows = _recorded_rows(context.instance, names.batches, result.skipped) | dict(result.rows_by_batch)
-        for batch in landed:
-            metadata = _batch_metadata(batch, rows.get(batch.key), is_replay=batch.key in result.skipped)
-            context.add_asset_metadata(metadata, names.batches, batch.key)
+        metadata = {
+            batch.key: _batch_metadata(batch, rows.get(batch.key), is_replay=batch.key in result.skipped)
+            for batch in landed
+        }
+        if result.refused:
+            raise _record_refused(context, names, metadata, result)
+        for key, of_batch in metadata.items():
+            context.add_asset_metadata(of_batch, names.batches, key)
         return dg.MaterializeResult(asset_key=names.batches, metadata=_run_metadata(result))
 
     with warnings.catch_warnings():
@@ -59,6 +67,39 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             owners=list(config.owners) or None,
             pool=names.pool,
         )(batches)
+
+
+def _record_refused(
+    context: dg.AssetExecutionContext,
+    names: DatasetNames,
+    metadata: Mapping[str, dict[str, Any]],
+    result: IngestResult,
+) -> dg.Failure:
+    """Record the batches that are in the table and those that were set aside; return the failure that names the latter.
+
+    The run fails, so that its partitions show which batches are missing. Dagster would else record all of them.
+    """
+    for key, of_batch in metadata.items():
+        reason = result.refused.get(key)
+        if reason is None:
+            context.log_event(
+                dg.AssetMaterialization(names.batches, partition=key, metadata=_run_metadata(result) | of_batch)
+            )
+        else:
+            known = {name: value for name, value in of_batch.items() if name != "lance/replayed"}
+            context.log_event(
+                dg.AssetObservation(
+                    names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason}
+                )
+            )
+    context.instance.report_runless_asset_event(settled_evaluation(names, result.refused))
+    shown = "\n".join(f"{key}: {reason}" for key, reason in list(result.refused.items())[:_SHOWN])
+    return dg.Failure(
+        f"{len(result.refused)} of {len(metadata)} batches are set aside, the others are in the table. Mend or remove "
+        f"these files; a mended one is asked for again:\n{shown}",
+        metadata={"lance/refused_batches": dg.MetadataValue.json(dict(result.refused))},
+        allow_retries=False,
+    )
 
 
 def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[LandedBatch, ...]:
@@ -94,6 +135,7 @@ def _ingest(config: DatasetConfig, landed: Sequence[LandedBatch], *, is_new: boo
             enable_stable_row_ids=config.write.enable_stable_row_ids,
             limits=FragmentLimits(config.write.max_rows_per_file),
             reading=reading,
+            bad_batches=BadBatches(config.landing().bad),
         ),
         runner=runner,
     )
