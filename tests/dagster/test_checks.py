@@ -17,7 +17,7 @@ def summary(version: int, operation: str, *batches: str) -> VersionSummary:
 
 def test_checks_pass_before_the_dataset_exists(deployment: Deployment) -> None:
     results = deployment.check()
-    assert len(results) == 8
+    assert len(results) == 9
     assert all(evaluation.passed for evaluation in results.values())
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from lance_ops.dagster.landing import batches as landing_batches
 from tests.dagster.deployment import Deploy, Deployment, check_results, values
 
 pytestmark = pytest.mark.dagster
@@ -173,3 +174,37 @@ def settled(deployment: Deployment) -> bool | None:
     record = deployment.instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
     evaluation = record and record.event and record.event.dagster_event
     return evaluation.asset_check_evaluation_data.passed if evaluation else None
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Have every ingestion fail as nobody foresaw, until the patch is undone."""
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("the machine is on fire")
+
+    monkeypatch.setattr(landing_batches, "ingest", fail)
+    return monkeypatch
+
+
+def test_batches_of_a_failed_run_are_asked_for_again(deployment: Deployment, broken: pytest.MonkeyPatch) -> None:
+    for number, key in enumerate("abc"):
+        deployment.land(key, range(10 * number, 10 * number + 2))
+    (first,) = deployment.tick(raise_on_error=False).run_requests
+    (second,) = deployment.tick(raise_on_error=False).run_requests
+    assert first.run_key != second.run_key
+    broken.undo()
+    again = deployment.tick()
+    assert [run.success for run in again.runs] == [True]
+    assert again.new_partitions == ()
+    assert deployment.data.count_rows() == 6
+    assert deployment.tick().run_requests == ()
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_batch_whose_runs_keep_failing_is_left_to_a_person(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    asked = [len(deployment.tick(raise_on_error=False).run_requests) for _ in range(7)]
+    assert asked == [1, 1, 1, 1, 1, 0, 0]
+    check = deployment.check()["batches_settled"]
+    assert values(check.metadata)["lance/unsettled_batches"] == {"a": "its run failed or has not ended"}

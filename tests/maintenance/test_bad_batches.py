@@ -146,3 +146,12 @@ def test_another_error_leaves_the_table_as_it_was(uri: str, folder: Path, monkey
         given(uri, batches, replace(SET_ASIDE, max_files_per_task=1))
     assert stored(uri) == [0]
     assert data_files(uri) == named_files(uri)
+
+
+def test_a_new_table_takes_its_schema_from_the_files_that_can_be_read(dataset_uri: str, folder: Path) -> None:
+    batches = one_each(junk(folder, "a.parquet"), parquet(folder, "b.parquet"), junk(folder, "c.parquet"))
+    found = given(dataset_uri, batches)
+    assert (found.version, found.ingested, sorted(found.refused)) == (1, ("b",), ["a", "c"])
+    assert stored(dataset_uri) == [1, 2]
+    with pytest.raises(RawFileRefused, match="junk.parquet"):
+        given(f"{dataset_uri}-other", one_each(junk(folder, "junk.parquet")))

@@ -12,16 +12,15 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
+from lance_ops.dagster.landing.failed_runs import RANGE_END_TAG, RANGE_START_TAG, failed_batches
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, set_aside_sentences
+from lance_ops.dagster.landing.settled_check import refusals
 from lance_ops.dagster.landing.tick import KeyRun, Tick, Watermark, doubtful_batches, plan_tick
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.ingest import printable
 
-__all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "build_raw_sensor"]
-
-RANGE_START_TAG = "dagster/asset_partition_range_start"
-RANGE_END_TAG = "dagster/asset_partition_range_end"
+__all__ = ["build_raw_sensor"]
 
 
 def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.SensorDefinition:
@@ -60,13 +59,27 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
 
 def _decide(context: dg.SensorEvaluationContext, config: DatasetConfig, raw: RawFiles, landing: Landing) -> Tick:
     watermark = Watermark.decode(context.cursor)
-    known = context.instance.get_dynamic_partitions(DatasetNames(config.name).of("batches"))
+    names = DatasetNames(config.name)
+    known = context.instance.get_dynamic_partitions(names.of("batches"))
+    failed = failed_batches(context.instance, names, known, datetime.now(UTC))
     ingested: dict[str, str] = {}
-    if doubtful_batches(landing.ready, known, watermark):
+    if doubtful_batches(landing.ready, known, watermark, failed):
         snapshot = open_if_exists(config)
         held = ingested_batches(snapshot) if snapshot else {}
         ingested = {key: batch.token for key, batch in held.items()}
-    return plan_tick(landing.ready, known, watermark, ingested, max_files=raw.max_files_per_tick, changed=raw.changed)
+        missing = [batch for batch in landing.ready if batch.key in failed and batch.key not in held]
+        failed = {batch.key: failed[batch.key] for batch in missing}
+        for key in refusals(context.instance, names, missing):
+            del failed[key]
+    return plan_tick(
+        landing.ready,
+        known,
+        watermark,
+        ingested,
+        max_files=raw.max_files_per_tick,
+        changed=raw.changed,
+        failed=failed,
+    )
 
 
 def _run_request(run: KeyRun) -> dg.RunRequest:

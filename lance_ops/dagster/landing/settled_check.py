@@ -16,7 +16,7 @@ from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 
-__all__ = ["REFUSED", "build_settled_check", "settled_evaluation"]
+__all__ = ["REFUSED", "build_settled_check", "refusals", "settled_evaluation"]
 
 REFUSED = "lance/refused"
 """The metadata of an observation that says why a batch was set aside."""
@@ -37,7 +37,7 @@ def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
         known = {*context.instance.get_dynamic_partitions(names.of("batches"))}
         ready = list_landing(raw, datetime.now(UTC)).ready
         missing = [batch for batch in ready if batch.key in known and batch.key not in held]
-        unsettled = {batch.key: _NO_REASON for batch in missing} | _reasons(context.instance, names, missing)
+        unsettled = {batch.key: _NO_REASON for batch in missing} | refusals(context.instance, names, missing[:_SHOWN])
         return dg.AssetCheckResult(
             passed=not unsettled,
             description=_sentence(unsettled),
@@ -64,10 +64,10 @@ def settled_evaluation(names: DatasetNames, refused: Mapping[str, str]) -> dg.As
     )
 
 
-def _reasons(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> dict[str, str]:
+def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> dict[str, str]:
     """Return the reasons for which batches with their present content were set aside."""
     found: dict[str, str] = {}
-    for batch in batches[:_SHOWN]:
+    for batch in batches:
         newest = dg.AssetRecordsFilter(names.batches, asset_partitions=[batch.key])
         for record in instance.fetch_observations(newest, limit=1).records:
             metadata = record.asset_observation.metadata if record.asset_observation else {}

@@ -3,14 +3,15 @@
 Dagster's partition keys say which batches the sensor has seen, so the sensor keeps no list of its own. The cursor is a
 watermark in the order of arrival. A known batch at or below the watermark was handled with its present content. A known
 batch above it has changed since, or the cursor was lost. The dataset's history (`ingested`) tells the two apart: it
-alone decides what was ingested. A lost cursor or a repeated tick therefore costs a comparison, and never a row.
+alone decides what was ingested. A lost cursor or a repeated tick therefore costs a comparison, and never a row. So does
+a batch whose run failed: it is compared again, and asked for again if the table lacks it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -46,6 +47,8 @@ class KeyRun:
     """Batches that are neighbours in Dagster's order of keys; one run ingests them in one commit."""
 
     batches: tuple[LandedBatch, ...]
+    after: tuple[str, ...] = ()
+    """The failed runs that were asked for these batches; each of them leads to one more run at most."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -55,12 +58,13 @@ class KeyRun:
     @property
     def run_key(self) -> str:
         """The run key, by which Dagster launches a run once: it identifies the batches and their content."""
+        again = f":after:{hashlib.sha256(' '.join(self.after).encode()).hexdigest()[:16]}" if self.after else ""
         if len(self.batches) == 1:
-            return f"{self.batches[0].key}:{self.batches[0].token}"
+            return f"{self.batches[0].key}:{self.batches[0].token}{again}"
         digest = hashlib.sha256()
         for batch in self.batches:
             digest.update(f"{batch.key}\0{batch.token}\0".encode())
-        return f"{self.keys[0]}...{self.keys[-1]}:{digest.hexdigest()[:32]}"
+        return f"{self.keys[0]}...{self.keys[-1]}:{digest.hexdigest()[:32]}{again}"
 
 
 @dataclass(frozen=True)
@@ -75,13 +79,15 @@ class Tick:
 
 
 def doubtful_batches(
-    ready: Sequence[LandedBatch], known: Sequence[str], watermark: Watermark | None
+    ready: Sequence[LandedBatch], known: Sequence[str], watermark: Watermark | None, failed: Container[str] = ()
 ) -> tuple[LandedBatch, ...]:
-    """Return the known batches above the watermark; only these need a look into the history."""
+    """Return the known batches above the watermark or of failed runs; only these need a look into the history."""
     keys = set(known)
-    return tuple(
-        batch for batch in ready if batch.key in keys and (watermark is None or Watermark(*batch.order) > watermark)
-    )
+
+    def is_doubtful(batch: LandedBatch) -> bool:
+        return watermark is None or Watermark(*batch.order) > watermark or batch.key in failed
+
+    return tuple(batch for batch in ready if batch.key in keys and is_doubtful(batch))
 
 
 def plan_tick(
@@ -92,14 +98,17 @@ def plan_tick(
     *,
     max_files: int,
     changed: Literal["refuse", "append"] = "refuse",
+    failed: Mapping[str, str] | None = None,
 ) -> Tick:
     """Decide which of the ready batches to ingest now; the order of the batches is kept.
 
     `known` are Dagster's keys in its own order. `ingested` maps the keys of `doubtful_batches` to the tokens that the
-    dataset's history holds. A tick takes at least one batch, however many files it has.
+    dataset's history holds. `failed` maps keys of batches to the runs that failed to ingest them. A tick takes at least
+    one batch, however many files it has.
     """
+    failed = failed or {}
     known_keys = set(known)
-    doubtful = {batch.key for batch in doubtful_batches(ready, known, watermark)}
+    doubtful = {batch.key for batch in doubtful_batches(ready, known, watermark, failed)}
     candidates = [batch for batch in ready if batch.key not in known_keys or batch.key in doubtful]
     wanted: list[LandedBatch] = []
     differing: list[LandedBatch] = []
@@ -119,11 +128,11 @@ def plan_tick(
         place = Watermark(*batch.order)
         reached = max(reached, place) if reached else place
     new_keys = tuple(batch.key for batch in wanted if batch.key not in known_keys)
-    runs = _runs(wanted, [*known, *new_keys])
+    runs = _runs(wanted, [*known, *new_keys], failed)
     return Tick(new_keys, runs, tuple(differing), reached, len(candidates) - num_seen)
 
 
-def _runs(wanted: Sequence[LandedBatch], key_order: Sequence[str]) -> tuple[KeyRun, ...]:
+def _runs(wanted: Sequence[LandedBatch], key_order: Sequence[str], failed: Mapping[str, str]) -> tuple[KeyRun, ...]:
     position = {key: index for index, key in enumerate(key_order)}
     runs: list[list[LandedBatch]] = []
     for batch in sorted(wanted, key=lambda batch: position[batch.key]):
@@ -131,4 +140,6 @@ def _runs(wanted: Sequence[LandedBatch], key_order: Sequence[str]) -> tuple[KeyR
             runs[-1].append(batch)
         else:
             runs.append([batch])
-    return tuple(KeyRun(tuple(run)) for run in runs)
+    return tuple(
+        KeyRun(tuple(run), tuple(sorted({failed[batch.key] for batch in run if batch.key in failed}))) for run in runs
+    )

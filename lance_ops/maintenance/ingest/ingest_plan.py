@@ -130,8 +130,13 @@ class IngestPlan:
     replaced: tuple[str, ...] = ()
     batch_column: str | None = None
 
-    def job(self, tasks: Sequence[IngestTask]) -> Job:
-        """What these of the tasks do together, each weighed by the bytes of its raw files."""
+    @property
+    def job(self) -> Job:
+        """What the tasks do together, each weighed by the bytes of its raw files."""
+        return self.job_of(self.tasks)
+
+    def job_of(self, tasks: Sequence[IngestTask]) -> Job:
+        """What these tasks do together; see `job`."""
         weights = tuple(sum(file.size_bytes for file in task.files) for task in tasks)
         return Job.on("ingest into", self.uri, self.snapshot.version if self.snapshot else None, weights)
 

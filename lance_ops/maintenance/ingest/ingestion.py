@@ -11,7 +11,7 @@ changed can replace its rows: then the version is an Update, which deletes the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -22,11 +22,12 @@ from lance_ops.changing import replace_matching
 from lance_ops.changing.columns import change_schema
 from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RawFileRefused, RetryableConflict, SchemaMismatch
+from lance_ops.core.redaction import redact
 from lance_ops.core.schema import Schema
 from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance.batch_ledger import batch_properties
 from lance_ops.maintenance.cleanup import clean_up_if_due
-from lance_ops.maintenance.ingest.ingest_plan import IngestOptions, IngestPlan, IngestTask, plan_ingest
+from lance_ops.maintenance.ingest.ingest_plan import BadBatches, IngestOptions, IngestPlan, IngestTask, plan_ingest
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.reading import ScanRequest, bind_filter, scan
@@ -93,25 +94,47 @@ def ingest(
 
     Raises `InvalidInput` for a batch that was ingested with other content, `RawFileRefused` for a raw file that is not
     read, and `SchemaMismatch` naming the file and field that do not fit; the table is then unchanged. If bad batches
-    are set aside, the last two raise only where files are read to find a schema.
+    are set aside, the last two raise only where files are read to find a schema: a file without one is set aside, too,
+    if there are others.
     """
     runner = runner or InThreads()
     for attempt in range(_CONFLICT_RETRIES + 1):
-        plan = plan_ingest(
-            uri,
+        plan, unreadable = _plan_readable(
             batches,
-            storage_options=storage_options,
-            raw_storage_options=raw_storage_options,
-            options=options,
-            runner=runner,
+            options or IngestOptions(),
+            partial(
+                plan_ingest,
+                uri,
+                storage_options=storage_options,
+                raw_storage_options=raw_storage_options,
+                options=options,
+                runner=runner,
+            ),
         )
         outcomes, refused = _run(plan, runner)
         try:
-            return replace(commit_ingest(plan.without(refused), outcomes, runner), refused=refused)
+            result = commit_ingest(plan.without(refused), outcomes, runner)
+            return replace(result, refused=unreadable | refused)
         except (RetryableConflict, DatasetAlreadyExists):  # another run ingested a batch, or created the table
             if attempt == _CONFLICT_RETRIES:
                 raise
     raise AssertionError("the loop returns or raises")
+
+
+def _plan_readable(
+    batches: Sequence[IngestBatch], options: IngestOptions, plan: Callable[[Sequence[IngestBatch]], IngestPlan]
+) -> tuple[IngestPlan, dict[str, str]]:
+    """Plan the batches; those whose schema cannot be read are set aside, if the options say so and others are left."""
+    refused: dict[str, str] = {}
+    while True:
+        left = [batch for batch in batches if batch.key not in refused]
+        try:
+            return plan(left), refused
+        except RawFileRefused as error:
+            keys = [each.key for each in left for file in each.files if redact(shown_uri(file.uri)) == error.path]
+            if options.bad_batches is BadBatches.REFUSE or not keys or len(left) == 1:
+                raise
+            refused[keys[0]] = str(error)
 
 
 def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str, str]]:
@@ -124,7 +147,7 @@ def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str
     todo = list(range(len(tasks)))
     while todo:
         chosen = [tasks[number] for number in todo]
-        job = replace(plan.job(chosen), remove_files=partial(remove_files_of_job, store))
+        job = replace(plan.job_of(chosen), remove_files=partial(remove_files_of_job, store))
         try:
             done = runner.map(execute, chosen, job, partial(discard, store))
         except BaseException:
