@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,35 +23,11 @@ from lance_ops.maintenance.ingest import (
 )
 from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
 from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
-from lance_ops.runners import InThreads, Job
+from tests.pickling_runner import PicklingRunner
 
 ADD = IngestOptions(schema_mode=SchemaMode.ADD)
 OVERWRITE = IngestOptions(schema_mode=SchemaMode.OVERWRITE)
 REPLACE = IngestOptions(batch_column="batch", changed_batches=ChangedBatches.REPLACE)
-
-
-@dataclass
-class Pickling:
-    """Runs tasks as another process would get them, and counts them by job."""
-
-    jobs: list[tuple[str, int]] = field(default_factory=list)
-    longest_message: int = 0
-
-    def map(
-        self,
-        function: Callable[[Any], Any],
-        tasks: Sequence[Any],
-        job: Job | None = None,
-        discard: Callable[[Any], None] | None = None,
-    ) -> list[Any]:
-        self.jobs.append((job.verb if job else "", len(tasks)))
-
-        def run(task: Any) -> Any:
-            message = pickle.dumps(function(pickle.loads(pickle.dumps(task))))
-            self.longest_message = max(self.longest_message, len(message))
-            return pickle.loads(message)
-
-        return InThreads(2).map(run, tasks, job, discard)
 
 
 def land(folder: Path, name: str, table: pa.Table) -> IngestBatch:
@@ -76,7 +49,7 @@ def test_added_columns_and_wider_types_are_one_version_before_the_rows(tmp_path:
     ingest(dataset_uri, [land(tmp_path, "a", NARROW)])
     with pytest.raises(SchemaMismatch, match=r"b\.parquet: column 'more' \(int64\) is not in the table"):
         ingest(dataset_uri, [land(tmp_path, "b", WIDE)])
-    runner = Pickling()
+    runner = PicklingRunner()
     result = ingest(dataset_uri, [land(tmp_path, "b", WIDE)], options=ADD, runner=runner)
     assert result.version == 3
     assert runner.jobs == [("read the columns for", 1), ("ingest into", 1), ("alter columns of", 1)]
@@ -108,7 +81,7 @@ def test_a_crash_between_the_schema_and_the_rows_is_mended_by_the_next_run(tmp_p
     dataset = lance_ops.dataset(dataset_uri)
     assert (dataset.version, dataset.schema.names) == (2, ["id", "x", "n", "more"])
     assert dataset.count_rows() == 1
-    runner = Pickling()
+    runner = PicklingRunner()
     assert ingest(dataset_uri, [batch], options=ADD, runner=runner).version == 3
     assert "alter columns of" not in dict(runner.jobs)
     assert lance_ops.dataset(dataset_uri).count_rows() == 2

@@ -15,7 +15,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, WriteOpti
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
-from lance_ops.dagster.landing.settled_check import REFUSED, settled_evaluation
+from lance_ops.dagster.landing.settled_check import REFUSED, named_with_reasons, settled_evaluation
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.runners import LanceRunner
 from lance_ops.maintenance.ingest import BadBatches, IngestOptions, IngestResult, ingest, unified_raw_schema
@@ -25,7 +25,6 @@ from lance_ops.writing import FragmentLimits
 __all__ = ["batches_asset"]
 
 _ROW_COUNT = "dagster/partition_row_count"
-_SHOWN = 20
 _EVENTS_PER_PARTITION = 4
 """How many events to search for a row count. Each replay repeats the count, so the newest event usually has it."""
 
@@ -77,7 +76,8 @@ def _record_refused(
 ) -> dg.Failure:
     """Record the batches that are in the table and those that were set aside; return the failure that names the latter.
 
-    The run fails, so that its partitions show which batches are missing. Dagster would else record all of them.
+    The run fails, so that its partitions show which batches are missing. If a run succeeds, Dagster records all of its
+    partitions.
     """
     for key, of_batch in metadata.items():
         reason = result.refused.get(key)
@@ -93,10 +93,9 @@ def _record_refused(
                 )
             )
     context.instance.report_runless_asset_event(settled_evaluation(names, result.refused))
-    shown = "\n".join(f"{key}: {reason}" for key, reason in list(result.refused.items())[:_SHOWN])
     return dg.Failure(
         f"{len(result.refused)} of {len(metadata)} batches are set aside, the others are in the table. Mend or remove "
-        f"these files; a mended one is asked for again:\n{shown}",
+        f"these files; a mended one is asked for again:\n{named_with_reasons(result.refused)}",
         metadata={"lance/refused_batches": dg.MetadataValue.json(dict(result.refused))},
         allow_retries=False,
     )

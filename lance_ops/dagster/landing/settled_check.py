@@ -16,7 +16,7 @@ from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 
-__all__ = ["REFUSED", "build_settled_check", "refusals", "settled_evaluation"]
+__all__ = ["REFUSED", "build_settled_check", "named_with_reasons", "refusals", "settled_evaluation"]
 
 REFUSED = "lance/refused"
 """The metadata of an observation that says why a batch was set aside."""
@@ -77,8 +77,12 @@ def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequenc
     return found
 
 
+def named_with_reasons(batches: Mapping[str, str]) -> str:
+    """Return a line for each of the first batches: its key, and why it is not in the table."""
+    return "\n".join(f"{key}: {reason}" for key, reason in list(batches.items())[:_SHOWN])
+
+
 def _sentence(unsettled: Mapping[str, str]) -> str:
-    shown = [f"{key}: {reason}" for key, reason in list(unsettled.items())[:_SHOWN]]
-    return (
-        "\n".join([f"{len(unsettled)} batches are not in the table", *shown]) if unsettled else "all are in the table"
-    )
+    if not unsettled:
+        return "all are in the table"
+    return f"{len(unsettled)} batches are not in the table\n{named_with_reasons(unsettled)}"

@@ -58,7 +58,7 @@ class Zone:
 
 
 def bound_keys(values: pa.Array) -> pa.Array:
-    """Return values in a type that Arrow finds the least and the greatest of, in the same order; nulls stay null."""
+    """Convert values to a type of which Arrow computes minimum and maximum; their order stays, and so do nulls."""
     if pa.types.is_float16(values.type):
         return values.cast(pa.float32())
     if pa.types.is_temporal(values.type):

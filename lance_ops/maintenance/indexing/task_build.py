@@ -42,7 +42,7 @@ Kind: TypeAlias = DistributedIndexType[IndexQuery]
 
 @dataclass(frozen=True)
 class RowsTask:
-    """Rows of fragments to index; `size_bytes` weigh the task. `scratch` is a directory beneath the root."""
+    """Rows of fragments to index; `size_bytes` is the weight of the task. `scratch` is a directory beneath the root."""
 
     snapshot: SnapshotReference
     kind: Kind
