@@ -20,7 +20,8 @@ def end_workers() -> int:
 
     Daemons stay. Spark asks an idle worker whether it is alive, and then has the daemon fork another.
     """
-    workers = [pid for daemon in _daemons() for pid in _children(daemon)]
+    families = _families()
+    workers = [pid for daemon in _daemons(families) for pid in families.get(daemon, [])]
     for pid in workers:
         os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + _SECONDS_TO_END
@@ -36,43 +37,44 @@ def cpu_seconds() -> float:
 
     A daemon's workers hand their time to nobody when they end, so what was seen of them stays in the sum.
     """
-    pending = [os.getpid()]
-    while pending:
-        pid = pending.pop()
-        fields = _fields_of(pid)
-        if fields:
+    for pid in [os.getpid(), *_beneath(os.getpid(), _families())]:
+        if fields := _fields_of(pid):
             _SEEN[pid, fields[19]] = sum(map(int, fields[11:15])) / _TICKS
-            pending += _children(pid)
     return sum(_SEEN.values())
 
 
-def _daemons() -> list[int]:
+def _daemons(families: dict[int, list[int]]) -> list[int]:
     return [
-        pid for pid in _beneath(os.getpid()) if b"daemon" in _command(pid) and b"daemon" not in _command(_parent(pid))
+        pid
+        for pid in _beneath(os.getpid(), families)
+        if b"daemon" in _command(pid) and b"daemon" not in _command(_parent(pid))
     ]
 
 
-def _beneath(root: int) -> list[int]:
-    children = _children(root)
-    return [*children, *(pid for child in children for pid in _beneath(child))]
+def _beneath(root: int, families: dict[int, list[int]]) -> list[int]:
+    children = families.get(root, [])
+    return [*children, *(pid for child in children for pid in _beneath(child, families))]
 
 
-def _children(pid: int) -> list[int]:
-    try:
-        tasks = [task / "children" for task in Path(f"/proc/{pid}/task").iterdir()]
-        return [int(child) for task in tasks for child in task.read_text().split()]
-    except OSError:  # it has ended meanwhile
-        return []
+def _families() -> dict[int, list[int]]:
+    """Return the children of every process, by the parent that each of them names.
+
+    The system's own lists of children are kept by thread: one thread of the JVM that ends meanwhile hides them all.
+    """
+    families: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        families.setdefault(_parent(int(entry.name)), []).append(int(entry.name))
+    return families
 
 
 def _parent(pid: int) -> int:
     fields = _fields_of(pid)
-    return int(fields[1]) if fields else 0
+    return int(fields[1]) if fields else -1  # ended; 0 is the parent of the first process
 
 
 def _command(pid: int) -> bytes:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0-m\0")[2] if pid else b""
+        return Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0-m\0")[2] if pid > 0 else b""
     except OSError:
         return b""
 
