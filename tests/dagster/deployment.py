@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from lance_ops.api import LanceDataset, dataset
-from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.declaration.names import DatasetNames
 from lance_ops.dagster.head.head import DATA_VERSION_TAG
 from lance_ops.dagster.in_process import CodeLocation, Ticked

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_ops.dagster.declaration.config import DatasetConfig, RawFiles, StoreLocation
+from lance_ops.dagster.declaration import DatasetConfig, RawFiles, StoreLocation
 from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets
 from lance_ops.errors import ConfigError
 from lance_ops.maintenance.ingest import RawReading

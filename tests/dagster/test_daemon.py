@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 
 import dagster as dg
-from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
-from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
 from tests.dagster.deployment import Deployment

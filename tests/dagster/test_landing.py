@@ -7,7 +7,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from lance_ops.dagster.declaration.config import RawFiles, StoreLocation
+from lance_ops.dagster.declaration import RawFiles, StoreLocation
 from lance_ops.dagster.landing.landing import LandedFile, group_files, list_files, list_landing
 from lance_ops.errors import InvalidInput
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.jobs import build_schedules
 from tests.dagster.deployment import Deploy, Deployment, check_results
 

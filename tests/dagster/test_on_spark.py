@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 import pytest
 
-from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.in_process import CodeLocation
 from lance_ops.dagster.ops import DeleteRows

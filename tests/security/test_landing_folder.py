@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_ops.api import dataset
-from lance_ops.dagster.declaration.config import RawFiles, StoreLocation
+from lance_ops.dagster.declaration import RawFiles, StoreLocation
 from lance_ops.dagster.landing.landing import LandedFile, Landing, SetAside, list_files, list_landing
 from lance_ops.dagster.landing.landing_entries import moment_of
 from lance_ops.errors import InvalidInput, RawFileRefused

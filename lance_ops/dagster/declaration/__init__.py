@@ -1,17 +1,14 @@
 """A declared dataset: its YAML, its names, and the environment variables in it."""
 
-from lance_ops.dagster.declaration.config import (
-    CleanupPolicy,
-    CompactionPolicy,
-    DatasetConfig,
-    RawFiles,
-    StoreLocation,
-    WriteOptions,
-)
+from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.config_files import load_datasets
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.names import DatasetNames, safe_key
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
+from lance_ops.dagster.declaration.policies import CleanupPolicy, CompactionPolicy
+from lance_ops.dagster.declaration.raw_files import RawFiles
+from lance_ops.dagster.declaration.store_location import StoreLocation
+from lance_ops.dagster.declaration.write_options import WriteOptions
 
 __all__ = [
     "CleanupPolicy",

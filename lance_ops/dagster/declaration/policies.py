@@ -1,0 +1,111 @@
+"""The declared policies of maintenance: its steps, its schedules, its indices, and the limits of health."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import dagster as dg
+from pydantic import Field, field_validator, model_validator
+
+from lance_ops.dagster.declaration.declared_model import DeclaredModel
+
+__all__ = ["CleanupPolicy", "CompactionPolicy", "HealthLimits", "IndexSpec", "Maintenance", "VerificationPolicy"]
+
+
+class IndexSpec(DeclaredModel):
+    """An index that maintenance builds and keeps up to date."""
+
+    column: str
+    type: Literal["BTREE"] = "BTREE"
+    name: str | None = None
+
+    @property
+    def index_name(self) -> str:
+        """The given name, or the reference's default name for the column."""
+        return self.name or f"{self.column}_idx"
+
+
+class CompactionPolicy(DeclaredModel):
+    """The targets of compaction."""
+
+    target_rows_per_fragment: int = Field(default=1024 * 1024, ge=1)
+    materialize_deletions: bool = True
+    materialize_deletions_threshold: float = Field(default=0.1, ge=0, le=1)
+
+
+class CleanupPolicy(DeclaredModel):
+    """Which versions clean-up may remove; a tagged version always stays."""
+
+    older_than_days: float | None = Field(default=14, ge=0)
+    retain_versions: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.older_than_days is None and self.retain_versions is None:
+            raise ValueError("give older_than_days, retain_versions or both")
+        return self
+
+    @property
+    def older_than(self) -> timedelta | None:
+        """The age from which clean-up may remove a version."""
+        return None if self.older_than_days is None else timedelta(days=self.older_than_days)
+
+
+class VerificationPolicy(DeclaredModel):
+    """How much a run verifies, and when; runs continue one another, so all files have their turn."""
+
+    max_megabytes: int | None = Field(
+        default=1024, ge=1, description="Verify files of about so many megabytes in a run; null: all of them."
+    )
+    cron: str | None = None
+
+    @field_validator("cron")
+    @classmethod
+    def _is_cron(cls, cron: str | None) -> str | None:
+        return _checked_cron(cron)
+
+
+class Maintenance(DeclaredModel):
+    """Which steps the scheduled maintenance takes, and when."""
+
+    compaction: CompactionPolicy = CompactionPolicy()
+    cleanup: CleanupPolicy = CleanupPolicy()
+    verification: VerificationPolicy = VerificationPolicy()
+    cron: str | None = "30 3 * * *"
+    timezone: str = "UTC"
+
+    @field_validator("cron")
+    @classmethod
+    def _is_cron(cls, cron: str | None) -> str | None:
+        return _checked_cron(cron)
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_timezone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise ValueError(f"not a time zone: {name}") from error
+        return name
+
+
+class HealthLimits(DeclaredModel):
+    """Limits of the health checks. A check fails above its limit, and so does a maintenance run that ends above one."""
+
+    small_fragments: int = Field(default=100, ge=0)
+    deleted_ratio: float = Field(default=0.2, ge=0, le=1)
+    unindexed_ratio: float = Field(default=0.2, ge=0, le=1)
+    versions: int = Field(default=1000, ge=1)
+    hours_without_version: float | None = Field(default=None, gt=0)
+
+
+def _checked_cron(cron: str | None) -> str | None:
+    """Return a schedule; raise `ValueError` for one that Dagster refuses."""
+    try:
+        if cron is not None:
+            dg.ScheduleDefinition(name="checked", cron_schedule=cron, job_name="checked")
+    except dg.DagsterInvalidDefinitionError as error:
+        raise ValueError(f"not a cron schedule: {cron}") from error
+    return cron

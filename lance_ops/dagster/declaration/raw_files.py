@@ -1,0 +1,93 @@
+"""The declaration of raw files: where they land, how they form batches, and what a file may hold and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
+from lance_ops.dagster.declaration.environment import expand, expand_all
+from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
+from lance_ops.dagster.declaration.store_location import StoreLocation
+from lance_ops.maintenance.ingest import RawLimits, RawReading
+
+__all__ = ["RawFileLimits", "RawFiles"]
+
+
+class RawFileLimits(DeclaredModel):
+    """What one raw file may hold and cost; a run refuses a file beyond a limit and names the limit."""
+
+    file_bytes: int = Field(default=16 * 1024**3, ge=1)
+    rows: int = Field(default=1_000_000_000, ge=1)
+    columns: int = Field(default=10_000, ge=1, description="Fields at all levels.")
+    depth: int = Field(default=60, ge=1, le=60, description="Levels of nested fields and JSON values.")
+    expansion: int = Field(
+        default=1000, ge=1, description="Decoded bytes for each stored byte; 256 MiB are always allowed."
+    )
+    memory_bytes: int = Field(
+        default=2 * 1024**3, ge=64 * 1024**2, description="What an isolated file may take at once."
+    )
+    seconds: float = Field(default=300, gt=0, description="How long an isolated file may take until its next rows.")
+
+
+class RawFiles(DeclaredModel):
+    """Where raw files land, and how they form batches."""
+
+    uri: str = Field(repr=False, description="The landing folder; ${NAME} is expanded when it is listed.")
+    storage_options: Options = Field(
+        default_factory=dict,
+        repr=False,
+        description="Options of the folder's fsspec file system, such as key and secret.",
+    )
+    glob: str = Field(default="**", description="Which files below the folder count; ** spans folders, * does not.")
+    batch: Literal["file", "folder"] = Field(default="file", description="What one batch is: a file, or a folder.")
+    key: str | None = Field(
+        default=None,
+        description="A regular expression (RE2) searched in a file's path below the folder; group `key` is the key.",
+    )
+    settle_seconds: float = Field(
+        default=60, ge=0, description="A file younger than this may still be growing; without a marker it waits."
+    )
+    marker: str | None = Field(
+        default=None, description="A file name, such as _SUCCESS, without which a folder's files do not count."
+    )
+    max_files_per_tick: int = Field(default=1000, ge=1, description="The rest of a backlog waits for the next tick.")
+    changed: Literal["refuse", "append"] = Field(
+        default="refuse",
+        description="What to do with a batch that changed after it was ingested: report it, or ingest it as a new one.",
+    )
+    bad: Literal["set_aside", "refuse"] = Field(
+        default="set_aside",
+        description="What to do with a batch that is not read or does not fit: ingest the others of its run, or none.",
+    )
+    limits: RawFileLimits = RawFileLimits()
+    isolated: bool = Field(
+        default=True, description="Whether files are decoded in a process of its own, which a hostile file may end."
+    )
+    links: Literal["refuse", "follow"] = Field(
+        default="refuse",
+        description="What to do with symbolic links in a local folder: set them aside, or follow them anywhere.",
+    )
+
+    @field_validator("glob")
+    @classmethod
+    def _is_glob(cls, pattern: str) -> str:
+        return PathGlob(pattern).pattern
+
+    @field_validator("key")
+    @classmethod
+    def _has_key(cls, pattern: str | None) -> str | None:
+        return None if pattern is None else KeyPattern(pattern).pattern
+
+    def location(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
+        """Expand the variables."""
+        return StoreLocation(
+            expand(self.uri, "raw.uri", environment).rstrip("/"),
+            expand_all(self.storage_options, "raw.storage_options", environment),
+        )
+
+    def reading(self) -> RawReading:
+        """Return the limits and the isolation as `maintenance.ingest` takes them."""
+        return RawReading(RawLimits(**self.limits.model_dump()), self.isolated)
