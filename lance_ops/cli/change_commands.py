@@ -64,7 +64,7 @@ def delete(
     if keys:
         num_rows = opened.delete_by_keys(keys, on or [], runner=runner(spark))["num_deleted_rows"]
     elif dry_run:
-        num_rows = opened.count_rows(predicate)
+        num_rows = opened.count_rows(predicate, runner=runner(spark))
     else:
         num_rows = opened.delete(predicate or "", runner=runner(spark))["num_deleted_rows"]
     if as_json:

@@ -18,7 +18,7 @@ from lance_ops.cli import clone_command as copying
 from lance_ops.cli import ingest_command as ingesting
 from lance_ops.cli import integrity_commands as checking
 from lance_ops.cli import merge_command as merging
-from lance_ops.cli import query_command as querying
+from lance_ops.cli import query_commands as querying
 from lance_ops.cli import read_commands as looking
 from lance_ops.cli import value_commands as computing
 from lance_ops.cli.arguments import AllowedBases, allow_bases
@@ -70,6 +70,8 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     looking.inspect,
     looking.versions,
     querying.query,
+    querying.count,
+    querying.statistics,
     looking.health,
     checking.verify,
     checking.repair,

@@ -41,7 +41,7 @@ def update(
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     before = opened.version
     if dry_run:
-        num_rows = opened.count_rows(where)
+        num_rows = opened.count_rows(where, runner=runner(spark))
     else:
         num_rows = opened.update(by_column, where, runner=runner(spark))["num_rows_updated"]
     if as_json:

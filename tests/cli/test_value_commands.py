@@ -75,3 +75,15 @@ def test_query_explains_that_an_index_is_used(numbers: str) -> None:
     dataset(numbers).create_scalar_index("x", "BTREE")
     plan: Any = text("query", numbers, "--where", "x = 3", "--explain")
     assert "ScalarIndexQuery" in plan
+
+
+def test_rows_are_counted_and_columns_measured_by_tasks(numbers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = PicklingRunner()
+    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    assert text("count", numbers) == "12 rows\n"
+    assert answer("count", numbers, "x > 8", "--spark", "local[2]") == {"num_rows": 3, "version": 1}
+    measured = answer("statistics", numbers, "--column", "x", "--column", "raw", "--spark", "local[2]")
+    assert measured["x"] == {"num_rows": 12, "num_nulls": 0, "min": 0, "max": 11, "num_distinct": 12}
+    assert measured["raw"]["min"] == "/w=="  # base64
+    assert "row 9" in text("statistics", numbers, "--where", "x < 10")
+    assert [verb for verb, _ in elsewhere.jobs] == ["count rows of", "measure columns of"]

@@ -8,12 +8,15 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from lance_ops import reading
 from lance_ops.api import sql as queries
 from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.lance_dataset.scanner_builder import ScannerBuilder
 from lance_ops.api.scanning import LAZY, Columns, Filter, LanceScanner, OrderBy, ScanOptions, arguments_of, make_scanner
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
+from lance_ops.maintenance import health
+from lance_ops.runners import Runner
 
 __all__ = ["Scanning"]
 
@@ -163,11 +166,17 @@ class Scanning(Handle):
             raise InvalidInput(f"a slice needs 0 <= start <= end, not {start} and {end}")
         return self.scanner(columns, offset=start, limit=end - start).to_table()
 
-    def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
+    def count_rows(self, filter: Filter = None, *, runner: Runner | None = None, **kwargs: Any) -> int:
         """Return the number of live rows for which the filter is true; without a filter the manifest alone says it.
 
-        The handle's `default_scan_options` do not apply.
+        The handle's `default_scan_options` do not apply. With a runner the rows are counted by its tasks; then no other
+        option is taken.
         """
+        if runner is not None:
+            if kwargs:
+                raise InvalidInput(f"count_rows by tasks takes a filter alone: leave out {', '.join(sorted(kwargs))}")
+            predicate = None if filter is None else reading.bind_filter(self._snapshot, filter)
+            return health.count_rows(self._snapshot, predicate, runner)
         return Scanning(self._snapshot).scanner(filter=filter, **kwargs).count_rows()
 
     def sql(self, sql: str) -> queries.SqlQueryBuilder:

@@ -1,4 +1,4 @@
-"""Measure a table's health: index coverage, findings with remedies, and a summary of each version."""
+"""Measure a table: index coverage, findings with remedies, columns, rows, and a summary of each version."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage
     from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, Severity, health
     from lance_ops.maintenance.health.measured_columns import ColumnStatistics, column_statistics
+    from lance_ops.maintenance.health.row_count import count_rows
     from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Severity",
     "VersionSummary",
     "column_statistics",
+    "count_rows",
     "health",
     "index_coverage",
     "timeline",
@@ -33,6 +35,7 @@ _MODULES = {
     "Severity": "health_report",
     "VersionSummary": "version_timeline",
     "column_statistics": "measured_columns",
+    "count_rows": "row_count",
     "health": "health_report",
     "index_coverage": "coverage",
     "timeline": "version_timeline",
