@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from lance_ops.cli import branches, tags
 from lance_ops.cli import change_commands as changing
 from lance_ops.cli import clone_command as copying
+from lance_ops.cli import debt_command as pricing
 from lance_ops.cli import ingest_command as ingesting
 from lance_ops.cli import integrity_commands as checking
 from lance_ops.cli import merge_command as merging
@@ -73,6 +74,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     querying.count,
     querying.statistics,
     looking.health,
+    pricing.debt,
     checking.verify,
     checking.repair,
     changing.delete,

@@ -406,3 +406,16 @@ class TestSecretsOnTheCommandLine:
     @pytest.mark.parametrize("value", ["k=@env:NO_SUCH_VARIABLE", "k=@file:/no/such/file"])
     def test_a_missing_variable_or_file_is_a_usage_error(self, value: str) -> None:
         assert run("inspect", "x", "--storage-option", value).exit_code == 2
+
+
+def test_debt_prices_what_is_owed_and_can_fail_a_script(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": range(3)}), dataset_uri)
+    assert "compact" not in text("debt", dataset_uri, "--fail-if-owed")
+    for number in range(12):
+        write_dataset(pa.table({"x": [number]}), dataset_uri, mode="append")
+    result = run("debt", dataset_uri, "--fail-if-owed", "--orphans")
+    assert result.exit_code == 1 and "13 of 13 fragments are small" in result.stdout
+    found = answer("debt", dataset_uri, "--target-rows", "5")
+    # Rows are merged to three fragments of five rows.
+    assert found["dues"][0]["step"] == "compact" and found["dues"][0]["gain_bytes"] == 10 * 4 * 1024**2
+    assert found["read_amplification"] == pytest.approx(13 / 3, rel=0.01)

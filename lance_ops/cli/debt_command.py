@@ -1,0 +1,110 @@
+"""The command `debt`: what a dataset owes, what paying costs, and what each read would gain."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, duration, open_dataset, storage_options
+from lance_ops.cli.output import number, percent, print_facts, print_json, print_line, print_table, size
+from lance_ops.maintenance.cleanup import CleanupOptions
+from lance_ops.maintenance.compaction import CompactionOptions
+from lance_ops.maintenance.debt import DebtPolicy, Due, TableDebt, measure_debt
+
+__all__ = ["OlderThan", "TargetRows", "debt", "policy_of"]
+
+TargetRows = Annotated[int, typer.Option("--target-rows", min=1, help="The rows of a fragment that is not small.")]
+OlderThan = Annotated[
+    timedelta | None,
+    typer.Option(parser=duration, metavar="DURATION", help="Versions that may go, such as 14d, the default."),
+]
+
+
+def debt(
+    uri: Uri,
+    target_rows: TargetRows = 1024 * 1024,
+    older_than: OlderThan = None,
+    orphans: Annotated[bool, typer.Option("--orphans", help="List all files to count those no version names.")] = False,
+    fail_if_owed: Annotated[bool, typer.Option("--fail-if-owed", help="Exit with code 1 if a step is owed.")] = False,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a dataset owes: the steps worth taking, their cost in bytes, and what each read gains."""
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    found = measure_debt(opened.snapshot, policy_of(target_rows, older_than), orphans=orphans)
+    if as_json:
+        print_json({**_numbers(found), "dues": [_due(due) for due in found.dues]})
+    else:
+        _print_debt(uri, found)
+    if fail_if_owed and found.owed:
+        raise typer.Exit(1)
+
+
+def policy_of(target_rows: int, older_than: timedelta | None) -> DebtPolicy:
+    """Return the default policy with other targets."""
+    return DebtPolicy(
+        compaction=CompactionOptions(target_rows_per_fragment=target_rows),
+        cleanup=CleanupOptions(older_than=older_than),
+    )
+
+
+def _numbers(found: TableDebt) -> dict[str, object]:
+    return {
+        "uri": found.uri,
+        "version": found.version,
+        "read_amplification": found.read_amplification,
+        "read_bytes": found.read_bytes,
+        "ideal_read_bytes": found.ideal_read_bytes,
+        "rewrite_bytes": found.rewrite_bytes,
+        "score": found.score,
+        "inventory": found.inventory,
+    }
+
+
+def _due(due: Due) -> dict[str, object]:
+    return {
+        "step": due.key,
+        "what": due.what,
+        "is_owed": due.is_owed,
+        "gain_bytes": due.gain_bytes,
+        "freed_bytes": due.freed_bytes,
+        "cost_bytes": due.cost_bytes,
+        "blocked": due.blocked,
+    }
+
+
+def _print_debt(uri: str, found: TableDebt) -> None:
+    report, inventory = found.health, found.inventory
+    facts = {
+        "dataset": uri,
+        "version": f"{found.version} ({inventory.num_versions} kept, {inventory.num_removable_versions} may go)",
+        "fragments": f"{number(report.num_fragments)}, {number(report.num_small_fragments)} of them small",
+        "deleted": percent(report.deleted_ratio),
+        "a read costs": f"{found.read_amplification:.2f} times as much as it would without debt",
+    }
+    if inventory.growth is not None:
+        facts["growth"] = f"{size(round(inventory.growth.bytes_per_day))} a day"
+    if inventory.orphan_bytes is not None:
+        facts["orphaned files"] = size(inventory.orphan_bytes)
+    print_facts(facts)
+    if not found.dues:
+        print_line("nothing owed", "green")
+        return
+    print_table(
+        "dues",
+        ["step", "owed", "why", "a read gains>", "rewrites>", "frees>"],
+        [
+            [
+                due.key,
+                "blocked" if due.blocked else "yes" if due.is_owed else "not yet",
+                due.blocked or due.what,
+                size(due.gain_bytes),
+                size(due.cost_bytes),
+                size(due.freed_bytes),
+            ]
+            for due in found.dues
+        ],
+    )

@@ -1,0 +1,57 @@
+"""Measure a table's debt, price it in bytes, and pay what is owed within a budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.maintenance.debt.dues import Due, DueVerb
+    from lance_ops.maintenance.debt.inventory import Growth, Inventory
+    from lance_ops.maintenance.debt.measurement import TableDebt, measure_debt
+    from lance_ops.maintenance.debt.payment import PaidStep, Payment, PaymentStatus, affordable, pay_debt
+    from lance_ops.maintenance.debt.policy import DebtPolicy, WantedIndex
+    from lance_ops.maintenance.debt.rates import Rates
+    from lance_ops.maintenance.debt.rewrites import FragmentSize, Rewrite
+
+__all__ = [
+    "DebtPolicy",
+    "Due",
+    "DueVerb",
+    "FragmentSize",
+    "Growth",
+    "Inventory",
+    "PaidStep",
+    "Payment",
+    "PaymentStatus",
+    "Rates",
+    "Rewrite",
+    "TableDebt",
+    "WantedIndex",
+    "affordable",
+    "measure_debt",
+    "pay_debt",
+]
+
+_MODULES = {
+    "DebtPolicy": "policy",
+    "Due": "dues",
+    "DueVerb": "dues",
+    "FragmentSize": "rewrites",
+    "Growth": "inventory",
+    "Inventory": "inventory",
+    "PaidStep": "payment",
+    "Payment": "payment",
+    "PaymentStatus": "payment",
+    "Rates": "rates",
+    "Rewrite": "rewrites",
+    "TableDebt": "measurement",
+    "WantedIndex": "policy",
+    "affordable": "payment",
+    "measure_debt": "measurement",
+    "pay_debt": "payment",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -1,0 +1,112 @@
+"""Count what the manifest does not tell: versions that may go, files that no version names, and growth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from lance_ops.core.errors import VersionNotFound
+from lance_ops.core.file_names import VERSIONS_DIR
+from lance_ops.maintenance.cleanup import CleanupOptions, explain_cleanup_old_versions
+from lance_ops.refs import branch_of, list_branches, list_tags, reference_store
+from lance_ops.snapshot import Snapshot
+from lance_ops.store import ObjectInfo
+
+__all__ = ["Growth", "Inventory", "take_inventory"]
+
+_GROWTH_WINDOW = timedelta(days=7)
+_SHORTEST = timedelta(hours=1)
+"""A rate of growth over less than this would tell nothing about a day."""
+
+_DEFAULT_AGE = timedelta(weeks=2)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How much a table grew on average, for each day since `since`."""
+
+    since: datetime
+    rows_per_day: float
+    bytes_per_day: float
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What lies beneath a table's root. `orphan_bytes` is None if files were not listed.
+
+    A version's age is that of its manifest's object, as one listing tells it.
+    """
+
+    num_versions: int
+    num_removable_versions: int
+    removable_bytes: int
+    growth: Growth | None = None
+    orphan_bytes: int | None = None
+
+
+def take_inventory(
+    snapshot: Snapshot, cleanup: CleanupOptions, now: datetime | None = None, *, orphans: bool = False
+) -> Inventory:
+    """List the versions, tags and branches, and read one older manifest; with `orphans`, list all files too."""
+    now = datetime.now(UTC) if now is None else now
+    listed = {info.path: info for info in snapshot.store.list(VERSIONS_DIR)}
+    versions = sorted(snapshot.committer.versions(), reverse=True)
+    infos = [(version, listed.get(snapshot.committer.location(version))) for version in versions]
+    held = _held(snapshot)
+    removable = [
+        info
+        for rank, (version, info) in enumerate(infos)
+        if info is not None and version not in held and _may_go(rank, info, cleanup, now)
+    ]
+    unnamed = explain_cleanup_old_versions(snapshot, CleanupOptions(versions=())) if orphans else None
+    return Inventory(
+        num_versions=len(versions),
+        num_removable_versions=len(removable),
+        removable_bytes=sum(info.size_bytes for info in removable),
+        growth=_growth(snapshot, infos),
+        orphan_bytes=None if unnamed is None else unnamed.stats.bytes_removed,
+    )
+
+
+def _held(snapshot: Snapshot) -> set[int]:
+    """Return the versions that a tag names or that a branch began with."""
+    branch, references = branch_of(snapshot), reference_store(snapshot)
+    tagged = {tag.version for tag in list_tags(references).values() if tag.branch == branch}
+    return tagged | {each.parent_version for each in list_branches(references).values() if each.parent_branch == branch}
+
+
+def _may_go(rank: int, info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:
+    if rank < (options.retain_versions or 1):
+        return False
+    age = options.older_than
+    if age is None and options.retain_versions is None:
+        age = _DEFAULT_AGE
+    return age is None or info.modified <= now - age
+
+
+def _growth(snapshot: Snapshot, infos: Sequence[tuple[int, ObjectInfo | None]]) -> Growth | None:
+    """Compare with the oldest retained version of the last week."""
+    newest = snapshot.manifest.timestamp
+    if newest is None:
+        return None
+    recent = [
+        version
+        for version, info in infos
+        if version < snapshot.version and info is not None and info.modified >= newest - _GROWTH_WINDOW
+    ]
+    with suppress(VersionNotFound, IndexError):  # clean-up removed it, or there is none
+        past = snapshot.at(recent[-1])
+        began = past.manifest.timestamp
+        if began is not None and newest - began >= _SHORTEST:
+            days = (newest - began) / timedelta(days=1)
+            grown = (
+                snapshot.manifest.fragments.totals().data_file_bytes - past.manifest.fragments.totals().data_file_bytes
+            )
+            return Growth(began, (snapshot.num_rows - past.num_rows) / days, grown / days)
+    return None
+
+
+def _data_bytes(snapshot: Snapshot) -> int:
+    return snapshot.manifest.fragments.totals().data_file_bytes

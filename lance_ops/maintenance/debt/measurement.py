@@ -1,0 +1,102 @@
+"""Measure a version's debt and price it; no data file is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lance_ops.maintenance.debt.dues import Due, DueVerb, dues_of
+from lance_ops.maintenance.debt.inventory import Inventory, take_inventory
+from lance_ops.maintenance.debt.policy import DebtPolicy
+from lance_ops.maintenance.debt.rewrites import fragment_sizes
+from lance_ops.maintenance.health import HealthReport, health
+from lance_ops.snapshot import Snapshot
+
+__all__ = ["TableDebt", "measure_debt", "price_debt"]
+
+
+@dataclass(frozen=True)
+class TableDebt:
+    """The debt of one version, and its price in bytes; see `rates.py` for the formulas.
+
+    `read_bytes` is what one read of the whole table costs now, `ideal_read_bytes` what it would cost without debt.
+    `score` is the gain of what is owed for each byte that paying costs; tables are ranked by it.
+    `unverified_since` is when the table's checksums were last verified, if the caller knows.
+    """
+
+    uri: str
+    version: int
+    measured_at: datetime
+    health: HealthReport
+    inventory: Inventory
+    read_bytes: int
+    ideal_read_bytes: int
+    dues: tuple[Due, ...]
+    score: float
+    unverified_since: datetime | None = None
+
+    @property
+    def read_amplification(self) -> float:
+        """How many times as much a read costs as it would without debt; 1.0 at best."""
+        return self.read_bytes / self.ideal_read_bytes if self.ideal_read_bytes else 1.0
+
+    @property
+    def owed(self) -> tuple[Due, ...]:
+        """The steps that are owed, in their order."""
+        return tuple(due for due in self.dues if due.is_owed)
+
+    @property
+    def rewrite_bytes(self) -> int:
+        """The bytes that paying what is owed reads and writes again."""
+        return sum(due.cost_bytes for due in self.owed)
+
+    def due(self, key: str) -> Due | None:
+        """Return a due by its key."""
+        return next((due for due in self.dues if due.key == key), None)
+
+
+def measure_debt(
+    snapshot: Snapshot,
+    policy: DebtPolicy | None = None,
+    *,
+    orphans: bool = False,
+    verified_at: datetime | None = None,
+    now: datetime | None = None,
+) -> TableDebt:
+    """Measure a version from its manifest and a few listings; with `orphans`, list all files of the table.
+
+    Raises what `take_inventory` and `plan_compaction` raise, except `UnsupportedFeature`, which blocks a due.
+    """
+    policy = policy or DebtPolicy()
+    now = datetime.now(UTC) if now is None else now
+    inventory = take_inventory(snapshot, policy.cleanup, now, orphans=orphans)
+    return price_debt(snapshot, policy, inventory, now, verified_at)
+
+
+def price_debt(
+    snapshot: Snapshot,
+    policy: DebtPolicy,
+    inventory: Inventory,
+    measured_at: datetime,
+    verified_at: datetime | None = None,
+) -> TableDebt:
+    """Price a version's debt, given what lies beneath its root."""
+    report = health(snapshot, policy.limits)
+    sizes = fragment_sizes(snapshot)
+    deleted = sum(each.deleted_bytes for each in sizes.values())
+    num_ideal = -(-report.num_rows // policy.compaction.target_rows_per_fragment)
+    dues = tuple(dues_of(snapshot, policy, report, sizes, inventory))
+    owed = [due for due in dues if due.is_owed]
+    gain = sum(due.gain_bytes + due.freed_bytes / policy.rates.payback_reads for due in owed)
+    return TableDebt(
+        uri=snapshot.uri,
+        version=snapshot.version,
+        measured_at=measured_at,
+        health=report,
+        inventory=inventory,
+        read_bytes=round(policy.rates.read_cost(report.size_bytes, report.num_fragments)),
+        ideal_read_bytes=round(policy.rates.read_cost(report.size_bytes - deleted, num_ideal)),
+        dues=tuple(sorted(dues, key=lambda due: list(DueVerb).index(due.verb))),
+        score=policy.rates.score(gain, sum(due.cost_bytes for due in owed)),
+        unverified_since=verified_at,
+    )

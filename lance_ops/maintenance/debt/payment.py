@@ -1,0 +1,174 @@
+"""Pay a table's debt: take the steps that are owed, as far as a budget of bytes goes, and measure again.
+
+A payment ends as done, with the debt before and after; as nothing owed; or as failed, with a reason. A step that was
+taken and lowered nothing is fruitless at the version that the payment left. Until another writer commits a version, a
+caller that passes the fruitless steps on does not take them again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+
+from lance_ops.core.errors import CommitConflict, CommitStateUnknown, LanceOpsError, StoreError, TasksLost
+from lance_ops.maintenance.cleanup import cleanup_old_versions
+from lance_ops.maintenance.compaction import compact_files
+from lance_ops.maintenance.debt.dues import Due, DueVerb
+from lance_ops.maintenance.debt.measurement import TableDebt, measure_debt
+from lance_ops.maintenance.debt.policy import DebtPolicy
+from lance_ops.maintenance.debt.rewrites import fitting
+from lance_ops.maintenance.indexing import create_scalar_index, optimize_indices
+from lance_ops.runners import Runner
+from lance_ops.snapshot import Snapshot
+
+__all__ = ["PaidStep", "Payment", "PaymentStatus", "affordable", "pay_debt"]
+
+
+_PASSING = (CommitConflict, CommitStateUnknown, StoreError, TasksLost)
+"""Errors after which the same step may succeed on the same version."""
+
+
+class PaymentStatus(Enum):
+    """How a payment ended."""
+
+    DONE = "done"
+    NOTHING_OWED = "nothing owed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class PaidStep:
+    """A step that was taken: what it cost by its price, and what it did."""
+
+    key: str
+    cost_bytes: int
+    seconds: float
+    what: str
+
+
+@dataclass(frozen=True)
+class Payment:
+    """The end of a payment. `waiting` are owed steps that the budget did not allow; `reason` says why it failed."""
+
+    status: PaymentStatus
+    before: TableDebt
+    after: TableDebt
+    steps: tuple[PaidStep, ...] = ()
+    waiting: tuple[str, ...] = ()
+    fruitless: tuple[str, ...] = ()
+    reason: str | None = None
+
+    @property
+    def spent_bytes(self) -> int:
+        """The bytes that the steps read and wrote again, by their prices."""
+        return sum(step.cost_bytes for step in self.steps)
+
+
+def affordable(due: Due, max_bytes: int | None) -> Due | None:
+    """Return the due, or the part of a compaction that costs at most `max_bytes`; None if nothing does."""
+    if max_bytes is None or due.cost_bytes <= max_bytes:
+        return due
+    remapped = due.cost_bytes - sum(each.cost_bytes for each in due.rewrites)
+    chosen = fitting(due.rewrites, max_bytes - remapped)
+    if not chosen:
+        return None
+    cost = sum(each.cost_bytes for each in chosen) + remapped
+    return replace(due, rewrites=chosen, cost_bytes=cost, gain_bytes=round(sum(each.gain_bytes for each in chosen)))
+
+
+def pay_debt(
+    snapshot: Snapshot,
+    policy: DebtPolicy | None = None,
+    *,
+    max_bytes: int | None = None,
+    fruitless: Collection[str] = (),
+    runner: Runner | None = None,
+    orphans: bool = False,
+    verified_at: datetime | None = None,
+) -> Payment:
+    """Take the owed steps on the newest version, at most `max_bytes` by their prices, and return how it ended.
+
+    Steps named in `fruitless` are passed over; see `Payment.fruitless`. An error of this library ends the payment as
+    failed, and steps that were committed before stay. Other errors are raised.
+    """
+    policy = policy or DebtPolicy()
+    current = snapshot.latest()
+    before = measure_debt(current, policy, orphans=orphans, verified_at=verified_at)
+    owed = [due for due in before.owed if fruitless_key(due, before) not in fruitless]
+    passed_over = [due.key for due in before.owed if due not in owed]
+    steps: list[PaidStep] = []
+    waiting: list[str] = []
+    left = max_bytes
+    for due in owed:
+        part = affordable(due, left)
+        if part is None:
+            waiting.append(due.key)
+            continue
+        began = time.monotonic()
+        try:
+            current, what = _take(current, part, policy, runner)
+        except LanceOpsError as error:
+            after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at)
+            reason = f"{due.key}: {error}"
+            tried = [*passed_over, *(step.key for step in steps), *([] if isinstance(error, _PASSING) else [due.key])]
+            in_vain = _fruitless(tried, before, after)
+            return Payment(PaymentStatus.FAILED, before, after, tuple(steps), tuple(waiting), in_vain, reason)
+        steps.append(PaidStep(due.key, part.cost_bytes, time.monotonic() - began, what))
+        left = None if left is None else left - part.cost_bytes
+    if not steps:
+        status = PaymentStatus.NOTHING_OWED
+        return Payment(status, before, before, waiting=tuple(waiting), fruitless=tuple(sorted(fruitless)))
+    after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at)
+    in_vain = _fruitless([*passed_over, *(step.key for step in steps)], before, after)
+    return Payment(PaymentStatus.DONE, before, after, tuple(steps), tuple(waiting), in_vain)
+
+
+def fruitless_key(due: Due, debt: TableDebt) -> str:
+    """Name a due at its version. More versions become old without a commit, so clean-up counts them too."""
+    removable = f" of {debt.inventory.num_removable_versions}" if due.verb is DueVerb.CLEANUP else ""
+    return f"v{debt.version} {due.key}{removable}"
+
+
+def _fruitless(tried: list[str], before: TableDebt, after: TableDebt) -> tuple[str, ...]:
+    """Return the steps that were tried and are owed as before, named at the version after the payment."""
+    found = []
+    for key in tried:
+        was, still = before.due(key), after.due(key)
+        if was is not None and still is not None and still.is_owed and _amount(still) >= _amount(was):
+            found.append(fruitless_key(still, after))
+    return tuple(found)
+
+
+def _amount(due: Due) -> int:
+    return due.freed_bytes if due.verb is DueVerb.CLEANUP else due.gain_bytes
+
+
+def _take(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | None) -> tuple[Snapshot, str]:
+    """Take one step; return the version that it left and what it did."""
+    match due.verb:
+        case DueVerb.COMPACT:
+            return _compact(snapshot, due, policy, runner)
+        case DueVerb.REINDEX:
+            return _reindex(snapshot, due.subject, policy, runner)
+        case DueVerb.CLEANUP:
+            stats = cleanup_old_versions(snapshot, replace(policy.cleanup, error_if_tagged_old_versions=False))
+            what = f"removed {stats.old_versions:,} versions, {stats.bytes_removed:,} bytes"
+            return snapshot, what + (f"; {stats.failed_deletes:,} deletions failed" if stats.failed_deletes else "")
+
+
+def _compact(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | None) -> tuple[Snapshot, str]:
+    chosen = {fragment_id for each in due.rewrites for fragment_id in each.fragment_ids}
+    others = tuple(fragment_id for fragment_id in snapshot.fragments_by_id if fragment_id not in chosen)
+    options = replace(policy.compaction, excluded_fragment_ids=others)
+    made, metrics = compact_files(snapshot, options, runner)
+    return made, f"rewrote {metrics.fragments_removed:,} fragments as {metrics.fragments_added:,}"
+
+
+def _reindex(snapshot: Snapshot, name: str, policy: DebtPolicy, runner: Runner | None) -> tuple[Snapshot, str]:
+    wanted = next((each for each in policy.indices if each.name == name), None)
+    if wanted is not None and all(index.name != name for index in snapshot.manifest.indices):
+        return create_scalar_index(snapshot, wanted.column, wanted.type_name, name, runner=runner), "built"
+    return optimize_indices(snapshot, [name], runner=runner), "extended"
