@@ -61,7 +61,9 @@ def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         (scripts,) = (name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt"))
         text = archive.read(metadata).decode()
-        assert b"lance-ops = lance_ops.cli:main" in archive.read(scripts)
+        entries = archive.read(scripts).decode()
+    assert "lance-ops = lance_ops.cli:main" in entries
+    assert "[dagster_dg_cli.registry_modules]\nlance_ops = lance_ops.dagster\n" in entries
     required = [
         line.lower() for line in text.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line
     ]

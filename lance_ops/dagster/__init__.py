@@ -15,12 +15,14 @@ try:
 except ImportError as error:
     raise MissingPackage("lance_ops.dagster", "dagster", "dagster", str(error)) from error
 
+from lance_ops.dagster.component import LanceDatasetComponent
 from lance_ops.dagster.definitions import build_asset_definitions, build_job_definitions
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.markdown import size_text
 
 __all__ = [
     "CodeLocation",
+    "LanceDatasetComponent",
     "Ticked",
     "build_asset_definitions",
     "build_job_definitions",

@@ -10,20 +10,28 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head import build_checks, build_version_sensor
 from lance_ops.dagster.jobs import build_jobs, build_schedules
 from lance_ops.dagster.landing import batches_asset, build_landing_check, build_raw_sensor, build_settled_check
+from lance_ops.dagster.runners import runner_resources
 
 __all__ = ["build_asset_definitions", "build_definitions", "build_job_definitions", "head_spec"]
 
 
 def build_definitions(config: DatasetConfig) -> dg.Definitions:
-    """Return the assets, checks, jobs, sensors and schedule of a dataset; the code location adds `lance_runner`."""
+    """Return the assets, checks, jobs, sensors, schedule and runner of a dataset.
+
+    The code location adds the resource `lance_runner` if the dataset's runner is `code_location`, its default.
+    """
     return dg.Definitions.merge(build_asset_definitions(config), build_job_definitions(config))
 
 
 def build_asset_definitions(config: DatasetConfig) -> dg.Definitions:
-    """Return the dataset's head, its batches, and their checks."""
+    """Return the dataset's head, its batches, their checks, and its runner if it declares one."""
     batches = [batches_asset(config)] if config.raw is not None else []
     checks = [build_landing_check(config), build_settled_check(config)] if config.raw is not None else []
-    return dg.Definitions(assets=[head_spec(config), *batches], asset_checks=[*build_checks(config), *checks])
+    return dg.Definitions(
+        assets=[head_spec(config), *batches],
+        asset_checks=[*build_checks(config), *checks],
+        resources=runner_resources(config),
+    )
 
 
 def build_job_definitions(config: DatasetConfig) -> dg.Definitions:

@@ -2,14 +2,22 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import dagster as dg
+import jsonschema
 import pytest
 import yaml
+from dagster.components.core.package_entry import discover_package_objects
 from dagster.components.testing import create_defs_folder_sandbox
 
-from lance_ops.dagster.component import LanceDatasetComponent
-from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
+from lance_ops.dagster import LanceDatasetComponent
+from lance_ops.dagster.declaration import COMPONENT_TYPE, ComponentAttributes, DatasetConfig, defs_schema
+from lance_ops.dagster.definitions import build_definitions
+from lance_ops.dagster.project import DatasetScaffolder
+from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner, SparkRunner, ThreadRunner, runner_key, runner_resources
 
 pytestmark = [
     pytest.mark.dagster,
@@ -46,13 +54,13 @@ def test_a_defs_yaml_declares_a_dataset(monkeypatch: pytest.MonkeyPatch) -> None
             assert isinstance(component, LanceDatasetComponent)
             assert component.config.landing().key == "(?P<key>\\d+)"
             assert component.config.description == "of the summer team"
-            with_runner = dg.Definitions.merge(definitions, dg.Definitions(resources={RUNNER_KEY: ThreadRunner()}))
-            graph = with_runner.resolve_asset_graph()
+            dg.Definitions.validate_loadable(definitions)  # it brings its own runner
+            graph = definitions.resolve_asset_graph()
             assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {
                 "bronze/trips",
                 "bronze/trips/batches",
             }
-            assert "bronze_trips_maintenance" in with_runner.get_repository_def().job_names
+            assert "bronze_trips_maintenance" in definitions.get_repository_def().job_names
 
 
 def test_a_mistake_in_a_defs_yaml_names_the_key() -> None:
@@ -69,3 +77,120 @@ def test_a_mistake_in_a_defs_yaml_names_the_key() -> None:
             pass
         told = "".join(traceback.format_exception(caught.value))
         assert re.search(r"raw\.settle_seconds at .*defs\.yaml:\d+", told)
+
+
+def declared(runner: object) -> ComponentAttributes:
+    return ComponentAttributes.model_validate({"name": "a/trips", "uri": "x", "runner": runner})
+
+
+def test_datasets_of_one_code_location_choose_their_own_runners() -> None:
+    mine = build_definitions(declared({"threads": {"max_workers": 3}}))
+    theirs = build_definitions(ComponentAttributes(name="b", uri="y"))
+    given = ThreadRunner(max_workers=1)
+    provided = build_definitions(DatasetConfig(name="c", uri="z"))
+    merged = dg.Definitions.merge(mine, theirs, provided, dg.Definitions(resources={RUNNER_KEY: given}))
+    dg.Definitions.validate_loadable(merged)
+    repository = merged.get_repository_def()
+    of_job = {
+        name: repository.get_job(f"{name}_compact").get_required_resource_defs() for name in ("a_trips", "b", "c")
+    }
+    assert {name: set(needed) & {"a_trips_runner", "b_runner", RUNNER_KEY} for name, needed in of_job.items()} == {
+        "a_trips": {"a_trips_runner"},
+        "b": {"b_runner"},
+        "c": {RUNNER_KEY},
+    }
+
+
+@pytest.mark.parametrize(
+    ("runner", "resource"),
+    [
+        ("threads", ThreadRunner()),
+        ({"threads": {"max_workers": 2}}, ThreadRunner(max_workers=2)),
+        (
+            {"spark": {"master": "yarn", "conf": {"spark.a": "${B}"}}},
+            SparkRunner(master="yarn", config={"spark.a": "${B}"}),
+        ),
+    ],
+)
+def test_a_declared_runner_is_a_resource_of_the_dataset(runner: object, resource: LanceRunner) -> None:
+    (key, made), *more = runner_resources(declared(runner)).items()
+    assert (key, more) == (runner_key(declared(runner)), [])
+    assert type(made) is type(resource)
+    assert made.model_dump() == resource.model_dump()
+
+
+def test_a_declared_runner_may_be_the_code_locations() -> None:
+    assert runner_resources(declared("code_location")) == {}
+    assert runner_key(declared("code_location")) == RUNNER_KEY
+
+
+def test_a_spark_runner_expands_variables_when_a_run_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def session(app_name: str, *, master: str | None, config: Mapping[str, str]) -> object:
+        asked.update(master=master, config=config)
+        return object()
+
+    monkeypatch.setattr("lance_ops.dagster.runners.spark_runner.get_or_create", session)
+    monkeypatch.setenv("MASTER", "spark://host:7077")
+    monkeypatch.setenv("SECRET", "s3cret")
+    runner = SparkRunner(master="${MASTER}", config={"spark.key": "${SECRET}"})
+    assert "s3cret" not in repr(runner)
+    runner.runner()
+    assert asked == {"master": "spark://host:7077", "config": {"spark.key": "s3cret"}}
+
+
+def keys_of(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield every key that a schema names, with what it says of it."""
+    for kind, of_kind in schema["$defs"].items():
+        for key, of_key in of_kind.get("properties", {}).items():
+            yield f"{kind}.{key}", of_key
+
+
+def test_every_key_of_a_declaration_has_a_description_in_the_schema() -> None:
+    keys = dict(keys_of(defs_schema()))
+    assert {"ComponentAttributes.runner", "RawFiles.glob", "SparkSettings.conf", "HealthLimits.versions"} <= keys.keys()
+    assert [key for key, of_key in keys.items() if not of_key.get("description")] == []
+
+
+def test_the_schema_accepts_what_loads_and_refuses_unknown_keys() -> None:
+    validator = jsonschema.Draft202012Validator(defs_schema())
+    document = {"type": COMPONENT_TYPE, "attributes": yaml.safe_load(ATTRIBUTES)}
+    validator.validate(document)
+    document["attributes"]["raw"]["globs"] = "*"
+    with pytest.raises(jsonschema.ValidationError, match="globs"):
+        validator.validate(document)
+
+
+def scaffolded(folder: Path, params: Mapping[str, Any], *, append: bool = False) -> list[dict[str, Any]]:
+    """Call the scaffolder as `dg scaffold defs` does; return the documents of the file."""
+    path = folder / "defs.yaml"
+    scaffolder = DatasetScaffolder()
+    request = dg.ScaffoldRequest(
+        type_name=COMPONENT_TYPE,
+        target_path=path if append else folder,
+        scaffold_format="yaml",
+        project_root=None,
+        params=scaffolder.get_scaffold_params().model_validate(params),
+        append=append,
+    )
+    scaffolder.scaffold(request)
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+def test_the_scaffolder_writes_declarations_that_load(tmp_path: Path) -> None:
+    folder = tmp_path / "Daily-Orders"
+    folder.mkdir()
+    (first,) = scaffolded(folder, {})
+    assert first["attributes"] == {"name": "daily_orders", "uri": "${LANCE_OPS_LAKE}/daily_orders.lance"}
+    _, second = scaffolded(folder, {"name": "b", "landing": "/in", "glob": "*.csv"}, append=True)
+    assert second["attributes"]["raw"] == {"uri": "/in", "glob": "*.csv"}
+    with create_defs_folder_sandbox() as sandbox:
+        path = sandbox.scaffold_component(component_cls=LanceDatasetComponent, defs_yaml_contents=second)
+        with sandbox.load_component_and_build_defs(defs_path=path) as (_, definitions):
+            dg.Definitions.validate_loadable(definitions)
+
+
+def test_dagster_finds_the_component_in_the_module_of_its_registry_entry() -> None:
+    found = discover_package_objects(["lance_ops.dagster"])
+    assert [f"{key.namespace}.{key.name}" for key in found] == [COMPONENT_TYPE]

@@ -1,5 +1,6 @@
 """A declared dataset: its YAML, its names, and the environment variables in it."""
 
+from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes, defs_schema
 from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.config_files import load_datasets
 from lance_ops.dagster.declaration.environment import expand, expand_all
@@ -7,19 +8,26 @@ from lance_ops.dagster.declaration.names import DatasetNames, safe_key
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
 from lance_ops.dagster.declaration.policies import CleanupPolicy, CompactionPolicy
 from lance_ops.dagster.declaration.raw_files import RawFiles
+from lance_ops.dagster.declaration.runner_choice import OnSpark, OnThreads, RunnerChoice
 from lance_ops.dagster.declaration.store_location import StoreLocation
 from lance_ops.dagster.declaration.write_options import WriteOptions
 
 __all__ = [
+    "COMPONENT_TYPE",
     "CleanupPolicy",
     "CompactionPolicy",
+    "ComponentAttributes",
     "DatasetConfig",
     "DatasetNames",
     "KeyPattern",
+    "OnSpark",
+    "OnThreads",
     "PathGlob",
     "RawFiles",
+    "RunnerChoice",
     "StoreLocation",
     "WriteOptions",
+    "defs_schema",
     "expand",
     "expand_all",
     "load_datasets",

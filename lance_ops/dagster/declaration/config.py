@@ -18,6 +18,7 @@ from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.policies import HealthLimits, IndexSpec, Maintenance
 from lance_ops.dagster.declaration.raw_files import RawFiles
+from lance_ops.dagster.declaration.runner_choice import RunnerChoice
 from lance_ops.dagster.declaration.store_location import StoreLocation
 from lance_ops.dagster.declaration.write_options import WriteOptions
 
@@ -32,17 +33,27 @@ class DatasetConfig(DeclaredModel):
     Base paths of its manifests are followed into other buckets only beneath `allowed_bases`.
     """
 
-    name: str
-    uri: str
-    storage_options: Options = Field(default_factory=dict, repr=False)
-    allowed_bases: tuple[str, ...] = ()
-    description: str | None = None
-    owners: tuple[str, ...] = ()
-    raw: RawFiles | None = None
-    write: WriteOptions = WriteOptions()
-    indices: tuple[IndexSpec, ...] = ()
-    maintenance: Maintenance = Maintenance()
-    health: HealthLimits = HealthLimits()
+    name: str = Field(description="The head asset's key; groups and the name are separated by /.")
+    uri: str = Field(description="Where the table is, or will be; ${NAME} is expanded when the table is opened.")
+    storage_options: Options = Field(
+        default_factory=dict, repr=False, description="Options of the table's object store; ${NAME} as in `uri`."
+    )
+    allowed_bases: tuple[str, ...] = Field(
+        default=(), description="Prefixes beneath which base paths of manifests may lead into other buckets."
+    )
+    description: str | None = Field(default=None, description="What people read about the dataset in the UI.")
+    owners: tuple[str, ...] = Field(default=(), description="E-mail addresses, or teams such as team:data.")
+    raw: RawFiles | None = Field(
+        default=None, description="The landing folder; without one, the dataset has no ingestion."
+    )
+    write: WriteOptions = Field(default=WriteOptions(), description="How fragments are written.")
+    indices: tuple[IndexSpec, ...] = Field(default=(), description="The indices that maintenance keeps.")
+    maintenance: Maintenance = Field(default=Maintenance(), description="What scheduled maintenance does, and when.")
+    health: HealthLimits = Field(default=HealthLimits(), description="The limits of the health checks.")
+    runner: RunnerChoice = Field(
+        default="code_location",
+        description="What executes the tasks: threads, {spark: {master, conf}}, or the code location's `lance_runner`.",
+    )
 
     @field_validator("name")
     @classmethod

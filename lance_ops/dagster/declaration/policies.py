@@ -17,9 +17,9 @@ __all__ = ["CleanupPolicy", "CompactionPolicy", "HealthLimits", "IndexSpec", "Ma
 class IndexSpec(DeclaredModel):
     """An index that maintenance builds and keeps up to date."""
 
-    column: str
-    type: Literal["BTREE"] = "BTREE"
-    name: str | None = None
+    column: str = Field(description="The indexed column.")
+    type: Literal["BTREE"] = Field(default="BTREE", description="The kind of index.")
+    name: str | None = Field(default=None, description="Defaults to <column>_idx.")
 
     @property
     def index_name(self) -> str:
@@ -30,16 +30,22 @@ class IndexSpec(DeclaredModel):
 class CompactionPolicy(DeclaredModel):
     """The targets of compaction."""
 
-    target_rows_per_fragment: int = Field(default=1024 * 1024, ge=1)
-    materialize_deletions: bool = True
-    materialize_deletions_threshold: float = Field(default=0.1, ge=0, le=1)
+    target_rows_per_fragment: int = Field(
+        default=1024 * 1024, ge=1, description="Compaction joins neighbouring fragments that have fewer rows."
+    )
+    materialize_deletions: bool = Field(
+        default=True, description="Whether fragments are rewritten without deleted rows."
+    )
+    materialize_deletions_threshold: float = Field(
+        default=0.1, ge=0, le=1, description="The deleted share of a fragment above which it is rewritten."
+    )
 
 
 class CleanupPolicy(DeclaredModel):
     """Which versions clean-up may remove; a tagged version always stays."""
 
-    older_than_days: float | None = Field(default=14, ge=0)
-    retain_versions: int | None = Field(default=None, ge=1)
+    older_than_days: float | None = Field(default=14, ge=0, description="Versions older than this may go.")
+    retain_versions: int | None = Field(default=None, ge=1, description="How many of the newest versions stay.")
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -59,7 +65,7 @@ class VerificationPolicy(DeclaredModel):
     max_megabytes: int | None = Field(
         default=1024, ge=1, description="Verify files of about so many megabytes in a run; null: all of them."
     )
-    cron: str | None = None
+    cron: str | None = Field(default=None, description="When verification runs; null: only when somebody asks.")
 
     @field_validator("cron")
     @classmethod
@@ -70,11 +76,13 @@ class VerificationPolicy(DeclaredModel):
 class Maintenance(DeclaredModel):
     """Which steps the scheduled maintenance takes, and when."""
 
-    compaction: CompactionPolicy = CompactionPolicy()
-    cleanup: CleanupPolicy = CleanupPolicy()
-    verification: VerificationPolicy = VerificationPolicy()
-    cron: str | None = "30 3 * * *"
-    timezone: str = "UTC"
+    compaction: CompactionPolicy = Field(default=CompactionPolicy(), description="How fragments are compacted.")
+    cleanup: CleanupPolicy = Field(default=CleanupPolicy(), description="Which old versions are removed.")
+    verification: VerificationPolicy = Field(
+        default=VerificationPolicy(), description="How many files are compared with their checksums, and when."
+    )
+    cron: str | None = Field(default="30 3 * * *", description="When maintenance runs; null: only when somebody asks.")
+    timezone: str = Field(default="UTC", description="The time zone of the schedules, such as Europe/Zurich.")
 
     @field_validator("cron")
     @classmethod
@@ -94,11 +102,15 @@ class Maintenance(DeclaredModel):
 class HealthLimits(DeclaredModel):
     """Limits of the health checks. A check fails above its limit, and so does a maintenance run that ends above one."""
 
-    small_fragments: int = Field(default=100, ge=0)
-    deleted_ratio: float = Field(default=0.2, ge=0, le=1)
-    unindexed_ratio: float = Field(default=0.2, ge=0, le=1)
-    versions: int = Field(default=1000, ge=1)
-    hours_without_version: float | None = Field(default=None, gt=0)
+    small_fragments: int = Field(default=100, ge=0, description="Fragments that compaction would join.")
+    deleted_ratio: float = Field(default=0.2, ge=0, le=1, description="Deleted rows, as a share of all stored rows.")
+    unindexed_ratio: float = Field(
+        default=0.2, ge=0, le=1, description="Rows that an index does not cover, as a share."
+    )
+    versions: int = Field(default=1000, ge=1, description="Versions that the table keeps.")
+    hours_without_version: float | None = Field(
+        default=None, gt=0, description="How long the newest version stays fresh; null: for ever."
+    )
 
 
 def _checked_cron(cron: str | None) -> str | None:

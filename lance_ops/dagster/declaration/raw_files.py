@@ -19,8 +19,8 @@ __all__ = ["RawFileLimits", "RawFiles"]
 class RawFileLimits(DeclaredModel):
     """What one raw file may hold and cost; a run refuses a file beyond a limit and names the limit."""
 
-    file_bytes: int = Field(default=16 * 1024**3, ge=1)
-    rows: int = Field(default=1_000_000_000, ge=1)
+    file_bytes: int = Field(default=16 * 1024**3, ge=1, description="The file's size in bytes.")
+    rows: int = Field(default=1_000_000_000, ge=1, description="The file's rows.")
     columns: int = Field(default=10_000, ge=1, description="Fields at all levels.")
     depth: int = Field(default=60, ge=1, le=60, description="Levels of nested fields and JSON values.")
     expansion: int = Field(
@@ -62,7 +62,7 @@ class RawFiles(DeclaredModel):
         default="set_aside",
         description="What to do with a batch that is not read or does not fit: ingest the others of its run, or none.",
     )
-    limits: RawFileLimits = RawFileLimits()
+    limits: RawFileLimits = Field(default=RawFileLimits(), description="What one file may hold and cost.")
     isolated: bool = Field(
         default=True, description="Whether files are decoded in a process of its own, which a hostile file may end."
     )

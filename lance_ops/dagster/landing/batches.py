@@ -17,7 +17,7 @@ from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.landing.settled_check import REFUSED, named_with_reasons, settled_evaluation
 from lance_ops.dagster.opening import open_if_exists
-from lance_ops.dagster.runners import LanceRunner
+from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.maintenance.ingest import BadBatches, IngestOptions, IngestResult, ingest, unified_raw_schema
 from lance_ops.runners import Runner
 from lance_ops.writing import FragmentLimits
@@ -34,12 +34,13 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
     names = DatasetNames(config.name)
     config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
-    def batches(context: dg.AssetExecutionContext, lance_runner: LanceRunner) -> dg.MaterializeResult[None]:
+    def batches(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         started = datetime.now(UTC)
+        runner: LanceRunner = getattr(context.resources, runner_key(config))
         with retrying():
             landed = _landed(config, context.partition_keys)
             before = open_if_exists(config)
-            result = _ingest(config, landed, is_new=before is None, runner=lance_runner.logging_to(context.log))
+            result = _ingest(config, landed, is_new=before is None, runner=runner.logging_to(context.log))
             newest = open_if_exists(config)
             if newest is not None:
                 report_versions(context, config, newest, before.version if before else 0, started)
@@ -65,6 +66,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             kinds={"lance"},
             owners=list(config.owners) or None,
             pool=names.pool,
+            required_resource_keys={runner_key(config)},
         )(batches)
 
 

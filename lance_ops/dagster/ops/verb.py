@@ -13,7 +13,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.opening import open_snapshot
-from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner
+from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 
@@ -34,7 +34,7 @@ class Work:
     @property
     def runner(self) -> Runner:
         """The run's runner; it is started when first used, and logs how far a long job is."""
-        resource: LanceRunner = getattr(self.context.resources, RUNNER_KEY)
+        resource: LanceRunner = getattr(self.context.resources, runner_key(self.config))
         return resource.logging_to(self.context.log)
 
 
@@ -65,7 +65,7 @@ def verb_op(
         ins={START: dg.In(dg.Nothing)},
         out=dg.Out(dg.Nothing),
         config_schema=config_class.to_config_schema().as_field() if config_class else None,
-        required_resource_keys={RUNNER_KEY},
+        required_resource_keys={runner_key(config)},
         pool=names.pool,
         tags={"dagster/kind": "lance"},
     )(compute)

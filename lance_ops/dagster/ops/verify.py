@@ -11,7 +11,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import evaluation_of, verify_some
 from lance_ops.dagster.ops.verb import START
-from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner
+from lance_ops.dagster.runners import LanceRunner, runner_key
 
 __all__ = ["Verify", "verify_op"]
 
@@ -34,7 +34,7 @@ def verify_op(config: DatasetConfig) -> dg.OpDefinition:
 
     def compute(context: dg.OpExecutionContext) -> None:
         asked = Verify(**context.op_config)
-        resource: LanceRunner = getattr(context.resources, RUNNER_KEY)
+        resource: LanceRunner = getattr(context.resources, runner_key(config))
         megabytes = policy.max_megabytes if asked.max_megabytes is None else asked.max_megabytes
         with retrying():
             report = verify_some(
@@ -57,6 +57,6 @@ def verify_op(config: DatasetConfig) -> dg.OpDefinition:
         ins={START: dg.In(dg.Nothing)},
         out=dg.Out(dg.Nothing),
         config_schema=Verify.to_config_schema().as_field(),
-        required_resource_keys={RUNNER_KEY},
+        required_resource_keys={runner_key(config)},
         tags={"dagster/kind": "lance"},
     )(compute)

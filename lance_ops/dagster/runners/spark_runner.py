@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from lance_ops.dagster.declaration import expand, expand_all
 from lance_ops.dagster.runners.runner import LanceRunner
 from lance_ops.runners import ReportProgress, Runner
 from lance_ops.spark import OnSpark, get_or_create
@@ -21,8 +22,12 @@ class SparkRunner(LanceRunner):
     app_name: str = "lance-ops"
     master: str | None = Field(default=None, description="Defaults to spark-submit's, else all cores of this machine.")
     tasks_per_core: int = 3
-    config: dict[str, str] = Field(default_factory=dict, description="Spark settings on top of lance_ops' own.")
+    config: dict[str, str] = Field(
+        default_factory=dict, description="Spark settings on top of lance_ops' own; ${NAME} is expanded by the run."
+    )
 
     def runner(self, on_progress: ReportProgress | None = None) -> Runner:
-        session = get_or_create(self.app_name, master=self.master, config=self.config)
+        master = None if self.master is None else expand(self.master, "runner.spark.master")
+        settings = expand_all(self.config, "runner.spark.conf")
+        session = get_or_create(self.app_name, master=master, config=settings)
         return OnSpark(session, self.tasks_per_core, on_progress)
