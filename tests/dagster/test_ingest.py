@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import dagster as dg
 import pyarrow as pa
@@ -36,6 +37,30 @@ def test_each_partition_records_its_rows_token_and_files(deployment: Deployment)
     assert metadata["a"]["lance/batch_token"] != metadata["b"]["lance/batch_token"]
     assert metadata["a"]["lance/raw_files"] == 1
     assert metadata["a"]["lance/version"] == 1
+
+
+def test_a_run_lists_the_partitions_as_often_for_many_batches_as_for_few(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listings: list[str] = []
+    list_all = dg.DagsterInstance.get_dynamic_partitions
+
+    def counted(self: dg.DagsterInstance, partitions_def_name: str) -> Sequence[str]:
+        listings.append(partitions_def_name)
+        return list_all(self, partitions_def_name)
+
+    def listings_of_a_backlog(*keys: str) -> int:
+        for number, key in enumerate(keys):
+            deployment.land(key, range(number, number + 1))
+        before = len(listings)
+        (run,) = deployment.tick().runs
+        events = run.get_asset_materialization_events()
+        assert {event.partition for event in events if event.partition} == {*keys}
+        return len(listings) - before
+
+    monkeypatch.setattr(dg.DagsterInstance, "get_dynamic_partitions", counted)
+    few = listings_of_a_backlog("a", "b")
+    assert listings_of_a_backlog(*[f"m{number}" for number in range(12)]) == few > 0
 
 
 def test_the_head_gets_one_event_with_the_version_and_the_standard_metadata(deployment: Deployment) -> None:

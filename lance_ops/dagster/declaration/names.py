@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from lance_ops.dagster.declaration.batch_partitions import BatchPartitions
+
 __all__ = ["MAX_KEY_LENGTH", "DatasetNames", "safe_key"]
 
 MAX_KEY_LENGTH = 120
@@ -31,9 +33,9 @@ class DatasetNames:
         return dg.AssetKey([*self.name.split("/"), "batches"])
 
     @property
-    def partitions(self) -> dg.DynamicPartitionsDefinition:
+    def partitions(self) -> BatchPartitions:
         """The keys of the batches seen so far."""
-        return dg.DynamicPartitionsDefinition(name=f"{self.identifier}_batches")
+        return BatchPartitions(name=f"{self.identifier}_batches")
 
     @property
     def identifier(self) -> str:
