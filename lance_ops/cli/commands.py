@@ -16,6 +16,7 @@ from lance_ops.cli import branches, tags
 from lance_ops.cli import change_commands as changing
 from lance_ops.cli import clone_command as copying
 from lance_ops.cli import debt_command as pricing
+from lance_ops.cli import doctor_command as examining
 from lance_ops.cli import ingest_command as ingesting
 from lance_ops.cli import integrity_commands as checking
 from lance_ops.cli import merge_command as merging
@@ -86,6 +87,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     changing.cleanup,
     changing.restore,
     copying.clone,
+    examining.doctor,
 )
 
 

@@ -18,6 +18,7 @@ except ImportError as error:
 from lance_ops.dagster.component import LanceDatasetComponent
 from lance_ops.dagster.definitions import build_asset_definitions, build_job_definitions
 from lance_ops.dagster.in_process import CodeLocation, Ticked
+from lance_ops.dagster.instance_settings import inspect_instance
 from lance_ops.dagster.markdown import size_text
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "Ticked",
     "build_asset_definitions",
     "build_job_definitions",
+    "inspect_instance",
     "size_text",
 ]

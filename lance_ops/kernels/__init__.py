@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         write_headers,
         write_parts,
     )
+    from lance_ops.kernels.code_cache import cached_code
     from lance_ops.kernels.dictionary_strings import place_items, repeat_items
     from lance_ops.kernels.fastlanes import pack_runs, read_widths, unpack_blocks
     from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
@@ -58,6 +59,7 @@ __all__ = [
     "FILE_FACTS",
     "PAGE_FACTS",
     "build_codes",
+    "cached_code",
     "collapse_lists",
     "copy_ranges",
     "count_children",
@@ -109,6 +111,7 @@ _MODULES = {
     "FILE_FACTS": "metadata",
     "PAGE_FACTS": "metadata",
     "build_codes": "key_codes",
+    "cached_code": "code_cache",
     "collapse_lists": "levels",
     "copy_ranges": "ranges",
     "count_children": "levels",

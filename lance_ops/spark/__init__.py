@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lance_ops.spark.data_source import LanceSource
     from lance_ops.spark.fragment_map import map_fragments
     from lance_ops.spark.history import merge_history
+    from lance_ops.spark.java import find_java
     from lance_ops.spark.private_options import private_format
     from lance_ops.spark.session import get_or_create
     from lance_ops.spark.sql_access import create_view, register_functions, sql, use_namespace
@@ -27,6 +28,7 @@ __all__ = [
     "OnSpark",
     "TableQuery",
     "create_view",
+    "find_java",
     "get_or_create",
     "map_fragments",
     "merge_history",
@@ -42,6 +44,7 @@ _MODULES = {
     "OnSpark": "tasks",
     "TableQuery": "table_query",
     "create_view": "sql_access",
+    "find_java": "java",
     "get_or_create": "session",
     "map_fragments": "fragment_map",
     "merge_history": "history",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lance_ops.store.local import LocalStore
     from lance_ops.store.memory import MemoryStore
     from lance_ops.store.opening import is_local, is_same_bucket, is_well_known, open_store, path_beneath
-    from lance_ops.store.paths import check_path
+    from lance_ops.store.paths import TEMPORARY_PREFIX, check_path
     from lance_ops.store.probe import prove_conditional_create
     from lance_ops.store.process_resources import PROCESS_RESOURCES
     from lance_ops.store.ranges import merge_touching
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PROCESS_COUNTERS",
     "PROCESS_RESOURCES",
+    "TEMPORARY_PREFIX",
     "Buffers",
     "ByteRange",
     "BytesLike",
@@ -74,6 +75,7 @@ __all__ = [
 _MODULES = {
     "PROCESS_COUNTERS": "io_counters",
     "PROCESS_RESOURCES": "process_resources",
+    "TEMPORARY_PREFIX": "paths",
     "Buffers": "contract",
     "ByteRange": "contract",
     "BytesLike": "contract",

@@ -1,0 +1,27 @@
+"""One thing that was examined: what was found, and what helps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Finding", "Verdict"]
+
+
+class Verdict(Enum):
+    """A `WARN` costs time or comfort; with a `FAIL`, work fails or data is at risk. `ABSENT` is not installed."""
+
+    OK = "ok"
+    ABSENT = "absent"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of one thing. `remedy` says what to do; it is empty if there is nothing to do."""
+
+    subject: str
+    verdict: Verdict
+    what: str
+    remedy: str = ""

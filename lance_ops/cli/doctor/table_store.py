@@ -1,0 +1,106 @@
+"""Examine the store of a dataset: whether it is reached, whether a commit is safe there, and its clock."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from lance_ops.cli.doctor.finding import Finding, Verdict
+from lance_ops.committers import MANIFEST_STORE_OPTION, DatasetRoot, open_root
+from lance_ops.core.errors import LanceOpsError, StoreError, UnsafeStore
+from lance_ops.store import TEMPORARY_PREFIX, Store, prove_conditional_create
+
+__all__ = ["examine_root", "examine_store"]
+
+_WARN_SECONDS, _FAIL_SECONDS = 30, 600
+"""A difference of clocks beyond which settle times mislead, and one beyond which ages of files do."""
+
+
+def examine_store(uri: str, storage_options: Mapping[str, str] | None) -> Iterator[Finding]:
+    """Yield what the store at a dataset's root can do. The dataset need not exist; nothing stays behind."""
+    root = open_root(uri, storage_options)
+    is_new = not _folder(root.store).exists()
+    try:
+        yield from examine_root(root)
+    finally:
+        if is_new:
+            _remove_folder(root.store)
+
+
+def examine_root(root: DatasetRoot) -> Iterator[Finding]:
+    """Yield what the store of an opened root can do."""
+    store = root.store
+    try:
+        versions = root.committer.versions()
+    except LanceOpsError as error:
+        yield Finding("dataset", Verdict.FAIL, str(error), "see the error; the store's options may be wrong")
+        return
+    what = f"{store.uri}: {f'version {max(versions)}' if versions else 'there is no dataset yet'}"
+    yield Finding("dataset", Verdict.OK, what)
+    try:
+        yield _writing(store)
+        yield _clock(store)
+    except StoreError as error:
+        remedy = "let these credentials write and delete beneath the dataset, unless you only read it"
+        yield Finding("writing", Verdict.WARN, str(error), remedy)
+        return
+    yield _commits(root)
+
+
+def _writing(store: Store) -> Finding:
+    key = f"{TEMPORARY_PREFIX}doctor.{uuid.uuid4().hex}"
+    content = b"written by `lance-ops doctor`, which removes it"
+    started = time.monotonic()
+    store.put(key, content)
+    took = time.monotonic() - started
+    try:
+        kept = store.get(key) == pa.py_buffer(content)
+    finally:
+        store.delete(key)
+    if not kept:
+        what = "an object that was just written is read with other bytes"
+        return Finding("writing", Verdict.FAIL, what, "use a store that is consistent after a write")
+    return Finding("writing", Verdict.OK, f"an object is written in {took * 1000:.0f} ms")
+
+
+def _clock(store: Store) -> Finding:
+    before = datetime.now(UTC)
+    theirs = store.now()
+    after = datetime.now(UTC)
+    away = max((before - theirs).total_seconds(), (theirs - after).total_seconds(), 0.0)
+    what = f"the store's differs from this machine's by {away:.0f} s"
+    if away <= _WARN_SECONDS:
+        return Finding("clock", Verdict.OK, what)
+    remedy = "synchronise this machine's clock (NTP): clean-up goes by the store's, schedules by this one's"
+    return Finding("clock", Verdict.FAIL if away > _FAIL_SECONDS else Verdict.WARN, what, remedy)
+
+
+def _commits(root: DatasetRoot) -> Finding:
+    if MANIFEST_STORE_OPTION in root.storage_options:
+        return Finding("commits", Verdict.OK, "a manifest store decides who commits")
+    try:
+        prove_conditional_create(root.store)
+    except UnsafeStore as error:
+        what, _, remedy = str(error).partition("; ")
+        return Finding("commits", Verdict.FAIL, what, remedy or "commit through an external manifest store")
+    except StoreError as error:
+        return Finding("commits", Verdict.WARN, str(error), "try again, or use a manifest store")
+    proven = "a second create of one key was refused" if root.store.needs_proof else "the file system refuses a second"
+    return Finding("commits", Verdict.OK, f"of two writers of one version one wins: {proven}")
+
+
+def _folder(store: Store) -> Path:
+    """Return the folder of a store on this machine; for any other store, a path that does not exist."""
+    return Path(store.uri)
+
+
+def _remove_folder(store: Store) -> None:
+    """Remove the empty folder of a store on this machine; an object store has none."""
+    with suppress(OSError):  # there is none, or another writer has begun a dataset in it
+        _folder(store).rmdir()

@@ -1,0 +1,47 @@
+"""Read the settings of the environment's Dagster instance, and name those without which it does not keep going."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import dagster as dg
+
+from lance_ops.core.errors import ConfigError
+
+__all__ = ["InstanceSettings", "inspect_instance"]
+
+
+@dataclass(frozen=True)
+class InstanceSettings:
+    """The class that stores the runs, and each lack: what goes wrong, and which setting mends it."""
+
+    run_storage: str
+    lacks: tuple[tuple[str, str], ...]
+
+
+def inspect_instance() -> InstanceSettings:
+    """Open the instance of `DAGSTER_HOME` and ask its run storage; raise `ConfigError` if either fails."""
+    try:
+        with dg.DagsterInstance.get() as instance:
+            instance.get_runs_count()
+            return InstanceSettings(type(instance.run_storage).__name__, tuple(_lacks(instance)))
+    except Exception as error:  # of dagster, of its configuration, or of a database's driver
+        raise ConfigError(f"the Dagster instance does not open: {' '.join(str(error).split())}") from error
+
+
+def _lacks(instance: dg.DagsterInstance) -> list[tuple[str, str]]:
+    found = []
+    if not instance.run_monitoring_enabled:
+        found.append(
+            ("a run whose process is killed keeps its pool slot for good", "set run_monitoring: {enabled: true}")
+        )
+    if not instance.run_retries_enabled:
+        found.append(("a run whose process is killed is not repeated", "set run_retries: {enabled: true}"))
+    if instance.global_op_concurrency_default_limit is None:
+        found.append(
+            (
+                "several writers of one dataset may run at once, which costs retries of commits",
+                "set concurrency: {pools: {granularity: op, default_limit: 1}}",
+            )
+        )
+    return found
