@@ -12,17 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lance_ops.cli import branches, tags
-from lance_ops.cli import change_commands as changing
-from lance_ops.cli import clone_command as copying
-from lance_ops.cli import debt_command as pricing
-from lance_ops.cli import doctor_command as examining
-from lance_ops.cli import ingest_command as ingesting
-from lance_ops.cli import integrity_commands as checking
-from lance_ops.cli import merge_command as merging
-from lance_ops.cli import query_commands as querying
-from lance_ops.cli import read_commands as looking
-from lance_ops.cli import value_commands as computing
+from lance_ops.cli import changing, looking
 from lance_ops.cli.arguments import AllowedBases, allow_bases
 from lance_ops.cli.output import printable
 from lance_ops.core.errors import LanceOpsError
@@ -71,23 +61,23 @@ app = typer.Typer(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     looking.inspect,
     looking.versions,
-    querying.query,
-    querying.count,
-    querying.statistics,
+    looking.query,
+    looking.count,
+    looking.statistics,
     looking.health,
-    pricing.debt,
-    checking.verify,
-    checking.repair,
+    looking.debt,
+    looking.verify,
+    looking.repair,
     changing.delete,
-    computing.update,
-    computing.add_columns,
-    merging.merge,
+    changing.update,
+    changing.add_columns,
+    changing.merge,
     changing.compact,
     changing.reindex,
     changing.cleanup,
     changing.restore,
-    copying.clone,
-    examining.doctor,
+    changing.clone,
+    looking.doctor,
 )
 
 
@@ -99,9 +89,9 @@ def _shared_options(allow_base: AllowedBases = None) -> None:
 
 for _command in _COMMANDS:
     app.command()(_command)
-app.command("ingest")(ingesting.ingest_files)
-app.add_typer(tags.app, name="tags")
-app.add_typer(branches.app, name="branches")
+app.command("ingest")(changing.ingest_files)
+app.add_typer(changing.tags_app, name="tags")
+app.add_typer(changing.branches_app, name="branches")
 
 
 def main() -> None:

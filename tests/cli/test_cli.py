@@ -15,8 +15,9 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lance_ops.api import dataset, write_dataset
-from lance_ops.cli import app, arguments, change_commands
+from lance_ops.cli import app, arguments
 from lance_ops.cli.arguments import duration, storage_options
+from lance_ops.cli.changing import change_commands
 from lance_ops.cli.output import percent
 from lance_ops.maintenance.indexing import TaskSizes
 from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder

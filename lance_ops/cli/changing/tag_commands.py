@@ -11,9 +11,9 @@ from lance_ops.api import Tag
 from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, reference, storage_options
 from lance_ops.cli.output import moment, print_json, print_line, print_table
 
-__all__ = ["app"]
+__all__ = ["tags_app"]
 
-app = typer.Typer(help="Name versions: clean-up keeps what has a name.", no_args_is_help=True)
+tags_app = typer.Typer(help="Name versions: clean-up keeps what has a name.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The tag's name.")]
 Version = Annotated[
@@ -21,7 +21,7 @@ Version = Annotated[
 ]
 
 
-@app.command("list")
+@tags_app.command("list")
 def list_tags(
     uri: Uri, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
 ) -> None:
@@ -39,7 +39,7 @@ def list_tags(
         )
 
 
-@app.command("create")
+@tags_app.command("create")
 def create_tag(
     uri: Uri,
     name: Name,
@@ -54,7 +54,7 @@ def create_tag(
     _report(name, tags.get_version(name), as_json)
 
 
-@app.command("update")
+@tags_app.command("update")
 def update_tag(
     uri: Uri,
     name: Name,
@@ -69,7 +69,7 @@ def update_tag(
     _report(name, tags.get_version(name), as_json)
 
 
-@app.command("delete")
+@tags_app.command("delete")
 def delete_tag(
     uri: Uri, name: Name, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
 ) -> None:

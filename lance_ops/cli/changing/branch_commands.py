@@ -11,9 +11,9 @@ from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open
 from lance_ops.cli.output import moment, print_json, print_line, print_table
 from lance_ops.refs import branch_uri
 
-__all__ = ["app"]
+__all__ = ["branches_app"]
 
-app = typer.Typer(help="Begin lines of versions beside the main one.", no_args_is_help=True)
+branches_app = typer.Typer(help="Begin lines of versions beside the main one.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The branch's name.")]
 Version = Annotated[
@@ -21,7 +21,7 @@ Version = Annotated[
 ]
 
 
-@app.command("list")
+@branches_app.command("list")
 def list_branches(
     uri: Uri, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
 ) -> None:
@@ -50,7 +50,7 @@ def list_branches(
         )
 
 
-@app.command("create")
+@branches_app.command("create")
 def create_branch(
     uri: Uri,
     name: Name,
@@ -67,7 +67,7 @@ def create_branch(
         print_line(f"branch {name} begins with version {branch.version}: {branch.uri}")
 
 
-@app.command("delete")
+@branches_app.command("delete")
 def delete_branch(
     uri: Uri, name: Name, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
 ) -> None:

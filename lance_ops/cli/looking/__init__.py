@@ -1,0 +1,25 @@
+"""Commands that look at a dataset, its health and its surroundings; only `repair` changes anything."""
+
+from __future__ import annotations
+
+from lance_ops.cli.looking.debt_command import OlderThan, TargetRows, debt, policy_of
+from lance_ops.cli.looking.doctor_command import doctor
+from lance_ops.cli.looking.integrity_commands import repair, verify
+from lance_ops.cli.looking.query_commands import count, query, statistics
+from lance_ops.cli.looking.read_commands import health, inspect, versions
+
+__all__ = [
+    "OlderThan",
+    "TargetRows",
+    "count",
+    "debt",
+    "doctor",
+    "health",
+    "inspect",
+    "policy_of",
+    "query",
+    "repair",
+    "statistics",
+    "verify",
+    "versions",
+]
