@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.arrow import empty_table
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
@@ -63,7 +64,7 @@ class JoinedFragments:
     def take(self, schema: Schema, offsets: Uint64Array, *, budget: Budget | None = None) -> pa.Table:
         """Return the rows at these ascending offsets; raises as `read_files_together` does."""
         if not len(offsets):
-            return schema.to_arrow_storage().empty_table()
+            return empty_table(schema.to_arrow_storage())
         if isinstance(self._files, AlikeFiles):
             return _as_storage(self._files.read(schema, RowSet(offsets.astype(np.int64)), budget), schema)
         cuts = (0, *np.searchsorted(offsets, np.array(self.ends, np.uint64)).tolist())

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
 from pyroaring import BitMap
 
+from lance_ops import snapshot as snapshots
 from lance_ops.committers import CommitLock, Committer, LockedCommitter, open_root
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.cached_property import cached_property
@@ -24,10 +26,8 @@ from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file import FileReader
 from lance_ops.snapshot.caches import ReadCache, Session
 from lance_ops.snapshot.checksum_use import ChecksumUse
-from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.index_location import find_index_root
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.snapshot.short_deletion_files import SHORT_VECTOR, read_short_deletion_files
@@ -44,6 +44,10 @@ from lance_ops.table import (
 from lance_ops.table.manifest import FileLocations
 from lance_ops.table.rows import RowIdIndex, build_row_id_index, offsets_in
 from lance_ops.transactions import read_manifest
+
+if TYPE_CHECKING:
+    from lance_ops.file import FileReader
+    from lance_ops.snapshot import FragmentReader
 
 __all__ = ["Snapshot"]
 
@@ -322,7 +326,7 @@ class Snapshot:
         `scanned` is as in `FragmentReader`.
         """
         files = self.session.open_files
-        return FragmentReader(
+        return snapshots.FragmentReader(
             self.file_locations, fragment, files, threads, verifies=self.verifies_reads, scanned=scanned
         )
 

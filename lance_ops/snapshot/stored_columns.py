@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -15,8 +16,10 @@ import pyarrow.types as pt
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file import DescribedFile
 from lance_ops.table import TOMBSTONED_FIELD, DataFile
+
+if TYPE_CHECKING:
+    from lance_ops.file import DescribedFile
 
 __all__ = ["check_types", "live_columns", "stored_ids_by_table_id"]
 

@@ -12,8 +12,7 @@ from lance_ops.errors import InvalidInput, UnsafePath
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
 from lance_ops.spark import OnSpark
-from lance_ops.spark.options import SourceOptions
-from lance_ops.spark.table_reader import LanceReader, visible_schema
+from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_schema
 from lance_ops.table import Fragment
 from tests.s3_server import S3Server
 from tests.security.forging import with_file_of, with_fragments

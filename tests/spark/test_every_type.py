@@ -15,8 +15,7 @@ from lance_ops.api import blob_array, dataset, write_dataset
 from lance_ops.core.schema import logical_type_of
 from lance_ops.core.schema.logical_types import _SIMPLE
 from lance_ops.errors import SchemaMismatch, UnsupportedFeature
-from lance_ops.spark.options import SourceOptions
-from lance_ops.spark.table_writer import plan_write
+from lance_ops.spark.data_source import SourceOptions, plan_write
 from lance_ops.spark.translation import fit, schema_for_spark
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
-from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.data_source import SourceOptions
 
 
 def test_options_are_read_whatever_their_case() -> None:

@@ -14,9 +14,8 @@ from pyspark.sql.types import StructType, _parse_datatype_json_string
 from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, LanceOpsError, SchemaMismatch, VersionNotFound
 from lance_ops.snapshot import FragmentReader
-from lance_ops.spark import partitioning, table_reader
-from lance_ops.spark.data_source import LanceSource
-from lance_ops.spark.table_reader import LanceReader
+from lance_ops.spark import partitioning
+from lance_ops.spark.data_source import LanceReader, LanceSource, table_reader
 
 
 @pytest.fixture

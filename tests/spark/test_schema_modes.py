@@ -12,8 +12,7 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput, SchemaMismatch
-from lance_ops.spark.options import SourceOptions
-from lance_ops.spark.table_writer import plan_write
+from lance_ops.spark.data_source import SourceOptions, plan_write
 from lance_ops.spark.translation import schema_for_spark
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from pyspark.sql.types import StructType
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, VersionNotFound
-from lance_ops.spark.data_source import LanceSource
-from lance_ops.spark.stream_reader import LanceStreamReader
+from lance_ops.spark.data_source import LanceSource, LanceStreamReader
 
 EVERYTHING = ReadAllAvailable()
 

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import InvalidFilter, InvalidInput, SchemaMismatch, VersionNotFound
-from lance_ops.spark.data_source import FragmentsWritten, LanceWriter
-from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.data_source import FragmentsWritten, LanceWriter, SourceOptions, WritePlan, plan_write
 from lance_ops.spark.partitioning import group_evenly
-from lance_ops.spark.table_writer import WritePlan, plan_write
 
 SCHEMA = pa.schema([("x", pa.int64())])
 

@@ -18,7 +18,14 @@ from lance_ops.core.arrow.nested import (
     with_child_fields,
     with_children,
 )
-from lance_ops.core.arrow.without_pandas import array_of_numbers, array_of_scalars, array_of_truths, numbers_of, scalar
+from lance_ops.core.arrow.without_pandas import (
+    array_of_numbers,
+    array_of_scalars,
+    array_of_truths,
+    empty_table,
+    numbers_of,
+    scalar,
+)
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
@@ -33,6 +40,7 @@ __all__ = [
     "child_fields",
     "children_of",
     "convert_leaves",
+    "empty_table",
     "items_of",
     "new_array",
     "new_bytes",

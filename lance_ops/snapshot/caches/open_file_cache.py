@@ -7,11 +7,15 @@ are kept if the read that opens it reads the whole file. No file descriptor stay
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from lance_ops.file import FileReader
+from lance_ops import file
 from lance_ops.snapshot.caches.bounded_cache import BoundedCache
 from lance_ops.store import View
 from lance_ops.table.manifest import ObjectLocation
+
+if TYPE_CHECKING:
+    from lance_ops.file import FileReader
 
 __all__ = ["OpenFiles"]
 
@@ -39,7 +43,7 @@ class OpenFiles:
         """
         store, path = location
         return self._readers.get(
-            location.uri, lambda: FileReader(store, path, size_bytes or None, view=view, whole=whole)
+            location.uri, lambda: file.FileReader(store, path, size_bytes or None, view=view, whole=whole)
         )
 
     def are_read_again(self, names: Iterable[str]) -> bool:

@@ -29,8 +29,7 @@ from lance_ops.core.json import table_to_text, text_schema
 from lance_ops.maintenance.health import VersionSummary, index_coverage, timeline
 from lance_ops.reading import ROW_ID, VERSION_COLUMNS
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.options import SourceOptions
-from lance_ops.spark.table_reader import LanceReader, visible_schema
+from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_schema
 from lance_ops.spark.translation import fit, schema_for_spark
 
 __all__ = ["register_functions"]

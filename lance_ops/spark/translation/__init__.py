@@ -1,22 +1,24 @@
 """What a table says and what Spark says: column names, types, values, and filters."""
 
-from lance_ops.core.schema import CaseRule
-from lance_ops.spark.translation.column_names import (
-    FRAGMENT_ID,
-    ROW_COLUMN_TYPES,
-    stored_path,
-    stored_paths,
-)
-from lance_ops.spark.translation.pushdown import pushed_predicate
-from lance_ops.spark.translation.type_casts import fit
-from lance_ops.spark.translation.types import (
-    FIXED_SIZE_HINT,
-    FLOAT16_HINT,
-    is_hint,
-    keep_types,
-    schema_for_spark,
-    schema_from_spark,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.core.schema import CaseRule
+    from lance_ops.spark.translation.column_names import FRAGMENT_ID, ROW_COLUMN_TYPES, stored_path, stored_paths
+    from lance_ops.spark.translation.pushdown import pushed_predicate
+    from lance_ops.spark.translation.type_casts import fit
+    from lance_ops.spark.translation.types import (
+        FIXED_SIZE_HINT,
+        FLOAT16_HINT,
+        is_hint,
+        keep_types,
+        schema_for_spark,
+        schema_from_spark,
+    )
 
 __all__ = [
     "FIXED_SIZE_HINT",
@@ -33,3 +35,22 @@ __all__ = [
     "stored_path",
     "stored_paths",
 ]
+
+_MODULES = {
+    "FIXED_SIZE_HINT": "types",
+    "FLOAT16_HINT": "types",
+    "FRAGMENT_ID": "column_names",
+    "ROW_COLUMN_TYPES": "column_names",
+    "CaseRule": "lance_ops.core.schema",
+    "fit": "type_casts",
+    "is_hint": "types",
+    "keep_types": "types",
+    "pushed_predicate": "pushdown",
+    "schema_for_spark": "types",
+    "schema_from_spark": "types",
+    "stored_path": "column_names",
+    "stored_paths": "column_names",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

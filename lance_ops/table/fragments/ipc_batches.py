@@ -14,7 +14,7 @@ import struct
 
 import pyarrow as pa
 
-from lance_ops.encodings import check_expansion
+from lance_ops import encodings
 
 __all__ = ["ipc_footer_position", "read_batches"]
 
@@ -42,7 +42,7 @@ def read_batches(data: pa.Buffer) -> pa.Table:
     for message in others:
         if message.type != "record batch":
             raise ValueError(f"a {message.type} message among record batches")
-        check_expansion(_claimed_bytes(message), data.size, "buffers of a record batch")
+        encodings.check_expansion(_claimed_bytes(message), data.size, "buffers of a record batch")
         batches.append(pa.ipc.read_record_batch(message, schema))
     return pa.Table.from_batches(batches, schema)
 

@@ -1,104 +1,25 @@
-"""`format("lance")`: read and write Lance tables by Spark's Python Data Source API.
-
-    spark.read.format("lance").option("version", 3).load(uri)
-    spark.read.format("lance").schema("x double").load(uri)       # reads that column only: Spark prunes none itself
-    df.write.format("lance").mode("append").save(uri)             # or "overwrite"; Spark's default mode is not offered
-    spark.readStream.format("lance").load(uri)                    # what is appended; see `stream_reader`
-    stream.writeStream.format("lance").option("checkpointLocation", …).start(uri)
-
-Spark finds the format by itself where this library is installed (the module `pyspark_lance_ops`); elsewhere
-`spark.dataSource.register(LanceSource)` brings it. The options are those of `options.SourceOptions`.
-"""
+"""What Spark calls to write: one writer for a DataFrame, one for each micro-batch of a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from lance_ops.core.errors import DatasetNotFound, InvalidInput, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
-from lance_ops.spark.options import SourceOptions
-from lance_ops.spark.stream_reader import LanceStreamReader
-from lance_ops.spark.table_reader import LanceReader, PushingReader, visible_schema
-from lance_ops.spark.table_writer import WritePlan, plan_write
+from lance_ops.spark.data_source.options import SourceOptions
+from lance_ops.spark.data_source.table_writer import WritePlan, plan_write
 from lance_ops.table import Fragment
 
-__all__ = ["FragmentsWritten", "LanceSource", "LanceStreamWriter", "LanceWriter"]
+__all__ = ["FragmentsWritten", "LanceStreamWriter", "LanceWriter"]
 
 _QUERY_ID = "sql.streaming.queryId"  # Spark's name of it among a task's properties
-_NOT_OF_STREAMS = ("version", "timestamp", "tag", "rows_needed")
-_OF_STREAMS = ("starting_version", "max_rows_per_trigger", "max_fragments_per_trigger")
-
-
-class LanceSource(DataSource):
-    """The format's entry: Spark makes one for each DataFrame or write."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name users give to `format`."""
-        return "lance"
-
-    _read: SourceOptions | None = None  # with the version that `load` settled on
-
-    def schema(self) -> StructType:
-        """Return the table's schema in Spark's types."""
-        return from_arrow_schema(visible_schema(self._read_options()))
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader of the version that `load` found."""
-        options = self._read_options()
-        for name in _OF_STREAMS:
-            if getattr(options, name) is not None:
-                raise InvalidInput(f"option {name!r} is for streams: use readStream")
-        return PushingReader(options, schema) if options.push_filters else LanceReader(options, schema)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Settle on a version: Spark pickles the source at `load` and plans every query over the frame from the copy.
-
-        It does so for streams into tables that are not there yet, too.
-        """
-        with suppress(DatasetNotFound):
-            self._read_options()
-        return self.__dict__
-
-    def _read_options(self) -> SourceOptions:
-        if self._read is None:
-            self._read = SourceOptions.parse(self.options).settled()
-        return self._read
-
-    def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802 - Spark's name
-        """Return a reader of the rows that are appended."""
-        options = SourceOptions.parse(self.options)
-        for name in _NOT_OF_STREAMS:
-            if getattr(options, name) is not None:
-                raise InvalidInput(f"option {name!r} is not for streams: a stream begins at option 'starting_version'")
-        return LanceStreamReader(options, schema)
-
-    def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
-        """Return a writer of one version; raise `SchemaMismatch` before any task starts if a column does not fit."""
-        options = SourceOptions.parse(self.options)
-        return LanceWriter(plan_write(options, _arrow(schema), overwrite=overwrite, batch=options.batch))
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802 - Spark's name
-        """Return a writer of one version for each micro-batch that has rows."""
-        options = SourceOptions.parse(self.options)
-        if overwrite:
-            raise InvalidInput("a stream into format('lance') appends: use output mode 'append'")
-        return LanceStreamWriter(options, schema)
 
 
 @dataclass(frozen=True)
@@ -118,6 +39,11 @@ class LanceWriter(DataSourceArrowWriter):
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
+
+    @classmethod
+    def planned(cls, options: SourceOptions, schema: StructType, *, overwrite: bool) -> LanceWriter:
+        """Return a writer of one version; raise what `plan_write` raises."""
+        return cls(plan_write(options, _arrow(schema), overwrite=overwrite, batch=options.batch))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsWritten:
         """Write one task's rows."""

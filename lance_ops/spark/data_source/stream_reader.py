@@ -30,9 +30,9 @@ from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.data_source.options import SourceOptions
+from lance_ops.spark.data_source.table_reader import LanceReader
 from lance_ops.spark.partitioning import FragmentGroup
-from lance_ops.spark.table_reader import LanceReader
 from lance_ops.table import Fragment
 from lance_ops.transactions import (
     Append,

@@ -11,20 +11,18 @@ removes them by age.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops import changing, legacy, maintenance, runners, transactions, writing
 from lance_ops.blobs import schema_to_write, with_blobs_as
-from lance_ops.changing import replace_matching
-from lance_ops.changing.columns import (
-    SchemaChange,
-    change_schema,
-    changed_schema,
-    plan_schema_change,
-)
+from lance_ops.changing import columns
 from lance_ops.committers import DatasetRoot, open_root
+from lance_ops.core import predicate as predicates
+from lance_ops.core.arrow import empty_table
 from lance_ops.core.blob_types import BLOB_KEY
 from lance_ops.core.errors import (
     DatasetAlreadyExists,
@@ -34,28 +32,19 @@ from lance_ops.core.errors import (
     UnsupportedFeature,
 )
 from lance_ops.core.json import text_schema
-from lance_ops.core.predicate import parse_filter
 from lance_ops.core.schema import Schema, SchemaMode, spelled_as
 from lance_ops.core.versions import FileVersion
-from lance_ops.legacy import join_dictionaries_of_fragments
-from lance_ops.maintenance import batch_properties, ingested_batches
-from lance_ops.maintenance.cleanup import clean_up_if_due
-from lance_ops.runners import InThreads
+from lance_ops.maintenance import cleanup
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.translation import fit, keep_types, schema_from_spark
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
-from lance_ops.transactions import Append, Overwrite, PendingFiles
-from lance_ops.writing import (
-    FragmentWriter,
-    check_stable_row_ids,
-    commit_operation,
-    conform_to_schema,
-    create_dataset,
-    table_schema,
-)
+
+if TYPE_CHECKING:
+    from lance_ops.changing.columns import SchemaChange
+    from lance_ops.transactions import PendingFiles
 
 __all__ = ["WritePlan", "plan_write"]
 
@@ -76,7 +65,7 @@ class WritePlan:
     overwrite: bool
     batch: str | None = None
     done: bool = False
-    change: SchemaChange = field(default_factory=SchemaChange)
+    change: SchemaChange | None = None
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> list[Fragment]:
         """Write rows as fragments; a failure leaves no file. Raises `SchemaMismatch` naming the column."""
@@ -86,7 +75,7 @@ class WritePlan:
         fields = [with_blobs_as(field, pa.large_binary()) for field in self.schema.fields]
         table = text_schema(pa.schema(fields), pa.string())
         rule = self.options.case_rule
-        with FragmentWriter(store, self.schema, self.file_version, self.options.limits) as writer:
+        with writing.FragmentWriter(store, self.schema, self.file_version, self.options.limits) as writer:
             seen: pa.Schema | None = None
             for batch in batches:
                 if batch.schema != seen:  # all batches of a task have one schema
@@ -110,7 +99,7 @@ class WritePlan:
         root = open_root(self.options.path, self.options.storage_options)
         with _pending(root.store, fragments).abandoned_on_failure():
             snapshot = None if self.read_version is None else self._open(self.read_version)
-            schema, fragments = join_dictionaries_of_fragments(root.store, self.schema, fragments)
+            schema, fragments = legacy.join_dictionaries_of_fragments(root.store, self.schema, fragments)
         pending = _pending(root.store, fragments)
         try:
             made = self._create(root, schema, pending) if snapshot is None else self._change(snapshot, schema, pending)
@@ -127,7 +116,7 @@ class WritePlan:
         Raises `SchemaMismatch` if the rows were written for another table than that one.
         """
         try:
-            return create_dataset(
+            return writing.create_dataset(
                 root,
                 schema,
                 pending,
@@ -148,25 +137,27 @@ class WritePlan:
                     "another file version: write again, and the rows are cast to its types"
                 )
             if self.options.enable_stable_row_ids:
-                check_stable_row_ids(there)
+                writing.check_stable_row_ids(there)
         return self._change(there, schema, pending)
 
     def _change(self, snapshot: Snapshot, schema: Schema, pending: PendingFiles) -> Snapshot:
         if self.change:
             with pending.abandoned_on_failure():
-                snapshot = change_schema(snapshot, self.change, self.schema, InThreads())
+                snapshot = columns.change_schema(snapshot, self.change, self.schema, runners.InThreads())
         if self.options.replace_where is not None:
             condition = self.options.replace_where
-            made = replace_matching(snapshot, condition, pending, InThreads(), self._properties)
+            made = changing.replace_matching(snapshot, condition, pending, runners.InThreads(), self._properties)
         else:
-            made = commit_operation(
+            made = writing.commit_operation(
                 snapshot,
-                Overwrite(pending.fragments, schema) if self.overwrite else Append(pending.fragments),
+                transactions.Overwrite(pending.fragments, schema)
+                if self.overwrite
+                else transactions.Append(pending.fragments),
                 properties=self._properties,
                 pending=pending,
                 file_version=self.file_version,
             )
-        clean_up_if_due(snapshot.version, made)
+        cleanup.clean_up_if_due(snapshot.version, made)
         return made
 
     @property
@@ -176,7 +167,7 @@ class WritePlan:
 
     @property
     def _properties(self) -> dict[str, str]:
-        return batch_properties({self.batch: self.batch}) if self.batch else {}
+        return maintenance.batch_properties({self.batch: self.batch}) if self.batch else {}
 
     def _open(self, version: int | None = None) -> Snapshot:
         return Snapshot.open(self.options.path, version, self.options.storage_options)
@@ -199,12 +190,12 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
         raise InvalidInput("option 'replace_where' replaces rows: give it with mode 'overwrite'")
     if snapshot is None:
         version = options.data_storage_version or FileVersion.V2_2
-        table = table_schema(schema_from_spark(schema, options.type_hints), version)
+        table = writing.table_schema(schema_from_spark(schema, options.type_hints), version)
         _check_names_rows(options.replace_where, schema)
         return WritePlan(options, None, table, version, overwrite, batch)
     schema = spelled_as(schema, text_schema(snapshot.schema.to_arrow_storage()), options.case_rule)
     if options.enable_stable_row_ids:
-        check_stable_row_ids(snapshot)
+        writing.check_stable_row_ids(snapshot)
     version = options.data_storage_version or snapshot.file_version
     replaces_all = overwrite and options.replace_where is None
     if version is not snapshot.file_version and not replaces_all:
@@ -214,19 +205,19 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
     table, change = _changed(snapshot, schema, options, replaces_all=replaces_all)
     _check_names_rows(options.replace_where, schema)
     # Casting zero rows shows an impossible cast before a task starts.
-    conform_to_schema(schema.empty_table(), schema_to_write(table))
+    writing.conform_to_schema(empty_table(schema), schema_to_write(table))
     done = batch is not None and _is_ingested(snapshot, batch)
     return WritePlan(options, snapshot.version, table, version, overwrite, batch, done, change)
 
 
 def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
     """Return the files of fragments that tasks wrote: `WritePlan.write` makes them durable."""
-    return PendingFiles.of_fragments(FileLocations(store), fragments)
+    return transactions.PendingFiles.of_fragments(FileLocations(store), fragments)
 
 
 def _changed(
     snapshot: Snapshot, schema: pa.Schema, options: SourceOptions, *, replaces_all: bool
-) -> tuple[Schema, SchemaChange]:
+) -> tuple[Schema, SchemaChange | None]:
     """Return the schema to write rows for, and what must change in the table before they are committed.
 
     An overwrite sets the schema itself. A column that looks the same in Spark keeps its type and metadata, unless the
@@ -236,26 +227,26 @@ def _changed(
     if mode is SchemaMode.OVERWRITE and not replaces_all:
         raise InvalidInput("option 'schema_mode' 'overwrite' replaces the schema: give it with mode 'overwrite'")
     if mode is SchemaMode.ERROR:
-        return snapshot.schema, SchemaChange()
+        return snapshot.schema, None
     new = schema_from_spark(schema, options.type_hints)
     before = text_schema(snapshot.schema.to_arrow_storage())
     if mode is SchemaMode.ADD:
-        change = plan_schema_change(before, keep_types(new, before))
-        return changed_schema(snapshot, change), SchemaChange() if replaces_all else change
+        change = columns.plan_schema_change(before, keep_types(new, before))
+        return columns.changed_schema(snapshot, change), None if replaces_all else change
     if mode is None:  # a column of bytes in place of blobs is one of blobs
         marked = [with_blobs_as(field, pa.large_binary(), {BLOB_KEY: "true"}) for field in snapshot.schema.fields]
         new = keep_types(new, text_schema(pa.schema(marked)))
-    return table_schema(new, options.data_storage_version or snapshot.file_version), SchemaChange()
+    return writing.table_schema(new, options.data_storage_version or snapshot.file_version), None
 
 
 def _check_names_rows(condition: str | None, schema: pa.Schema) -> None:
     """Raise `InvalidFilter` for a condition that names what the rows to write do not have."""
     if condition is not None:
-        parse_filter(condition, schema)
+        predicates.parse_filter(condition, schema)
 
 
 def _check_match(rows: pa.RecordBatch, condition: str) -> None:
-    predicate = parse_filter(condition, rows.schema)
+    predicate = predicates.parse_filter(condition, rows.schema)
     others = pc.indices_nonzero(pc.invert(pc.fill_null(predicate.mask(rows), False)))
     if len(others):
         shown = rows.select(sorted(predicate.columns())).slice(others[0].as_py(), 1).to_pylist()[0]
@@ -263,7 +254,7 @@ def _check_match(rows: pa.RecordBatch, condition: str) -> None:
 
 
 def _is_ingested(snapshot: Snapshot, batch: str) -> bool:
-    known = ingested_batches(snapshot).get(batch)
+    known = maintenance.ingested_batches(snapshot).get(batch)
     if known is not None and known.token != batch:
         raise InvalidInput(
             f"batch {batch!r} was ingested from raw files in version {known.version}: give this write another name"

@@ -49,11 +49,11 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from lance_ops import refs
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.schema import SchemaMode
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
-from lance_ops.refs import branch_of, open_branch, read_tag, reference_store
 from lance_ops.snapshot import Snapshot, snapshot_as_of
 from lance_ops.spark.translation import FRAGMENT_ID, CaseRule, is_hint
 from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
@@ -199,16 +199,16 @@ class SourceOptions:
             return Snapshot.open(self.path, self.version, self.storage_options)
         snapshot = Snapshot.open(self.path, storage_options=self.storage_options)
         if self.tag is not None:
-            tag = read_tag(reference_store(snapshot), self.tag)
-            return open_branch(snapshot, tag.branch, tag.version)
+            tag = refs.read_tag(refs.reference_store(snapshot), self.tag)
+            return refs.open_branch(snapshot, tag.branch, tag.version)
         if self.branch is not None:
-            snapshot = open_branch(snapshot, self.branch, self.version)
+            snapshot = refs.open_branch(snapshot, self.branch, self.version)
         return snapshot if self.timestamp is None else snapshot_as_of(snapshot, self.timestamp)
 
     def settled(self) -> SourceOptions:
         """Return the options that name the version which `open` finds now by its number."""
         snapshot = self.open()
-        branch = self.branch if self.tag is None else branch_of(snapshot)
+        branch = self.branch if self.tag is None else refs.branch_of(snapshot)
         return replace(self, version=snapshot.version, timestamp=None, tag=None, branch=branch)
 
     def open_to_write(self) -> Snapshot | None:

@@ -3,47 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from lance_ops.blobs import BlobReader, split_by_blob_bytes, with_blobs_as
+from lance_ops import blobs, reading
 from lance_ops.core.arrow import numbers_of
-from lance_ops.core.blob_types import BLOB_KEY
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.json import table_to_text, text_schema
-from lance_ops.core.predicate.binding import build
-from lance_ops.core.schema import Schema
+from lance_ops.core.json import table_to_text
 from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_ID,
     SELECTABLE_ROW_COLUMNS,
     VERSION_COLUMNS,
     ScanRequest,
-    bind_filter,
-    check_is_stored,
-    in_task,
-    plan_scan,
-    scan_fragments,
 )
-from lance_ops.spark.options import SourceOptions
+from lance_ops.spark import translation
+from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.partitioning import FragmentGroup, share_blocks
-from lance_ops.spark.translation import (
-    FRAGMENT_ID,
-    ROW_COLUMN_TYPES,
-    fit,
-    pushed_predicate,
-    schema_for_spark,
-    stored_path,
-    stored_paths,
-)
+from lance_ops.spark.translation import FRAGMENT_ID, ROW_COLUMN_TYPES, stored_paths
 
-__all__ = ["LanceReader", "PushingReader", "visible_schema"]
+__all__ = ["LanceReader"]
 
 _LOG = logging.getLogger("lance_ops")
 _WORTH_SAYING_BYTES = 128 * 1024**2
@@ -52,7 +37,7 @@ _WORTH_SAYING_BYTES = 128 * 1024**2
 class LanceReader(DataSourceReader):
     """Reads one version, or some fragments of it, with the filter of the options.
 
-    It takes no filters from Spark; `PushingReader` says why.
+    It takes no filters from Spark; `pushing_reader` says why.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType, fragment_ids: tuple[int, ...] | None = None) -> None:
@@ -72,7 +57,7 @@ class LanceReader(DataSourceReader):
         self._fetches_blobs = options.blobs_as_bytes and read.holds_blobs_v2
         self.request = ScanRequest(
             read,
-            None if options.filter is None else bind_filter(self._snapshot, options.filter),
+            None if options.filter is None else reading.bind_filter(self._snapshot, options.filter),
             with_row_id=ROW_ID in of_rows,
             with_row_address=bool(of_rows & {ROW_ADDRESS, FRAGMENT_ID}) or self._fetches_blobs,
             version_columns=tuple(name for name in VERSION_COLUMNS if name in of_rows),
@@ -90,8 +75,8 @@ class LanceReader(DataSourceReader):
         if request.predicate is None:
             request = replace(request, limit=self._options.rows_needed)
         try:
-            plan = plan_scan(self._snapshot, request)
-            check_is_stored(self._snapshot, plan)
+            plan = reading.plan_scan(self._snapshot, request)
+            reading.check_is_stored(self._snapshot, plan)
         except UnsupportedFeature as error:
             raise InvalidInput(f"{type(error).__name__}: {error}") from error
         stored, rows = self._snapshot.schema, [rows for rows, _ in plan.blocks.parts]
@@ -117,71 +102,27 @@ class LanceReader(DataSourceReader):
             row_ranges=partition.row_ranges,
             limit=None if self.request.predicate is None else self._options.rows_needed,
         )
-        for fragment_id, table in scan_fragments(self._snapshot, in_task(self._snapshot, request)):
+        for fragment_id, table in reading.scan_fragments(self._snapshot, reading.in_task(self._snapshot, request)):
             if self._with_fragment_id:
                 table = table.append_column(FRAGMENT_ID, pa.repeat(pa.scalar(fragment_id, pa.int32()), len(table)))
             for part in self._with_blobs(table):
                 for batch in table_to_text(part, self._snapshot.uri).to_batches():
-                    yield fit(batch, self.shape, self._options.case_rule)
+                    yield translation.fit(batch, self.shape, self._options.case_rule)
 
     def _with_blobs(self, table: pa.Table) -> Iterator[pa.Table]:
         """Yield the rows with the bytes of blobs, if these are asked for: a bounded number of bytes at once."""
         if not self._fetches_blobs:
             yield table
             return
-        reader = BlobReader(self._snapshot)
-        for part in split_by_blob_bytes(table, self.request.schema):
+        reader = blobs.BlobReader(self._snapshot)
+        for part in blobs.split_by_blob_bytes(table, self.request.schema):
             addresses = numbers_of(part.column(ROW_ADDRESS))
             for field in self.request.schema.fields:
                 if field.holds_blobs_v2:
                     column = reader.with_bytes(part.column(field.name), field, addresses)
                     at = part.schema.get_field_index(field.name)
-                    part = part.set_column(at, with_blobs_as(field, pa.large_binary()), column)
+                    part = part.set_column(at, blobs.with_blobs_as(field, pa.large_binary()), column)
             yield part
-
-
-class PushingReader(LanceReader):
-    """Also takes the filters that Spark offers, where they have the same meaning in this library.
-
-    Spark 4 keeps one reader for all scans of a DataFrame: the one planned last, with its filters. A second query over
-    the DataFrame, or a second use of it in one query, then silently gets the filters of another. Therefore a user must
-    ask for this reader (`push_filters`), and must `load` again for every use.
-    """
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take the filters that translate exactly, and yield the others back to Spark."""
-        table = self._snapshot.schema.to_arrow_storage()
-        for asked in filters:
-            predicate = pushed_predicate(asked, table, self.shape)
-            if predicate is None:
-                yield asked
-            else:
-                known = self.request.predicate
-                both = predicate if known is None else build.all_of(known, predicate)
-                self.request = replace(self.request, predicate=both)
-
-
-def visible_schema(options: SourceOptions) -> pa.Schema:
-    """Return the columns, in Spark's types, that a query without its own schema sees."""
-    schema, rule = options.open().schema, options.case_rule
-    of_rows = dict.fromkeys(options.row_columns)
-    if options.columns is not None:
-        asked = {name for name in options.columns if name in ROW_COLUMN_TYPES and name not in schema.names}
-        of_rows = dict.fromkeys([*(name for name in options.columns if name in asked), *of_rows])
-        schema = schema.project(stored_path(name, schema, rule) for name in options.columns if name not in asked)
-    visible = schema_for_spark(
-        text_schema(_with_marked_blobs(schema) if options.blobs_as_bytes else schema.to_arrow_storage())
-    )
-    for name in of_rows:
-        if name in visible.names:
-            raise InvalidInput(f"the table has a column {name!r} of its own")
-        visible = visible.append(pa.field(name, ROW_COLUMN_TYPES[name], nullable=False))
-    return visible
-
-
-def _with_marked_blobs(schema: Schema) -> pa.Schema:
-    """Return a table's storage schema with blobs as bytes, marked so that a new table keeps them as blobs."""
-    return pa.schema([with_blobs_as(field, pa.large_binary(), {BLOB_KEY: "true"}) for field in schema.fields])
 
 
 @lru_cache(maxsize=64)

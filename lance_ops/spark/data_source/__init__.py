@@ -1,0 +1,53 @@
+"""The source behind `format("lance")`: its options, its readers and its writers.
+
+Spark starts a process to look the source up, others to plan reads and writes, and one for each commit, and none of them
+is forked from a process that has loaded this library. So each name loads its module when it is first used: planning
+a read loads no writer, planning a write no reader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.spark.data_source.options import SourceOptions
+    from lance_ops.spark.data_source.pushing_reader import PushingReader
+    from lance_ops.spark.data_source.source import LanceSource
+    from lance_ops.spark.data_source.spark_writers import FragmentsWritten, LanceStreamWriter, LanceWriter
+    from lance_ops.spark.data_source.stream_reader import LanceStreamReader
+    from lance_ops.spark.data_source.table_reader import LanceReader
+    from lance_ops.spark.data_source.table_writer import WritePlan, plan_write
+    from lance_ops.spark.data_source.visible_columns import visible_schema
+
+__all__ = [
+    "FragmentsWritten",
+    "LanceReader",
+    "LanceSource",
+    "LanceStreamReader",
+    "LanceStreamWriter",
+    "LanceWriter",
+    "PushingReader",
+    "SourceOptions",
+    "WritePlan",
+    "plan_write",
+    "visible_schema",
+]
+
+_MODULES = {
+    "FragmentsWritten": "spark_writers",
+    "LanceReader": "table_reader",
+    "LanceSource": "source",
+    "LanceStreamReader": "stream_reader",
+    "LanceStreamWriter": "spark_writers",
+    "LanceWriter": "spark_writers",
+    "PushingReader": "pushing_reader",
+    "SourceOptions": "options",
+    "WritePlan": "table_writer",
+    "plan_write": "table_writer",
+    "visible_schema": "visible_columns",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)
