@@ -21,7 +21,7 @@ import pytest
 import lance_ops
 from lance_ops.committers.version_hint import VERSION_HINT_PATH
 from lance_ops.errors import DatasetNotFound, ReferenceNotFound
-from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
+from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.store import LocalStore
 from tests.crash.verbs import BEFORE, BRANCH, MANIFEST_STORES, VERBS, ExitStatus, State, Workspace, table
 

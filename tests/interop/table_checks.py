@@ -9,7 +9,7 @@ import lance
 import pyarrow as pa
 
 import lance_ops
-from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
+from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from tests.interop import table_values as values
 from tests.interop.table_lines import Line
 from tests.interop.table_model import KEY, State

@@ -12,7 +12,8 @@ import pytest
 import lance_ops
 from lance_ops.errors import InvalidInput, VersionNotFound
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
-from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOptions, NamedFiles
+from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOptions
+from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.store import LocalStore
 from lance_ops.store.paths import TEMPORARY_PREFIX

@@ -13,7 +13,7 @@ import pytest
 import lance_ops
 from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.errors import CommitStateUnknown, LanceOpsError
-from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
+from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.refs.version_pins import PINS_DIR
 from lance_ops.runners import InThreads
 from lance_ops.store import MemoryStore, Store

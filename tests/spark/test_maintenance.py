@@ -16,6 +16,7 @@ import pytest
 from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import RetryableConflict, SchemaMismatch
 from lance_ops.indices import IndexConfig
+from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, cleanup_old_versions
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
 from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index
@@ -102,6 +103,17 @@ def test_a_verification_by_tasks_reports_what_one_in_threads_does(spark: SparkSe
     report = opened.verify(runner=OnSpark(spark))
     assert report == opened.verify()
     assert (report.damaged_fragments, report.damaged_indices) == ((3,), ("x_idx",))
+
+
+def test_a_clean_up_by_tasks_and_counts_of_rows(spark: SparkSession, numbers: str) -> None:
+    for number in range(6):
+        dataset(numbers).delete(f"x = {number}")
+    opened, runner = dataset(numbers), OnSpark(spark)
+    assert opened.count_rows("x % 2 = 0", runner=runner) == 17
+    tasks = CleanupTasks(runner, versions_per_task=3, deletes_per_task=4, least_fragments=1)
+    stats = cleanup_old_versions(opened.snapshot, CleanupOptions(retain_versions=1), tasks)
+    assert (stats.old_versions, stats.deletion_files_removed, stats.failed_deletes) == (6, 4, 0)
+    assert rows(numbers) == list(range(6, 40)) and opened.verify().ok
 
 
 def test_rows_are_sorted_by_tasks(spark: SparkSession, numbers: str) -> None:

@@ -23,7 +23,7 @@ from lance_ops.errors import (
     WriteRefused,
 )
 from lance_ops.maintenance.cleanup.cleanup import CleanupOptions, cleanup_old_versions
-from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
+from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.store import LocalStore, MemoryStore, local
 from tests.tagged_listings import tagged_listings
 

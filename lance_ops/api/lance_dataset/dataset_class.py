@@ -37,6 +37,7 @@ from lance_ops.api.write_destination import lock_of
 from lance_ops.committers import LockedCommitter, PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.maintenance import cleanup
+from lance_ops.runners import Runner
 from lance_ops.snapshot import (
     ChecksumUse,
     Session,
@@ -231,8 +232,13 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
         delete_rate_limit: int | None = None,
         versions: Sequence[int] | None = None,
         delete_concurrency: int | None = None,
+        runner: Runner | None = None,
     ) -> cleanup.CleanupStats:
-        """Remove old versions and files that nothing needs; see `lance_ops.maintenance.cleanup.cleanup_plan`."""
+        """Remove old versions and files that nothing needs; see `lance_ops.maintenance.cleanup.cleanup_plan`.
+
+        Tasks of the runner read manifests and delete files where these are many, and list the folders of a table with
+        many fragments.
+        """
         options = cleanup.CleanupOptions(
             older_than,
             retain_versions,
@@ -242,7 +248,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
             None if versions is None else tuple(versions),
             delete_concurrency,
         )
-        return cleanup.cleanup_old_versions(self._snapshot, options)
+        return cleanup.cleanup_old_versions(self._snapshot, options, cleanup.CleanupTasks.of(runner))
 
     def explain_cleanup_old_versions(
         self,
@@ -255,6 +261,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
         versions: Sequence[int] | None = None,
         include_files: bool = False,
         max_files: int = 1000,
+        runner: Runner | None = None,
     ) -> cleanup.CleanupExplanation:
         """Return what `cleanup_old_versions` would remove; remove nothing."""
         options = cleanup.CleanupOptions(
@@ -265,7 +272,8 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
             delete_rate_limit,
             None if versions is None else tuple(versions),
         )
-        return cleanup.explain_cleanup_old_versions(self._snapshot, options, include_files, max_files)
+        tasks = cleanup.CleanupTasks.of(runner)
+        return cleanup.explain_cleanup_old_versions(self._snapshot, options, include_files, max_files, tasks)
 
     def all_files(self) -> pa.RecordBatchReader:
         """Stream every file beneath the root: `base_uri`, `path`, `size_bytes`, `last_modified`."""

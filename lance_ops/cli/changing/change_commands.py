@@ -200,6 +200,7 @@ def cleanup(
     ] = False,
     rate: Annotated[int | None, typer.Option(min=1, help="At most so many deletions a second.")] = None,
     files: Annotated[bool, typer.Option("--files", help="With --dry-run: list the files.")] = False,
+    spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
@@ -207,6 +208,7 @@ def cleanup(
 ) -> None:
     """Remove old versions and the files that nothing needs any more."""
     opened = open_dataset(uri, storage_options(storage_option, options_file))
+    used = None if spark is None else runner(spark)
     if not dry_run:
         stats = opened.cleanup_old_versions(
             older_than,
@@ -214,6 +216,7 @@ def cleanup(
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=not keep_tagged,
             delete_rate_limit=rate,
+            runner=used,
         )
         if as_json:
             print_json({**stats.__dict__, "dry_run": False})
@@ -229,6 +232,7 @@ def cleanup(
         delete_unverified=delete_unverified,
         error_if_tagged_old_versions=not keep_tagged,
         include_files=files,
+        runner=used,
     )
     if as_json:
         print_json({**explained.__dict__, "dry_run": True})

@@ -15,6 +15,7 @@ from lance_ops.dagster.ops.verb import Work, verb_op
 from lance_ops.maintenance.cleanup import (
     CleanupOptions,
     CleanupStats,
+    CleanupTasks,
     cleanup_old_versions,
     explain_cleanup_old_versions,
 )
@@ -42,10 +43,13 @@ def cleanup_op(config: DatasetConfig) -> dg.OpDefinition:
 
     def cleanup(work: Work, asked: Cleanup) -> dict[str, Any]:
         options = _options(policy, asked)
-        explained = explain_cleanup_old_versions(work.snapshot, options, include_files=True, max_files=_MAX_FILES_SHOWN)
+        tasks = CleanupTasks(work.runner)
+        explained = explain_cleanup_old_versions(
+            work.snapshot, options, include_files=True, max_files=_MAX_FILES_SHOWN, tasks=tasks
+        )
         plan = _plan_markdown(explained.stats, explained.candidate_files, explained.warnings)
         metadata: dict[str, Any] = {"lance/dry_run": asked.dry_run, "lance/plan": dg.MetadataValue.md(plan)}
-        stats = explained.stats if asked.dry_run else cleanup_old_versions(work.snapshot, options)
+        stats = explained.stats if asked.dry_run else cleanup_old_versions(work.snapshot, options, tasks)
         metadata |= {f"lance/{name}": value for name, value in asdict(stats).items()}
         # Clean-up commits no version, so an observation of the head records it.
         what = "dry run of clean-up" if asked.dry_run else "clean-up"

@@ -10,17 +10,19 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.cleanup.auto_cleanup import AutoCleanupConfig, auto_cleanup_config, clean_up_if_due
     from lance_ops.maintenance.cleanup.cleanup import (
         CleanupExplanation,
-        CleanupOptions,
         CleanupStats,
         cleanup_old_versions,
         explain_cleanup_old_versions,
     )
+    from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
+    from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
 
 __all__ = [
     "AutoCleanupConfig",
     "CleanupExplanation",
     "CleanupOptions",
     "CleanupStats",
+    "CleanupTasks",
     "auto_cleanup_config",
     "clean_up_if_due",
     "cleanup_old_versions",
@@ -30,8 +32,9 @@ __all__ = [
 _MODULES = {
     "AutoCleanupConfig": "auto_cleanup",
     "CleanupExplanation": "cleanup",
-    "CleanupOptions": "cleanup",
+    "CleanupOptions": "cleanup_options",
     "CleanupStats": "cleanup",
+    "CleanupTasks": "shared_work",
     "auto_cleanup_config": "auto_cleanup",
     "clean_up_if_due": "auto_cleanup",
     "cleanup_old_versions": "cleanup",

@@ -21,8 +21,8 @@ from typing import TypedDict
 
 from lance_ops.core.durations import format_duration, parse_duration
 from lance_ops.core.errors import InvalidInput, LanceOpsError
-from lance_ops.maintenance.cleanup.cleanup import CleanupOptions, cleanup_old_versions
-from lance_ops.maintenance.cleanup.cleanup_plan import DEFAULT_AGE
+from lance_ops.maintenance.cleanup.cleanup import cleanup_old_versions
+from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["AutoCleanupConfig", "auto_cleanup_config", "clean_up_if_due", "configured_options"]

@@ -20,15 +20,11 @@ from functools import partial
 
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.maintenance.batch_ledger import checkpoint_batches
-from lance_ops.maintenance.cleanup.cleanup_plan import (
-    CleanupOptions,
-    CleanupPlan,
-    NamedFiles,
-    add_named_by_others,
-    detached_versions,
-    plan_cleanup,
-)
-from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_files
+from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_plan import CleanupPlan, plan_cleanup
+from lance_ops.maintenance.cleanup.named_files import NamedFiles, add_named_by_others, detached_versions
+from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_by_tasks, delete_files
+from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
 from lance_ops.maintenance.cleanup.version_removal import protected_versions, remove_old_versions
 from lance_ops.refs import announced_removal, branch_of, list_branches, reference_store
 from lance_ops.snapshot import Snapshot
@@ -77,10 +73,12 @@ class CleanupExplanation:
     warnings: tuple[str, ...] = ()
 
 
-def cleanup_old_versions(snapshot: Snapshot, options: CleanupOptions | None = None) -> CleanupStats:
-    """Plan on the newest version and execute; see `plan_cleanup` for the errors."""
+def cleanup_old_versions(
+    snapshot: Snapshot, options: CleanupOptions | None = None, tasks: CleanupTasks | None = None
+) -> CleanupStats:
+    """Plan on the newest version and execute, with `tasks` for large parts of it; see `plan_cleanup` for the errors."""
     newest = snapshot.latest()
-    return execute(newest, plan_cleanup(newest, options or CleanupOptions()))
+    return execute(newest, plan_cleanup(newest, options or CleanupOptions(), tasks), tasks)
 
 
 def explain_cleanup_old_versions(
@@ -88,10 +86,11 @@ def explain_cleanup_old_versions(
     options: CleanupOptions | None = None,
     include_files: bool = False,
     max_files: int = DEFAULT_MAX_FILES,
+    tasks: CleanupTasks | None = None,
 ) -> CleanupExplanation:
     """Return what `cleanup_old_versions` would remove now; nothing is removed."""
     newest = snapshot.latest()
-    plan = plan_cleanup(newest, options or CleanupOptions())
+    plan = plan_cleanup(newest, options or CleanupOptions(), tasks)
     branches = list_branches(reference_store(newest))
     paths = [info.path for info in (*plan.manifests, *plan.files)]
     warnings = (
@@ -112,7 +111,7 @@ def explain_cleanup_old_versions(
     )
 
 
-def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
+def execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None = None) -> CleanupStats:
     """Remove the versions and files of the plan, except files that a version now needs.
 
     A version that cannot be removed keeps its files and counts as a failed deletion, as does each file that cannot be
@@ -121,10 +120,10 @@ def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     if plan.old_versions:
         checkpoint_batches(snapshot.store, plan.read_version, plan.batch_events)
     with announced_removal(snapshot, plan.old_versions):
-        return _execute(snapshot, plan)
+        return _execute(snapshot, plan, tasks)
 
 
-def _execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
+def _execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None) -> CleanupStats:
     pace = Pace(plan.options.delete_rate_limit)
     needed = NamedFiles(snapshot.uri)
     removed: set[int] = set()
@@ -139,13 +138,19 @@ def _execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     branches = store.begin_call(partial(list_branches, reference_store(snapshot)))
     existing = [*snapshot.committer.versions(), *detached()]
     _add_named_by_unplanned(needed, snapshot, plan, existing)
-    add_named_by_others(needed, snapshot, branches())
+    add_named_by_others(needed, snapshot, branches(), tasks)
     files = [] if _awaits_a_version(snapshot, plan, removed.union(existing)) else _unneeded(plan, needed)
     at_once = plan.options.delete_concurrency or _DELETES_AT_ONCE
-    deleted, failed = delete_files(store, files, pace, at_once)
     gone = set(plan.old_versions).difference(existing)
-    if gone and deleted:
-        _remove_versions_with_holes(snapshot, gone, deleted)
+    deleted = files  # perhaps, if a task is lost
+    try:
+        if tasks is None or len(files) <= tasks.deletes_per_task:
+            deleted, failed = delete_files(store, files, pace, at_once)
+        else:
+            deleted, failed = delete_by_tasks(snapshot, files, tasks, plan.options.delete_rate_limit, at_once)
+    finally:
+        if gone and deleted:
+            _remove_versions_with_holes(snapshot, gone, deleted)
     manifests = {snapshot.committer.location(version) for version in removed}
     deleted += [info for info in plan.manifests if info.path in manifests]
     return _stats(plan, deleted, num_failed + len(failed))

@@ -13,14 +13,11 @@ can name any file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
-from typing import TypeAlias
 
-from lance_ops.committers import Committer, list_detached, open_root
-from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import (
     DATA_DIR,
     DELETIONS_DIR,
@@ -30,23 +27,26 @@ from lance_ops.core.file_names import (
     belongs_to_this_branch,
     is_staged_manifest,
 )
-from lance_ops.maintenance.batch_ledger import BatchEvent, batch_event
+from lance_ops.maintenance.batch_ledger import BatchEvent
+from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
+from lance_ops.maintenance.cleanup.listed_folders import begin_listings
+from lance_ops.maintenance.cleanup.named_files import NamedFiles, add_named_by_others, detached_versions
+from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
+from lance_ops.maintenance.cleanup.version_classes import classify_versions
 from lance_ops.refs import (
     PINS_DIR,
     REMOVALS_DIR,
     UNVERIFIED_AGE,
     Branch,
     branch_of,
-    branch_uri,
     list_branches,
     list_tags,
     pinned_version,
     reference_store,
 )
-from lance_ops.snapshot import Snapshot, history
-from lance_ops.store import ObjectInfo, Store, path_beneath
-from lance_ops.table import FragmentList, Manifest
-from lance_ops.transactions import CommittedVersion, read_manifest
+from lance_ops.snapshot import Snapshot
+from lance_ops.store import ObjectInfo, Store
+from lance_ops.transactions import read_manifest
 
 __all__ = [
     "DEFAULT_AGE",
@@ -60,39 +60,6 @@ __all__ = [
     "plan_cleanup",
     "tagged_or_pinned_versions",
 ]
-
-DEFAULT_AGE = timedelta(weeks=2)
-
-_Folders: TypeAlias = dict[int | None, str]
-"""Folders beneath a root by the id of the base that they are in; None is the root of the manifest's own dataset."""
-
-
-@dataclass(frozen=True)
-class CleanupOptions:
-    """Which versions to remove; by default, versions older than two weeks.
-
-    With both `older_than` and `retain_versions`, a version is removed only if both allow it. `versions` names the
-    versions instead. `delete_unverified` removes files that no version names at any age: this is safe only while no
-    other process writes to the table.
-    """
-
-    older_than: timedelta | None = None
-    retain_versions: int | None = None
-    delete_unverified: bool = False
-    error_if_tagged_old_versions: bool = True
-    delete_rate_limit: int | None = None
-    versions: tuple[int, ...] | None = None
-    delete_concurrency: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.retain_versions is not None and self.retain_versions < 1:
-            raise InvalidInput(f"retain_versions must be at least 1, not {self.retain_versions}")
-        if self.older_than is not None and self.older_than < timedelta(0):
-            raise InvalidInput("older_than must not be negative")
-        if self.delete_rate_limit is not None and self.delete_rate_limit < 1:
-            raise InvalidInput(f"delete_rate_limit must be at least 1 a second, not {self.delete_rate_limit}")
-        if self.delete_concurrency is not None and self.delete_concurrency < 1:
-            raise InvalidInput(f"delete_concurrency must be at least 1, not {self.delete_concurrency}")
 
 
 @dataclass(frozen=True)
@@ -126,49 +93,10 @@ class CleanupPlan:
         return self.data_files + self.deletion_files + self.index_files + self.transaction_files + self.temporary_files
 
 
-@dataclass
-class NamedFiles:
-    """Paths of files beneath `root` that manifests name, relative to it; for indices, the paths of their folders."""
-
-    root: str
-    paths: set[str] = field(default_factory=set)
-    index_folders: set[str] = field(default_factory=set)
-    _last_added: tuple[_Folders, _Folders, FragmentList] | None = None
-
-    def add(self, manifest: Manifest, owner: str | None = None) -> None:
-        """Add all files beneath the root that a manifest names, under any base; `owner` is the manifest's own root.
-
-        Most versions share most of their fragments with the version that was added before: only the others are read.
-        """
-        roots = _folders_beneath(self.root, manifest, self.root if owner is None else owner)
-        files = {base: f"{root}{DATA_DIR}/" for base, root in roots.items()}
-        files |= {b.id: roots[b.id] for b in manifest.base_paths if b.id in roots and not b.is_dataset_root}
-        before = FragmentList()
-        if self._last_added is not None and self._last_added[:2] == (roots, files):
-            before = self._last_added[2]
-        named = manifest.fragments.files_since(before)
-        deletions = {base: f"{root}{DELETIONS_DIR}/" for base, root in roots.items()}
-        for folders, names in ((files, named.data), (deletions, named.deletions), (roots, named.sequences)):
-            self.paths.update(folders[base] + name for base, name in names if base in folders)
-        self._last_added = roots, files, manifest.fragments
-        # A segment may be in another root than in that of its base; see `lance_ops.snapshot.index_location`.
-        self.index_folders.update(root + index.directory for index in manifest.indices for root in roots.values())
-        if manifest.transaction_file and None in roots:
-            self.paths.add(f"{roots[None]}{TRANSACTIONS_DIR}/{manifest.transaction_file}")
-
-    def __contains__(self, path: str) -> bool:
-        if path in self.paths:
-            return True
-        directory, _, below = path.partition("/")
-        name, is_in_folder, _ = below.partition("/")
-        if f"{directory}/{name}" in self.index_folders:
-            return True
-        # A blob sidecar, `data/{stem}/….blob`, belongs to the data file of that stem.
-        return bool(is_in_folder) and directory == DATA_DIR and f"{DATA_DIR}/{name}.lance" in self.paths
-
-
-def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
+def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTasks | None = None) -> CleanupPlan:
     """List the versions and files to remove; `snapshot` must be the newest version.
+
+    With `tasks`, many manifests are read by tasks, and so are the listings of folders with many files.
 
     Raises `InvalidInput` if an old version is tagged and `error_if_tagged_old_versions` is set, or if `versions` names
     one of the newest.
@@ -179,7 +107,8 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     tagged_or_pinned, now = tagged_or_pinned_versions(snapshot, options)
     branches, marks = branches_begun(), [info for listed in marks_begun for info in listed()]
     detached_begun = store.begin_call(partial(detached_versions, store, snapshot.committer))
-    versions = _classify(snapshot, options, now, tagged_or_pinned, branch_start_versions(snapshot, branches))
+    starts = frozenset(branch_start_versions(snapshot, branches))
+    versions = classify_versions(snapshot, options, now, frozenset(tagged_or_pinned), starts, tasks)
     if versions.old_but_tagged and options.error_if_tagged_old_versions:
         names = ", ".join(
             f"{tagged_or_pinned[version]} (version {version})" for version in sorted(versions.old_but_tagged)
@@ -189,7 +118,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
             "versions with error_if_tagged_old_versions=False"
         )
     kept_files, old_files = versions.kept_files, versions.old_files
-    add_named_by_others(kept_files, snapshot, branches)
+    add_named_by_others(kept_files, snapshot, branches, tasks)
     detached = detached_begun()
     for version in detached:  # clean-up never removes them
         kept_files.add(read_manifest(store, snapshot.committer, version))
@@ -199,11 +128,8 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         is_unneeded = info.path in old_files or _is_abandoned(info, options, now)
         return info.path not in kept_files and is_unneeded and not missing
 
-    def removable(directory: str) -> tuple[ObjectInfo, ...]:
-        return tuple(filter(is_removable, store.list(directory)))
-
     directories = (DATA_DIR, DELETIONS_DIR, INDICES_DIR, TRANSACTIONS_DIR)
-    data, deletions, indices, transactions = [store.begin_call(partial(removable, each)) for each in directories]
+    data, deletions, indices, transactions = begin_listings(snapshot, directories, is_removable, tasks)
     temporary_begun = store.begin_call(partial(_own_temporary, store))
     manifests = _listed(store, VERSIONS_DIR)
     unnamed = (*temporary_begun(), *_staged_manifests(manifests), *marks)
@@ -223,45 +149,6 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         manifests=_manifests(snapshot, manifests, versions.old),
         batch_events=tuple(versions.batch_events),
     )
-
-
-@dataclass(frozen=True)
-class _Classified:
-    """The retained versions, newest first, by what clean-up does with them, and what they name and recorded."""
-
-    old: list[int]
-    old_but_tagged: list[int]
-    recent: list[int]
-    old_files: NamedFiles
-    kept_files: NamedFiles
-    batch_events: list[BatchEvent]
-
-
-def _classify(
-    snapshot: Snapshot,
-    options: CleanupOptions,
-    now: datetime,
-    tagged_or_pinned: Mapping[int, str],
-    branch_starts: Mapping[int, str],
-) -> _Classified:
-    """Classify the versions up to the snapshot's; one that a branch began with (`branch_starts`) counts as recent."""
-    found = _Classified([], [], [], NamedFiles(snapshot.uri), NamedFiles(snapshot.uri), [])
-    after: CommittedVersion | None = None
-    for rank, committed in enumerate(history(snapshot, to_the_end=True)):  # few at a time: they can be large
-        event = batch_event(snapshot, committed, after)
-        if event is not None:
-            found.batch_events.append(event)
-        after, past = committed, committed.manifest
-        if past.version in branch_starts or not _is_old(past, rank, options, now):
-            found.recent.append(past.version)
-            found.kept_files.add(past)
-        elif past.version in tagged_or_pinned:
-            found.old_but_tagged.append(past.version)
-            found.kept_files.add(past)
-        else:
-            found.old.append(past.version)
-            found.old_files.add(past)
-    return found
 
 
 def tagged_or_pinned_versions(
@@ -290,45 +177,6 @@ def branch_start_versions(snapshot: Snapshot, branches: Mapping[str, Branch]) ->
     """Return the versions of the snapshot's branch that other branches began with, with the name of one of them."""
     parent = branch_of(snapshot)
     return {branch.parent_version: name for name, branch in branches.items() if branch.parent_branch == parent}
-
-
-def add_named_by_others(named: NamedFiles, snapshot: Snapshot, branches: Iterable[str]) -> None:
-    """Add the files beneath the root of the snapshot's branch that versions of other branches name."""
-    for name in set(branches) - {branch_of(snapshot)}:
-        branch = open_root(branch_uri(snapshot, name), snapshot.storage_options)
-        for version in (*branch.committer.versions(), *detached_versions(branch.store, branch.committer)):
-            with suppress(VersionNotFound):  # a clean-up of that branch removed it
-                named.add(read_manifest(branch.store, branch.committer, version), branch.store.uri)
-
-
-def detached_versions(store: Store, committer: Committer) -> list[int]:
-    """Return the detached versions, ascending."""
-    return list_detached(store) if committer.takes_detached else []
-
-
-def _folders_beneath(root: str, manifest: Manifest, owner: str) -> _Folders:
-    """Return the folders of the bases (None: the owner's root) that are beneath a root, relative to it."""
-    places: dict[int | None, str] = {None: owner} | {base.id: base.path for base in manifest.base_paths}
-    found = {base: path_beneath(root, place) for base, place in places.items()}
-    return {base: f"{path}/" if path else "" for base, path in found.items() if path is not None}
-
-
-def _is_old(past: Manifest, rank: int, options: CleanupOptions, now: datetime) -> bool:
-    """Return whether the options allow to remove a version that has `rank` newer versions."""
-    among_newest = rank < (options.retain_versions or 1)
-    if options.versions is not None:
-        if among_newest and past.version in options.versions:
-            raise InvalidInput(f"version {past.version} cannot be removed: it is among the newest")
-        return not among_newest and past.version in options.versions
-    age = options.older_than
-    if age is None and options.retain_versions is None:
-        age = DEFAULT_AGE
-    return not among_newest and (age is None or _is_older(past, now - age))
-
-
-def _is_older(past: Manifest, moment: datetime) -> bool:
-    made = past.timestamp
-    return made is not None and made <= moment  # a version of unknown age is kept
 
 
 def _is_abandoned(info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:

@@ -1,14 +1,18 @@
-"""Delete files with a limit on deletes per second and on deletes at once."""
+"""Delete files with a limit on deletes per second and on deletes at once, also by tasks that share the limit."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lance_ops.core.map_ordered import map_ordered
+from lance_ops.maintenance.cleanup.shared_work import CleanupTasks, cut
+from lance_ops.runners import Job
+from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.store import ObjectInfo, Store
 
-__all__ = ["Pace", "delete_files"]
+__all__ = ["DeleteTask", "Pace", "delete_by_tasks", "delete_files"]
 
 
 class Pace:
@@ -42,4 +46,37 @@ def delete_files(
     share, workers = (1, 1) if pace.is_set else (store.deleted_at_once, at_once)
     requests = [paths[at : at + share] for at in range(0, len(paths), share)]
     failed = set().union(*map_ordered(delete, requests, workers, workers))
+    return [info for info in infos if info.path not in failed], [info for info in infos if info.path in failed]
+
+
+@dataclass(frozen=True)
+class DeleteTask:
+    """Deletes files in a task, at most `per_second` of them in a second; None sets no limit."""
+
+    snapshot: SnapshotReference
+    per_second: int | None
+    at_once: int
+
+    def __call__(self, infos: Sequence[ObjectInfo]) -> set[str]:
+        """Return the paths of files that the store failed to delete."""
+        _, failed = delete_files(self.snapshot.open().store, infos, Pace(self.per_second), self.at_once)
+        return {info.path for info in failed}
+
+
+def delete_by_tasks(
+    snapshot: Snapshot, infos: Sequence[ObjectInfo], tasks: CleanupTasks, per_second: int | None, at_once: int
+) -> tuple[list[ObjectInfo], list[ObjectInfo]]:
+    """Delete files by tasks; return what `delete_files` returns.
+
+    Any number of the tasks may run at once, so each of them gets its share of the rate: there are at most as many tasks
+    as deletes in a second.
+    """
+    num_tasks = -(-len(infos) // tasks.deletes_per_task)
+    if per_second is not None:
+        num_tasks = min(num_tasks, per_second)
+    parts = cut(infos, -(-len(infos) // num_tasks))
+    share = None if per_second is None else per_second // len(parts)
+    task = DeleteTask(SnapshotReference.of(snapshot), share, at_once)
+    job = Job.on("delete files of", snapshot.uri, snapshot.version, tuple(len(part) for part in parts))
+    failed = set().union(*tasks.runner.map(task, parts, job))
     return [info for info in infos if info.path not in failed], [info for info in infos if info.path in failed]

@@ -27,10 +27,10 @@ from lance_ops.core.errors import StoreError, VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupPlan,
-    NamedFiles,
     branch_start_versions,
     tagged_or_pinned_versions,
 )
+from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.maintenance.cleanup.paced_deletes import Pace
 from lance_ops.refs import list_branches, reference_store
 from lance_ops.snapshot import Snapshot

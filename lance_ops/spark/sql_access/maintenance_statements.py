@@ -98,9 +98,9 @@ def _vacuum(statement: Statement) -> DataFrame | None:
     reader.end()
     opened = statement.tables.open(table)
     if is_dry:
-        found = opened.explain_cleanup_old_versions(older_than=age, include_files=True)
+        found = opened.explain_cleanup_old_versions(older_than=age, include_files=True, runner=statement.runner)
         return statement.result("path string", [(path,) for path in found.candidate_files])
-    done = opened.cleanup_old_versions(older_than=age)
+    done = opened.cleanup_old_versions(older_than=age, runner=statement.runner)
     removed = (
         *(done.bytes_removed, done.old_versions, done.data_files_removed),
         *(done.deletion_files_removed, done.index_files_removed, done.transaction_files_removed),

@@ -91,25 +91,27 @@ def decode_version(store: Store, committer: Committer, version: int, data: pa.Bu
 
 
 def versions_newest_first(
-    store: Store, committer: Committer, *, down_to: int = 1, to_the_end: bool = False
+    store: Store, committer: Committer, *, down_to: int = 1, up_to: int | None = None, to_the_end: bool = False
 ) -> Iterator[CommittedVersion]:
-    """Yield the retained versions from the newest to `down_to`, without those that clean-up removes meanwhile.
+    """Yield the retained versions from the newest (or `up_to`) to `down_to`, but for those that clean-up removes
+    meanwhile.
 
     In a remote store versions are read ahead of the caller: the more of them, the more the caller has asked for, and
     many at once if it will read `to_the_end`.
     """
-    return _newest_first(read_version, store, committer, down_to, to_the_end)
+    return _newest_first(read_version, store, committer, down_to, up_to, to_the_end)
 
 
 def manifests_newest_first(store: Store, committer: Committer, *, to_the_end: bool = False) -> Iterator[Manifest]:
     """Yield the manifests of the versions that `versions_newest_first` yields."""
-    return _newest_first(partial(read_manifest, in_passing=to_the_end), store, committer, 1, to_the_end)
+    return _newest_first(partial(read_manifest, in_passing=to_the_end), store, committer, 1, None, to_the_end)
 
 
 def _newest_first(
-    read: Callable[..., T], store: Store, committer: Committer, down_to: int, to_the_end: bool
+    read: Callable[..., T], store: Store, committer: Committer, down_to: int, up_to: int | None, to_the_end: bool
 ) -> Iterator[T]:
-    numbers = (version for version in reversed(committer.versions()) if version >= down_to)
+    versions = reversed(committer.versions())
+    numbers = (version for version in versions if version >= down_to and (up_to is None or version <= up_to))
     begun: deque[Callable[[], T]] = deque()
     ahead = _READ_AHEAD if to_the_end else 1
     while True:

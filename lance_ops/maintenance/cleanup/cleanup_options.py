@@ -1,0 +1,40 @@
+"""The options of a clean-up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lance_ops.core.errors import InvalidInput
+
+__all__ = ["DEFAULT_AGE", "CleanupOptions"]
+
+DEFAULT_AGE = timedelta(weeks=2)
+
+
+@dataclass(frozen=True)
+class CleanupOptions:
+    """Which versions to remove; by default, versions older than two weeks.
+
+    With both `older_than` and `retain_versions`, a version is removed only if both allow it. `versions` names the
+    versions instead. `delete_unverified` removes files that no version names at any age: this is safe only while no
+    other process writes to the table.
+    """
+
+    older_than: timedelta | None = None
+    retain_versions: int | None = None
+    delete_unverified: bool = False
+    error_if_tagged_old_versions: bool = True
+    delete_rate_limit: int | None = None
+    versions: tuple[int, ...] | None = None
+    delete_concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.retain_versions is not None and self.retain_versions < 1:
+            raise InvalidInput(f"retain_versions must be at least 1, not {self.retain_versions}")
+        if self.older_than is not None and self.older_than < timedelta(0):
+            raise InvalidInput("older_than must not be negative")
+        if self.delete_rate_limit is not None and self.delete_rate_limit < 1:
+            raise InvalidInput(f"delete_rate_limit must be at least 1 a second, not {self.delete_rate_limit}")
+        if self.delete_concurrency is not None and self.delete_concurrency < 1:
+            raise InvalidInput(f"delete_concurrency must be at least 1, not {self.delete_concurrency}")

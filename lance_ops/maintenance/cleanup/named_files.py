@@ -1,0 +1,132 @@
+"""Collect the files that manifests name, in the process that plans a clean-up or in tasks for some versions each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from lance_ops.committers import Committer, DatasetRoot, list_detached, open_root
+from lance_ops.core.errors import VersionNotFound
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, TRANSACTIONS_DIR
+from lance_ops.maintenance.cleanup.shared_work import CleanupTasks, cut
+from lance_ops.refs import branch_of, branch_uri
+from lance_ops.runners import Job
+from lance_ops.snapshot import Snapshot
+from lance_ops.store import Store, path_beneath
+from lance_ops.table import FragmentList, Manifest
+from lance_ops.transactions import read_manifest
+
+__all__ = ["NamedFiles", "add_named_by_others", "detached_versions"]
+
+_Folders: TypeAlias = dict[int | None, str]
+"""Folders beneath a root by the id of the base that they are in; None is the root of the manifest's own dataset."""
+
+
+@dataclass
+class NamedFiles:
+    """Paths of files beneath `root` that manifests name, relative to it; for indices, the paths of their folders."""
+
+    root: str
+    paths: set[str] = field(default_factory=set)
+    index_folders: set[str] = field(default_factory=set)
+    _last_added: tuple[_Folders, _Folders, FragmentList] | None = None
+
+    def add(self, manifest: Manifest, owner: str | None = None) -> None:
+        """Add all files beneath the root that a manifest names, under any base; `owner` is the manifest's own root.
+
+        Most versions share most of their fragments with the version that was added before: only the others are read.
+        """
+        roots, files = _folders_of(self.root, manifest, owner)
+        before = FragmentList()
+        if self._last_added is not None and self._last_added[:2] == (roots, files):
+            before = self._last_added[2]
+        named = manifest.fragments.files_since(before)
+        deletions = {base: f"{root}{DELETIONS_DIR}/" for base, root in roots.items()}
+        for folders, names in ((files, named.data), (deletions, named.deletions), (roots, named.sequences)):
+            self.paths.update(folders[base] + name for base, name in names if base in folders)
+        self._last_added = roots, files, manifest.fragments
+        # A segment may be in another root than in that of its base; see `lance_ops.snapshot.index_location`.
+        self.index_folders.update(root + index.directory for index in manifest.indices for root in roots.values())
+        if manifest.transaction_file and None in roots:
+            self.paths.add(f"{roots[None]}{TRANSACTIONS_DIR}/{manifest.transaction_file}")
+
+    def leave_out(self, manifest: Manifest) -> None:
+        """Let the next manifest add no file of the fragments that it shares with this one."""
+        self._last_added = *_folders_of(self.root, manifest, None), manifest.fragments
+
+    def update(self, other: NamedFiles) -> None:
+        """Add the files that another collection beneath the same root has."""
+        self.paths |= other.paths
+        self.index_folders |= other.index_folders
+
+    def __reduce__(self) -> tuple[object, tuple[str, set[str], set[str]]]:
+        return NamedFiles, (self.root, self.paths, self.index_folders)
+
+    def __contains__(self, path: str) -> bool:
+        if path in self.paths:
+            return True
+        directory, _, below = path.partition("/")
+        name, is_in_folder, _ = below.partition("/")
+        if f"{directory}/{name}" in self.index_folders:
+            return True
+        # A blob sidecar, `data/{stem}/….blob`, belongs to the data file of that stem.
+        return bool(is_in_folder) and directory == DATA_DIR and f"{DATA_DIR}/{name}.lance" in self.paths
+
+
+def add_named_by_others(
+    named: NamedFiles, snapshot: Snapshot, branches: Iterable[str], tasks: CleanupTasks | None = None
+) -> None:
+    """Add the files beneath the root of the snapshot's branch that versions of other branches name."""
+    for name in set(branches) - {branch_of(snapshot)}:
+        branch = open_root(branch_uri(snapshot, name), snapshot.storage_options)
+        versions = [*branch.committer.versions(), *detached_versions(branch.store, branch.committer)]
+        if tasks is None or len(versions) <= tasks.versions_per_task:
+            _add_versions(named, branch, versions)
+            continue
+        names = BranchNames(snapshot.uri, branch.store.uri, dict(snapshot.storage_options))
+        job = Job.on(f"read branch {name} to clean up", snapshot.uri, snapshot.version)
+        for found in tasks.runner.map(names, cut(versions, tasks.versions_per_task), job):
+            named.update(found)
+
+
+@dataclass(frozen=True)
+class BranchNames:
+    """Collects the files beneath `root` that some versions of the branch at `branch` name, in a task."""
+
+    root: str
+    branch: str
+    storage_options: Mapping[str, str] = field(repr=False)
+
+    def __call__(self, versions: Sequence[int]) -> NamedFiles:
+        """Read the manifests of these versions."""
+        named = NamedFiles(self.root)
+        _add_versions(named, open_root(self.branch, self.storage_options), versions)
+        return named
+
+
+def detached_versions(store: Store, committer: Committer) -> list[int]:
+    """Return the detached versions, ascending."""
+    return list_detached(store) if committer.takes_detached else []
+
+
+def _add_versions(named: NamedFiles, branch: DatasetRoot, versions: Iterable[int]) -> None:
+    for version in versions:
+        with suppress(VersionNotFound):  # a clean-up of that branch removed it
+            named.add(read_manifest(branch.store, branch.committer, version), branch.store.uri)
+
+
+def _folders_of(root: str, manifest: Manifest, owner: str | None) -> tuple[_Folders, _Folders]:
+    """Return the roots of a manifest's bases, and the folders of their data files."""
+    roots = _folders_beneath(root, manifest, root if owner is None else owner)
+    files = {base: f"{folder}{DATA_DIR}/" for base, folder in roots.items()}
+    files |= {b.id: roots[b.id] for b in manifest.base_paths if b.id in roots and not b.is_dataset_root}
+    return roots, files
+
+
+def _folders_beneath(root: str, manifest: Manifest, owner: str) -> _Folders:
+    """Return the folders of the bases (None: the owner's root) that are beneath a root, relative to it."""
+    places: dict[int | None, str] = {None: owner} | {base.id: base.path for base in manifest.base_paths}
+    found = {base: path_beneath(root, place) for base, place in places.items()}
+    return {base: f"{path}/" if path else "" for base, path in found.items() if path is not None}
