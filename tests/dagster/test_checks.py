@@ -68,6 +68,12 @@ def test_a_batch_ingested_again_after_a_restore_is_not_doubled() -> None:
     assert audit_batches({"a", "b"}, {"a", "b"}, history).passed
 
 
+def test_a_batch_that_was_replaced_is_not_doubled_and_one_that_is_added_after_it_is() -> None:
+    history = [summary(1, "Append", "a", "b"), summary(2, "Update", "a", "c")]
+    assert audit_batches({"a", "b", "c"}, {"a", "b", "c"}, history).passed
+    assert audit_batches(set(), set(), [*history, summary(3, "Append", "c")]).doubled == ("c",)
+
+
 def test_unrecorded_batches_alone_do_not_fail() -> None:
     audit = audit_batches(set(), {f"k{n:02}" for n in range(30)}, [])
     assert audit.passed

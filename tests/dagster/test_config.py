@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles, StoreLocation
 from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets
 from lance_ops.errors import ConfigError
-from lance_ops.maintenance.ingest import RawReading
+from lance_ops.maintenance.ingest import BadBatches, ChangedBatches, IngestOptions, RawReading, TextReading
 
 pytestmark = pytest.mark.dagster
 
@@ -62,6 +63,10 @@ health: {hours_without_version: 6}
         ("name: a\nuri: x\nraw: {uri: y, settle_seconds: -1}", "raw.settle_seconds: "),
         ("name: a\nuri: x\nraw: {uri: y, key: '('}", "raw.key: not a regular expression"),
         ("name: a\nuri: x\nraw: {uri: y, key: 'x'}", r"raw.key: needs a group named key"),
+        ("name: a\nuri: x\nraw: {uri: y, changed: replace}", "raw.changed: replace finds the rows of a batch by"),
+        ("name: a\nuri: x\nraw: {uri: y, schema_mode: add, extra_columns: ignore}", "raw: schema_mode add takes extra"),
+        ("name: a\nuri: x\nraw: {uri: y, text: {delimiter: ;;}}", "raw.text: delimiter must be one ASCII character"),
+        ("name: a\nuri: x\nwrite: {columns: {c: text}}", "write.columns: "),
         ("name: a\nuri: x\nindices: [{column: c, type: MAGIC}]", "indices.0.type: "),
         ("name: a\nuri: x\nindices: [{column: c}, {column: c}]", "two indices are named c_idx"),
         ("name: a\nuri: x\nmaintenance: {cron: often}", "maintenance.cron: not a cron schedule"),
@@ -149,6 +154,19 @@ def test_the_limits_of_raw_files_have_the_library_s_defaults_and_reach_it() -> N
     declared = RawFiles.model_validate({"uri": "x", "limits": {"rows": 7, "seconds": 1.5}, "isolated": False}).reading()
     assert (declared.limits.rows, declared.limits.seconds, declared.isolated) == (7, 1.5, False)
     assert declared.limits.columns == RawReading().limits.columns
+
+
+def test_the_options_of_ingestion_have_the_library_s_defaults_and_reach_it() -> None:
+    assert declared({}).ingest_options() == IngestOptions(bad_batches=BadBatches.SET_ASIDE)
+    raw = {"changed": "replace", "missing_columns": "refuse", "extra_columns": "ignore", "text": {"delimiter": "|"}}
+    options = declared(raw, batch_column="batch").ingest_options()
+    assert options.changed_batches is ChangedBatches.REPLACE and options.batch_column == "batch"
+    assert (options.missing_columns.value, options.extra_columns.value) == ("refuse", "ignore")
+    assert options.reading.text == TextReading(delimiter="|")
+
+
+def declared(raw: Mapping[str, object], **write: object) -> DatasetConfig:
+    return DatasetConfig.model_validate({"name": "a", "uri": "x", "raw": {"uri": "y", **raw}, "write": write})
 
 
 def test_allowed_bases_reach_the_table_s_options_beside_those_that_it_has(tmp_path: Path) -> None:

@@ -10,8 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import lance_ops
+from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import RawFileRefused, SchemaMismatch
-from lance_ops.maintenance.ingest import BadBatches, IngestBatch, IngestOptions, IngestResult, RawFile, ingest
+from lance_ops.maintenance.ingest import (
+    BadBatches,
+    IngestBatch,
+    IngestOptions,
+    IngestResult,
+    RawFile,
+    RawReading,
+    TextReading,
+    ingest,
+)
 from lance_ops.maintenance.ingest import ingestion as room
 from tests.pickling_runner import PicklingRunner
 
@@ -153,5 +163,29 @@ def test_a_new_table_takes_its_schema_from_the_files_that_can_be_read(dataset_ur
     found = given(dataset_uri, batches)
     assert (found.version, found.ingested, sorted(found.refused)) == (1, ("b",), ["a", "c"])
     assert stored(dataset_uri) == [1, 2]
-    with pytest.raises(RawFileRefused, match="junk.parquet"):
-        given(f"{dataset_uri}-other", one_each(junk(folder, "junk.parquet")))
+    alone = given(f"{dataset_uri}-other", one_each(junk(folder, "junk.parquet")))
+    assert (alone.version, list(alone.refused)) == (None, ["junk"])
+    assert not Path(f"{dataset_uri}-other").exists()
+
+
+def test_of_files_that_contradict_each_other_the_later_ones_are_set_aside(dataset_uri: str, folder: Path) -> None:
+    other = parquet(folder, "b.parquet", pa.table({"x": [[1]]}))
+    batches = one_each(parquet(folder, "a.parquet"), other, parquet(folder, "c.parquet", pa.table({"x": [5]})))
+    found = given(dataset_uri, batches)
+    assert (found.ingested, list(found.refused)) == (("a", "c"), ["b"])
+    assert "b.parquet: it disagrees with the files before it: column 'x'" in found.refused["b"]
+    with pytest.raises(SchemaMismatch, match="b.parquet: it disagrees"):
+        given(f"{dataset_uri}-other", batches, IngestOptions())
+
+
+def test_declared_types_lead_text_files_and_name_columns_without_a_header(dataset_uri: str, folder: Path) -> None:
+    (folder / "a.csv").write_text("007;1\n008;2\n")
+    reading = RawReading(text=TextReading(delimiter=";", header=False))
+    types = {"code": pa.string(), "n": pa.int16()}
+    given(dataset_uri, one_each(raw(folder / "a.csv")), replace(SET_ASIDE, reading=reading, column_types=types))
+    assert lance_ops.dataset(dataset_uri).schema == pa.schema(list(types.items()))
+    (folder / "b.csv").write_text("CODE,day\n009,20260102\n")
+    added = raw(folder / "b.csv")
+    options = replace(SET_ASIDE, schema_mode=SchemaMode.ADD, column_types={"day": pa.string(), "code": pa.binary()})
+    given(dataset_uri, one_each(added), options)
+    assert lance_ops.dataset(dataset_uri).schema == pa.schema([*types.items(), ("day", pa.string())])

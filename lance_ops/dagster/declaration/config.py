@@ -21,6 +21,8 @@ from lance_ops.dagster.declaration.raw_files import RawFiles
 from lance_ops.dagster.declaration.runner_choice import RunnerChoice
 from lance_ops.dagster.declaration.store_location import StoreLocation
 from lance_ops.dagster.declaration.write_options import WriteOptions
+from lance_ops.maintenance.ingest import BadBatches, ChangedBatches, IngestOptions
+from lance_ops.writing import FragmentLimits
 
 __all__ = ["DatasetConfig"]
 
@@ -70,6 +72,12 @@ class DatasetConfig(DeclaredModel):
             raise ValueError(f"two indices are named {doubled[0]}")
         return self
 
+    @model_validator(mode="after")
+    def _changed_batches_can_be_found(self) -> Self:
+        if self.raw is not None and self.raw.changed == "replace" and self.write.batch_column is None:
+            raise ValueError("raw.changed: replace finds the rows of a batch by write.batch_column: name a column")
+        return self
+
     def table(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Return the dataset's location with its variables expanded."""
         options = expand_all(self.storage_options, f"{self.name}: storage_options", environment)
@@ -83,3 +91,21 @@ class DatasetConfig(DeclaredModel):
         if self.raw is None:
             raise ConfigError(f"{self.name}: raw is not configured, so there is nothing to ingest from")
         return self.raw
+
+    def ingest_options(self) -> IngestOptions:
+        """Return how batches are ingested; raise `ConfigError` if the dataset declares no landing folder."""
+        raw, write = self.landing(), self.write
+        return IngestOptions(
+            column_types=write.column_types(),
+            data_storage_version=write.data_storage_version,
+            enable_stable_row_ids=write.enable_stable_row_ids,
+            limits=FragmentLimits(write.max_rows_per_file),
+            reading=raw.reading(),
+            schema_mode=raw.schema_mode,
+            missing_columns=raw.missing_columns,
+            extra_columns=raw.extra_columns,
+            case_sensitive=raw.case_sensitive,
+            batch_column=write.batch_column,
+            changed_batches=ChangedBatches.REPLACE if raw.changed == "replace" else ChangedBatches.REFUSE,
+            bad_batches=BadBatches(raw.bad),
+        )

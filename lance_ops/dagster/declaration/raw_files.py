@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
+from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
 from lance_ops.dagster.declaration.store_location import StoreLocation
-from lance_ops.maintenance.ingest import RawLimits, RawReading
+from lance_ops.maintenance.ingest import ExtraColumns, MissingColumns, RawLimits, RawReading, TextReading
 
-__all__ = ["RawFileLimits", "RawFiles"]
+__all__ = ["RawFileLimits", "RawFiles", "RawText"]
 
 
 class RawFileLimits(DeclaredModel):
@@ -32,8 +33,35 @@ class RawFileLimits(DeclaredModel):
     seconds: float = Field(default=300, gt=0, description="How long an isolated file may take until its next rows.")
 
 
+class RawText(DeclaredModel):
+    """How CSV and JSON lines are read; the defaults are those of ingestion."""
+
+    delimiter: str = Field(default=",", description="Between the cells of CSV.")
+    quote: str = Field(default='"', description="Around cells of CSV; empty: none.")
+    escape: str = Field(default="", description="Before quotes in cells of CSV; empty: quotes are doubled.")
+    header: bool = Field(
+        default=True,
+        description="Whether CSV begins with the names of its columns; without one they are those of write.columns.",
+    )
+    encoding: str = Field(default="utf-8", description="Of CSV and JSON lines.")
+    null_values: tuple[str, ...] | None = Field(default=None, description="Cells of CSV that are null.")
+    empty_as_null: bool = Field(default=False, description="Whether empty cells of text columns are null, too.")
+    date_formats: tuple[str, ...] = Field(default=(), description="Such as %d.%m.%Y, besides ISO 8601.")
+    timestamp_formats: tuple[str, ...] = Field(default=(), description="The same for timestamps.")
+
+    @model_validator(mode="after")
+    def _has_no_flaw(self) -> Self:
+        if flaw := self.reading().flaw():
+            raise ValueError(flaw)
+        return self
+
+    def reading(self) -> TextReading:
+        """Return the options as `maintenance.ingest` takes them."""
+        return TextReading(**self.model_dump())
+
+
 class RawFiles(DeclaredModel):
-    """Where raw files land, and how they form batches."""
+    """Where raw files land, how they form batches, and what becomes of those that are not as expected."""
 
     uri: str = Field(repr=False, description="The landing folder; ${NAME} is expanded when it is listed.")
     storage_options: Options = Field(
@@ -54,10 +82,30 @@ class RawFiles(DeclaredModel):
         default=None, description="A file name, such as _SUCCESS, without which a folder's files do not count."
     )
     max_files_per_tick: int = Field(default=1000, ge=1, description="The rest of a backlog waits for the next tick.")
-    changed: Literal["refuse", "append"] = Field(
+    changed: Literal["refuse", "append", "replace"] = Field(
         default="refuse",
-        description="What to do with a batch that changed after it was ingested: report it, or ingest it as a new one.",
+        description="What to do with a batch that changed after it was ingested: report it, ingest it as a new one, "
+        "or exchange its rows in one version, by write.batch_column.",
     )
+    empty: Literal["wait", "refuse", "ignore"] = Field(
+        default="wait",
+        description="What to do with a file of 0 bytes: take it as still being written, refuse its batch once it is "
+        "old enough, or leave it out.",
+    )
+    schema_mode: SchemaMode = Field(
+        default=SchemaMode.ERROR,
+        description="What to do with columns that the table lacks: refuse the batch, add them and widen types, or "
+        "make the newest batch the whole table.",
+    )
+    missing_columns: MissingColumns = Field(
+        default=MissingColumns.FILL, description="What to do with a file that lacks a column: nulls, or refuse it."
+    )
+    extra_columns: ExtraColumns = Field(
+        default=ExtraColumns.REFUSE,
+        description="With schema_mode error: refuse or ignore a file's column that the table lacks.",
+    )
+    case_sensitive: bool = Field(default=False, description="Whether names of columns match by case, too.")
+    text: RawText = Field(default=RawText(), description="How CSV and JSON lines are read.")
     bad: Literal["set_aside", "refuse"] = Field(
         default="set_aside",
         description="What to do with a batch that is not read or does not fit: ingest the others of its run, or none.",
@@ -81,6 +129,12 @@ class RawFiles(DeclaredModel):
     def _has_key(cls, pattern: str | None) -> str | None:
         return None if pattern is None else KeyPattern(pattern).pattern
 
+    @model_validator(mode="after")
+    def _takes_extra_columns_once(self) -> Self:
+        if self.schema_mode is not SchemaMode.ERROR and self.extra_columns is ExtraColumns.IGNORE:
+            raise ValueError(f"schema_mode {self.schema_mode.value} takes extra columns: leave extra_columns out")
+        return self
+
     def location(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Expand the variables."""
         return StoreLocation(
@@ -89,5 +143,5 @@ class RawFiles(DeclaredModel):
         )
 
     def reading(self) -> RawReading:
-        """Return the limits and the isolation as `maintenance.ingest` takes them."""
-        return RawReading(RawLimits(**self.limits.model_dump()), self.isolated)
+        """Return the limits, the isolation and the text options as `maintenance.ingest` takes them."""
+        return RawReading(RawLimits(**self.limits.model_dump()), self.isolated, self.text.reading())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+import pyarrow as pa
+from pydantic import Field, field_validator
 
+from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.schema import arrow_type_of
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
 
 __all__ = ["WriteOptions"]
@@ -16,5 +19,23 @@ class WriteOptions(DeclaredModel):
     data_storage_version: str = Field(default="stable", description="The file version of a new table.")
     enable_stable_row_ids: bool = Field(default=False, description="Chosen when the table is created, and for good.")
     columns: dict[str, str] = Field(
-        default_factory=dict, description="Column to Arrow type, where the raw files' own type is not the table's."
+        default_factory=dict,
+        description="Column to Arrow type, where the raw files' own type is not the table's; it leads text files.",
     )
+    batch_column: str | None = Field(
+        default=None, description="A text column for the key of each row's batch, by which batches are replaced."
+    )
+
+    @field_validator("columns")
+    @classmethod
+    def _has_types(cls, columns: dict[str, str]) -> dict[str, str]:
+        for name, kind in columns.items():
+            try:
+                arrow_type_of(kind, (), name)
+            except LanceOpsError as error:
+                raise ValueError(str(error)) from error
+        return columns
+
+    def column_types(self) -> dict[str, pa.DataType]:
+        """Return the declared types as `maintenance.ingest` takes them."""
+        return {name: arrow_type_of(kind, (), name) for name, kind in self.columns.items()}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.integrity import INTACT, evaluation_of, verify_some
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
@@ -27,6 +28,7 @@ __all__ = ["BatchAudit", "audit_batches", "build_checks"]
 
 _SHOWN = 20
 _TOOK_ROWS_OUT = ("Overwrite", "Restore")
+_EXCHANGED_ROWS = "Update"
 
 
 def build_checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
@@ -91,6 +93,8 @@ def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
         recorded = context.instance.get_materialized_partitions(names.batches)
         snapshot = open_if_exists(config)
         held = ingested_batches(snapshot) if snapshot else {}
+        if config.landing().schema_mode is SchemaMode.OVERWRITE:
+            recorded &= held.keys()  # the newest batch takes the others out
         audit = audit_batches(recorded, held.keys(), timeline(snapshot) if snapshot else [])
         return dg.AssetCheckResult(
             passed=audit.passed,
@@ -186,13 +190,17 @@ def _not_there(name: str) -> dg.AssetCheckResult:
 
 
 def _doubled(summaries: Sequence[VersionSummary]) -> tuple[str, ...]:
-    """Return the batches that two retained versions added with no removal of rows between them."""
+    """Return the batches that two retained versions added with no removal of rows between them.
+
+    A version that replaces a batch, or merges it by key, is an `Update`: it adds no row beside those of before.
+    """
     counts: Counter[str] = Counter()
     doubled: set[str] = set()
     for summary in summaries:
         if summary.operation in _TOOK_ROWS_OUT:
             counts.clear()
-        counts.update(summary.batches)
+        exchanges = summary.operation == _EXCHANGED_ROWS
+        counts.update(key for key in summary.batches if not (exchanges and key in counts))
         doubled |= {key for key, count in counts.items() if count > 1}
     return tuple(sorted(doubled))
 

@@ -8,19 +8,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 
-from lance_ops.core.schema import arrow_type_of
-from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, WriteOptions
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.landing.settled_check import REFUSED, named_with_reasons, settled_evaluation
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.runners import LanceRunner, runner_key
-from lance_ops.maintenance.ingest import BadBatches, IngestOptions, IngestResult, ingest, unified_raw_schema
+from lance_ops.maintenance.ingest import IngestResult, ingest
 from lance_ops.runners import Runner
-from lance_ops.writing import FragmentLimits
 
 __all__ = ["batches_asset"]
 
@@ -40,7 +37,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         with retrying():
             landed = _landed(config, context.partition_keys)
             before = open_if_exists(config)
-            result = _ingest(config, landed, is_new=before is None, runner=runner.logging_to(context.log))
+            result = _ingest(config, landed, runner.logging_to(context.log))
             newest = open_if_exists(config)
             if newest is not None:
                 report_versions(context, config, newest, before.version if before else 0, started)
@@ -118,39 +115,15 @@ def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[LandedBatch, ..
     return tuple(found[key] for key in keys)
 
 
-def _ingest(config: DatasetConfig, landed: Sequence[LandedBatch], *, is_new: bool, runner: Runner) -> IngestResult:
+def _ingest(config: DatasetConfig, landed: Sequence[LandedBatch], runner: Runner) -> IngestResult:
     location, raw_location = config.table(), config.landing().location()
-    batches = [batch.to_ingest() for batch in landed]
-    reading = config.landing().reading()
-    schema = None
-    if is_new and config.write.columns:
-        files = [file for batch in batches for file in batch.files]
-        schema = _with_types(unified_raw_schema(files, raw_location.storage_options, reading), config.write)
     return ingest(
         location.uri,
-        batches,
+        [batch.to_ingest() for batch in landed],
         storage_options=location.storage_options,
         raw_storage_options=raw_location.storage_options,
-        options=IngestOptions(
-            schema=schema,
-            data_storage_version=config.write.data_storage_version,
-            enable_stable_row_ids=config.write.enable_stable_row_ids,
-            limits=FragmentLimits(config.write.max_rows_per_file),
-            reading=reading,
-            bad_batches=BadBatches(config.landing().bad),
-        ),
+        options=config.ingest_options(),
         runner=runner,
-    )
-
-
-def _with_types(schema: pa.Schema, write: WriteOptions) -> pa.Schema:
-    return pa.schema(
-        [
-            field.with_type(arrow_type_of(write.columns[field.name], (), field.name))
-            if field.name in write.columns
-            else field
-            for field in schema
-        ]
     )
 
 

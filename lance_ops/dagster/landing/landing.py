@@ -1,8 +1,8 @@
 """List a landing folder and group its raw files into batches.
 
-Files and folders whose names start with `_` or `.` are ignored, as in Spark. An empty file counts as still being
-written. A batch is ready when all its files are ready: old enough, or, if a marker is configured, in a folder that
-holds the marker.
+Files and folders whose names start with `_` or `.` are ignored, as in Spark. A batch is ready when all its files are
+ready: old enough, or, if a marker is configured, in a folder that holds the marker. What a file of 0 bytes is, the
+declaration says: still being written, refused by its run, or ignored.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
+from typing import Literal, TypeAlias
 
 from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreLocation, safe_key
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
@@ -21,15 +22,20 @@ from lance_ops.dagster.landing.remote_listing import list_remote
 from lance_ops.maintenance.ingest import IngestBatch, RawFile, local_path
 
 __all__ = [
+    "Changed",
     "LandedBatch",
     "LandedFile",
     "Landing",
     "SetAside",
     "group_files",
+    "key_before",
     "list_files",
     "list_landing",
     "set_aside_sentences",
 ]
+
+Changed: TypeAlias = Literal["refuse", "append", "replace"]
+"""What becomes of a batch that changed after it was ingested."""
 
 _CHANGED = "="
 _TOKEN_LENGTH = 12
@@ -62,6 +68,19 @@ class LandedBatch:
         """Return this content as a batch with its own key, beside the earlier content of the same files."""
         return LandedBatch(f"{self.key}{_CHANGED}{self.token[:_TOKEN_LENGTH]}", self.files)
 
+    def not_in(self, held: Mapping[str, str], changed: Changed) -> LandedBatch | None:
+        """Return the batch as a run must ask for it; None if it is in the table, or has changed and is left alone.
+
+        `held` maps the keys of the table's batches to their tokens.
+        """
+        token = held.get(self.key)
+        if token is None or (token != self.token and changed == "replace"):
+            return self
+        if token == self.token or changed == "refuse":
+            return None
+        other = self.as_changed()
+        return None if held.get(other.key) == other.token else other
+
     def to_ingest(self) -> IngestBatch:
         """Return the batch as `maintenance.ingest` takes it."""
         return IngestBatch(
@@ -79,6 +98,13 @@ class Landing:
     """Paths that do not match the configured `key` pattern."""
     set_aside: tuple[SetAside, ...] = ()
     """What is not read, with the reason: links, names that cannot be taken literally, and the like."""
+    empty: tuple[str, ...] = ()
+    """Paths of files of 0 bytes that are left out."""
+
+    @property
+    def newest(self) -> tuple[LandedBatch, ...]:
+        """The ready batch that arrived last, if there is one."""
+        return self.ready[-1:]
 
     def find(self, keys: Iterable[str]) -> tuple[dict[str, LandedBatch], tuple[str, ...]]:
         """Return the batches of these keys, ready or waiting, and the keys that have no batch."""
@@ -87,14 +113,19 @@ class Landing:
         missing = []
         for key in keys:
             batch = landed.get(key)
-            if batch is None and _CHANGED in key:
-                batch = landed.get(key.rpartition(_CHANGED)[0])
+            if batch is None:
+                batch = landed.get(key_before(key))
                 batch = batch.as_changed() if batch else None
             if batch is not None and batch.key == key:
                 found[key] = batch
             else:
                 missing.append(key)
         return found, tuple(missing)
+
+
+def key_before(key: str) -> str:
+    """Return the key of the files that a batch was before it changed; of another batch, any text."""
+    return key.rpartition(_CHANGED)[0]
 
 
 def list_landing(raw: RawFiles, now: datetime, environment: Mapping[str, str] | None = None) -> Landing:
@@ -134,22 +165,32 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
     unmatched = []
     counting = [file for file in listed if _counts(file.path) and wanted.matches(file.path)]
     counting.sort(key=lambda file: file.path)
+
+    def is_complete(file: LandedFile) -> bool:
+        if raw.marker is not None:
+            return _folder(file.path) in marked
+        return (now - file.modified).total_seconds() >= raw.settle_seconds
+
+    def is_ignored(file: LandedFile) -> bool:
+        return raw.empty == "ignore" and file.size_bytes == 0 and is_complete(file)
+
+    def is_settled(file: LandedFile) -> bool:
+        still_written = file.size_bytes == 0 and raw.empty == "wait" and raw.marker is None
+        return is_complete(file) and not still_written
+
+    empty = tuple(file.path for file in counting if is_ignored(file))
+    counting = [file for file in counting if not is_ignored(file)]
     for file, key in zip(counting, _keys(raw, [file.path for file in counting]), strict=True):
         if key is None:
             unmatched.append(file.path)
         else:
             grouped[safe_key(key)].append(file)
 
-    def is_settled(file: LandedFile) -> bool:
-        if raw.marker is not None:
-            return _folder(file.path) in marked
-        return file.size_bytes > 0 and (now - file.modified).total_seconds() >= raw.settle_seconds
-
     batches = sorted((LandedBatch(key, tuple(group)) for key, group in grouped.items()), key=lambda batch: batch.order)
     ready = tuple(batch for batch in batches if all(map(is_settled, batch.files)))
     waiting = tuple(batch for batch in batches if not all(map(is_settled, batch.files)))
     set_aside.sort(key=lambda file: file.path)
-    return Landing(ready, waiting, tuple(unmatched), tuple(set_aside))
+    return Landing(ready, waiting, tuple(unmatched), tuple(set_aside), empty)
 
 
 def _counts(path: str) -> bool:

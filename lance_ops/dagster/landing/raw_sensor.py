@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
 from lance_ops.dagster.landing.failed_runs import RANGE_END_TAG, RANGE_START_TAG, failed_batches
-from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, set_aside_sentences
+from lance_ops.dagster.landing.landing import LandedBatch, Landing, key_before, list_landing, set_aside_sentences
 from lance_ops.dagster.landing.settled_check import refusals
 from lance_ops.dagster.landing.tick import KeyRun, Tick, Watermark, doubtful_batches, plan_tick
 from lance_ops.dagster.opening import open_if_exists
@@ -62,17 +63,22 @@ def _decide(context: dg.SensorEvaluationContext, config: DatasetConfig, raw: Raw
     names = DatasetNames(config.name)
     known = context.instance.get_dynamic_partitions(names.of("batches"))
     failed = failed_batches(context.instance, names, known, datetime.now(UTC))
+    failed |= {key_before(key): run for key, run in failed.items()}
+    ready = landing.newest if raw.schema_mode is SchemaMode.OVERWRITE else landing.ready
     ingested: dict[str, str] = {}
-    if doubtful_batches(landing.ready, known, watermark, failed):
+    if doubtful_batches(ready, known, watermark, failed):
         snapshot = open_if_exists(config)
-        held = ingested_batches(snapshot) if snapshot else {}
-        ingested = {key: batch.token for key, batch in held.items()}
-        missing = [batch for batch in landing.ready if batch.key in failed and batch.key not in held]
-        failed = {batch.key: failed[batch.key] for batch in missing}
-        for key in refusals(context.instance, names, missing):
-            del failed[key]
+        ingested = {key: batch.token for key, batch in ingested_batches(snapshot).items()} if snapshot else {}
+        missing = [
+            asked
+            for batch in ready
+            if batch.key in failed and (asked := batch.not_in(ingested, raw.changed)) and asked.key in failed
+        ]
+        refused = refusals(context.instance, names, missing)
+        failed = {batch.key: failed[batch.key] for batch in missing if batch.key not in refused}
+        failed |= {key_before(key): run for key, run in failed.items()}
     return plan_tick(
-        landing.ready,
+        ready,
         known,
         watermark,
         ingested,
@@ -103,7 +109,7 @@ def _observations(names: DatasetNames, changed: Sequence[LandedBatch]) -> list[d
 def _changed_sentence(batch: LandedBatch) -> str:
     return (
         f"{printable(batch.files[0].path)}: batch {batch.key} changed after it was ingested and is left alone; delete "
-        "its rows and land it under another name, put the files back, or set raw.changed to append"
+        "its rows and land it under another name, put the files back, or set raw.changed to append or replace"
     )
 
 
@@ -111,6 +117,8 @@ def _why_nothing(landing: Landing, tick: Tick) -> str:
     parts = [f"{len(landing.ready)} batches are in the landing folder, none is new"]
     if landing.waiting:
         parts.append(f"{len(landing.waiting)} are still settling")
+    if landing.empty:
+        parts.append(f"{len(landing.empty)} files of 0 bytes are left out")
     if landing.set_aside:
         parts.append(f"{len(landing.set_aside)} files are set aside, see the log")
     if tick.changed:

@@ -14,9 +14,8 @@ import json
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
 
-from lance_ops.dagster.landing.landing import LandedBatch
+from lance_ops.dagster.landing.landing import Changed, LandedBatch
 
 __all__ = ["KeyRun", "Tick", "Watermark", "doubtful_batches", "plan_tick"]
 
@@ -97,14 +96,14 @@ def plan_tick(
     ingested: Mapping[str, str],
     *,
     max_files: int,
-    changed: Literal["refuse", "append"] = "refuse",
+    changed: Changed = "refuse",
     failed: Mapping[str, str] | None = None,
 ) -> Tick:
     """Decide which of the ready batches to ingest now; the order of the batches is kept.
 
     `known` are Dagster's keys in its own order. `ingested` maps the keys of `doubtful_batches` to the tokens that the
-    dataset's history holds. `failed` maps keys of batches to the runs that failed to ingest them. A tick takes at least
-    one batch, however many files it has.
+    dataset's history holds. `failed` maps keys of batches, also those that they had before they changed, to the runs
+    that failed to ingest them. A tick takes at least one batch, however many files it has.
     """
     failed = failed or {}
     known_keys = set(known)
@@ -115,11 +114,10 @@ def plan_tick(
     reached = watermark
     num_files = num_seen = 0
     for batch in candidates:
-        differs = batch.key in doubtful and ingested.get(batch.key, batch.token) != batch.token
-        asked = batch.as_changed() if differs else batch
-        if differs and changed == "refuse":
+        asked = batch.not_in(ingested, changed)
+        if asked is None and changed == "refuse" and ingested[batch.key] != batch.token:
             differing.append(batch)
-        elif ingested.get(asked.key) != asked.token:
+        elif asked is not None:
             if wanted and num_files + len(batch.files) > max_files:
                 break
             wanted.append(asked)

@@ -52,11 +52,13 @@ class IngestOptions:
     """Schema and format of a table to create, limits of fragments, how to read raw files, and how much a task reads.
 
     `schema` is that of a new table; with `schema_mode` `add` or `overwrite`, also the one to which an existing table
-    changes. Without it, files tell it. `batch_column` names a text column that holds the key of each row's batch, by
+    changes. Without it, files tell it, but for the types in `column_types`, and the names of CSV without a header are
+    those of `column_types`. `batch_column` names a text column that holds the key of each row's batch, by
     which `changed_batches` can replace the rows of a batch.
     """
 
     schema: pa.Schema | None = None
+    column_types: Mapping[str, pa.DataType] = field(default_factory=dict)
     data_storage_version: str = "stable"
     enable_stable_row_ids: bool = False
     limits: FragmentLimits = field(default_factory=FragmentLimits)
@@ -180,6 +182,7 @@ def plan_ingest(
             raw_options,
             options.reading,
             table=table,
+            types=options.column_types,
             case_rule=options.case_rule,
             runner=runner,
             job=Job.on("read the columns for", uri),

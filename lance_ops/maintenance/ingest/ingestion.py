@@ -30,6 +30,7 @@ from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.maintenance.ingest.ingest_plan import BadBatches, IngestOptions, IngestPlan, IngestTask, plan_ingest
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader
 from lance_ops.maintenance.ingest.raw_names import shown_uri
+from lance_ops.maintenance.ingest.raw_schemas import FileDisagrees
 from lance_ops.reading import ScanRequest, bind_filter, scan
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
@@ -94,8 +95,7 @@ def ingest(
 
     Raises `InvalidInput` for a batch that was ingested with other content, `RawFileRefused` for a raw file that is not
     read, and `SchemaMismatch` naming the file and field that do not fit; the table is then unchanged. If bad batches
-    are set aside, the last two raise only where files are read to find a schema: a file without one is set aside, too,
-    if there are others.
+    are set aside, the last two do not raise.
     """
     runner = runner or InThreads()
     for attempt in range(_CONFLICT_RETRIES + 1):
@@ -111,6 +111,8 @@ def ingest(
                 runner=runner,
             ),
         )
+        if plan is None:
+            return IngestResult(None, 0, 0, (), (), refused=unreadable)
         outcomes, refused = _run(plan, runner)
         try:
             result = commit_ingest(plan.without(refused), outcomes, runner)
@@ -123,16 +125,21 @@ def ingest(
 
 def _plan_readable(
     batches: Sequence[IngestBatch], options: IngestOptions, plan: Callable[[Sequence[IngestBatch]], IngestPlan]
-) -> tuple[IngestPlan, dict[str, str]]:
-    """Plan the batches; those whose schema cannot be read are set aside, if the options say so and others are left."""
+) -> tuple[IngestPlan | None, dict[str, str]]:
+    """Plan the batches; those whose schema cannot be read, or contradicts others, are set aside if the options say so.
+
+    The plan is None if no batch is left.
+    """
     refused: dict[str, str] = {}
     while True:
         left = [batch for batch in batches if batch.key not in refused]
+        if refused and not left:
+            return None, refused
         try:
             return plan(left), refused
-        except RawFileRefused as error:
+        except (RawFileRefused, FileDisagrees) as error:
             keys = [each.key for each in left for file in each.files if redact(shown_uri(file.uri)) == error.path]
-            if options.bad_batches is BadBatches.REFUSE or not keys or len(left) == 1:
+            if options.bad_batches is BadBatches.REFUSE or not keys:
                 raise
             refused[keys[0]] = str(error)
 

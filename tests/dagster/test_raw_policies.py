@@ -1,0 +1,88 @@
+"""What a declaration says about text, columns and unexpected batches reaches the sensor and backfills."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.landing.landing import list_landing
+from tests.dagster.deployment import LANDED, Deploy, Deployment
+
+pytestmark = pytest.mark.dagster
+
+
+def land_text(deployment: Deployment, name: str, text: str) -> Path:
+    """Land a text file, a minute newer than the one before."""
+    deployment.minute += 1
+    path = deployment.landing / name
+    path.write_text(text)
+    os.utime(path, (LANDED + 60 * deployment.minute,) * 2)
+    return path
+
+
+def test_text_columns_and_types_are_read_as_declared_by_sensor_and_backfill(deploy: Deploy) -> None:
+    text = {"delimiter": ";", "header": False, "null_values": ["-"], "date_formats": ["%d.%m.%Y"]}
+    deployment = deploy(
+        raw={"glob": "*.csv", "text": text, "schema_mode": "add"},
+        write={"columns": {"code": "string", "day": "date32:day"}},
+    )
+    land_text(deployment, "a.csv", "007;03.02.2026\n008;-\n")
+    deployment.tick()
+    rows = [{"code": "007", "day": datetime(2026, 2, 3, tzinfo=UTC).date()}, {"code": "008", "day": None}]
+    assert deployment.data.to_table().to_pylist() == rows
+    land_text(deployment, "b.csv", "009;04.02.2026\n")
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["b"])
+    deployment.ingest("b")
+    assert deployment.data.schema.field("day").type == pa.date32()
+    assert deployment.data.count_rows() == 3
+
+
+def test_a_rewritten_batch_exchanges_its_rows_in_one_version(deploy: Deploy) -> None:
+    deployment = deploy(raw={"changed": "replace"}, write={"batch_column": "batch"})
+    deployment.land("a", range(3))
+    deployment.land("b", range(3, 6))
+    deployment.tick()
+    deployment.land("a", range(10, 12))
+    ticked = deployment.tick()
+    assert (ticked.new_partitions, [request.partition_key for request in ticked.run_requests]) == ((), ["a"])
+    assert deployment.data.version == 2
+    rows = deployment.data.to_table().select(["batch", "id"]).to_pylist()
+    assert sorted((row["batch"], row["id"]) for row in rows) == [("a", 10), ("a", 11), ("b", 3), ("b", 4), ("b", 5)]
+    assert deployment.tick().run_requests == ()
+    deployment.land("b", range(1))
+    deployment.ingest("a", "b")
+    assert sorted(deployment.data.to_table()["id"].to_pylist()) == [0, 10, 11], "a backfill replaces it, too"
+
+
+def test_the_newest_batch_is_the_whole_table_if_so_declared(deploy: Deploy) -> None:
+    deployment = deploy(raw={"schema_mode": "overwrite"})
+    deployment.land("a", range(3))
+    deployment.land("b", range(5))
+    assert deployment.tick().new_partitions == ("b",), "an older batch is not asked for"
+    deployment.location.cursors.clear()
+    assert deployment.tick().run_requests == ()
+    deployment.land("c", range(7))
+    deployment.tick()
+    assert (deployment.data.version, deployment.data.count_rows()) == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ("empty", "ready", "waiting", "left_out"),
+    [("wait", [], ["a"], ()), ("refuse", ["a"], [], ()), ("ignore", [], [], ("a.csv",))],
+)
+def test_a_file_of_0_bytes_waits_is_refused_or_is_left_out(
+    tmp_path: Path, empty: str, ready: list[str], waiting: list[str], left_out: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.csv").touch()
+    (tmp_path / "new.csv").touch()
+    os.utime(tmp_path / "a.csv", (LANDED,) * 2)
+    raw = DatasetConfig.model_validate({"name": "t", "uri": "x", "raw": {"uri": str(tmp_path), "empty": empty}})
+    landing = list_landing(raw.landing(), datetime.fromtimestamp((tmp_path / "new.csv").stat().st_mtime, UTC))
+    assert [batch.key for batch in landing.ready] == ready
+    assert [batch.key for batch in landing.waiting] == [*waiting, "new"], "a new file is still being written"
+    assert landing.empty == left_out
