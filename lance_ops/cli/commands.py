@@ -66,6 +66,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     looking.statistics,
     looking.health,
     looking.debt,
+    changing.fleet,
     looking.verify,
     looking.repair,
     changing.delete,

@@ -18,6 +18,7 @@ from lance_ops.api import dataset, write_dataset
 from lance_ops.cli import app, arguments
 from lance_ops.cli.arguments import duration, storage_options
 from lance_ops.cli.changing import change_commands
+from lance_ops.cli.changing.fleet_command import byte_count
 from lance_ops.cli.output import percent
 from lance_ops.maintenance.indexing import TaskSizes
 from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
@@ -420,3 +421,29 @@ def test_debt_prices_what_is_owed_and_can_fail_a_script(dataset_uri: str) -> Non
     # Rows are merged to three fragments of five rows.
     assert found["dues"][0]["step"] == "compact" and found["dues"][0]["gain_bytes"] == 10 * 4 * 1024**2
     assert found["read_amplification"] == pytest.approx(13 / 3, rel=0.01)
+
+
+def test_fleet_maintains_the_tables_beneath_a_root_and_fails_beyond_its_threshold(tmp_path: Path) -> None:
+    for name, num_rows in (("a", 30), ("b/c", 1)):
+        write_dataset(pa.table({"x": range(num_rows)}), str(tmp_path / name), max_rows_per_file=1)
+    planned = text("fleet", str(tmp_path), "--dry-run", "--budget", "1GiB")
+    assert "planned" in planned and "2 tables" in planned and "b/c" not in planned
+    assert "waiting" in text("fleet", str(tmp_path), "--budget", "10B")
+    done = answer("fleet", str(tmp_path), "--all")
+    assert [(each["table"], each["status"]) for each in done["outcomes"]] == [("a", "done"), ("b/c", "nothing owed")]
+    assert len(dataset(str(tmp_path / "a")).get_fragments()) == 1
+    for manifest in (tmp_path / "a" / "_versions").glob("*.manifest"):
+        manifest.write_bytes(b"junk")
+    result = run("fleet", str(tmp_path))
+    assert result.exit_code == 1 and "50% of the tables failed, more than 10%" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("written", "size"), [("7", 7), ("500MB", 500_000_000), ("2GiB", 2 << 30), ("1.5k", 1500), ("x", None), ("", None)]
+)
+def test_a_size_has_a_number_and_a_unit(written: str, size: int | None) -> None:
+    if size is None:
+        with pytest.raises(typer.BadParameter, match="no size"):
+            byte_count(written)
+    else:
+        assert byte_count(written) == size

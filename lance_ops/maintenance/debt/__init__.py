@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.debt.dues import Due, DueVerb
     from lance_ops.maintenance.debt.inventory import Growth, Inventory
     from lance_ops.maintenance.debt.measurement import TableDebt, measure_debt
-    from lance_ops.maintenance.debt.payment import PaidStep, Payment, PaymentStatus, affordable, pay_debt
+    from lance_ops.maintenance.debt.payment import PaidStep, Payment, PaymentStatus, affordable, pay_debt, unpaid
     from lance_ops.maintenance.debt.policy import DebtPolicy, WantedIndex
     from lance_ops.maintenance.debt.rates import Rates
     from lance_ops.maintenance.debt.rewrites import FragmentSize, Rewrite
@@ -32,6 +32,7 @@ __all__ = [
     "affordable",
     "measure_debt",
     "pay_debt",
+    "unpaid",
 ]
 
 _MODULES = {
@@ -51,6 +52,7 @@ _MODULES = {
     "affordable": "payment",
     "measure_debt": "measurement",
     "pay_debt": "payment",
+    "unpaid": "payment",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

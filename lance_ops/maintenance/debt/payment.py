@@ -24,7 +24,7 @@ from lance_ops.maintenance.indexing import create_scalar_index, optimize_indices
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["PaidStep", "Payment", "PaymentStatus", "affordable", "pay_debt"]
+__all__ = ["PaidStep", "Payment", "PaymentStatus", "affordable", "pay_debt", "unpaid"]
 
 
 _PASSING = (CommitConflict, CommitStateUnknown, StoreError, TasksLost)
@@ -97,7 +97,7 @@ def pay_debt(
     policy = policy or DebtPolicy()
     current = snapshot.latest()
     before = measure_debt(current, policy, orphans=orphans, verified_at=verified_at)
-    owed = [due for due in before.owed if fruitless_key(due, before) not in fruitless]
+    owed = unpaid(before, fruitless)
     passed_over = [due.key for due in before.owed if due not in owed]
     steps: list[PaidStep] = []
     waiting: list[str] = []
@@ -126,7 +126,12 @@ def pay_debt(
     return Payment(PaymentStatus.DONE, before, after, tuple(steps), tuple(waiting), in_vain)
 
 
-def fruitless_key(due: Due, debt: TableDebt) -> str:
+def unpaid(debt: TableDebt, fruitless: Collection[str]) -> tuple[Due, ...]:
+    """Return what is owed, but for steps that gained nothing at this version."""
+    return tuple(due for due in debt.owed if _fruitless_key(due, debt) not in fruitless)
+
+
+def _fruitless_key(due: Due, debt: TableDebt) -> str:
     """Name a due at its version. More versions become old without a commit, so clean-up counts them too."""
     removable = f" of {debt.inventory.num_removable_versions}" if due.verb is DueVerb.CLEANUP else ""
     return f"v{debt.version} {due.key}{removable}"
@@ -138,7 +143,7 @@ def _fruitless(tried: list[str], before: TableDebt, after: TableDebt) -> tuple[s
     for key in tried:
         was, still = before.due(key), after.due(key)
         if was is not None and still is not None and still.is_owed and _amount(still) >= _amount(was):
-            found.append(fruitless_key(still, after))
+            found.append(_fruitless_key(still, after))
     return tuple(found)
 
 

@@ -1,0 +1,107 @@
+"""The command `fleet`: maintain all tables beneath a root within a budget, the worst debt first."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from lance_ops.cli.arguments import (
+    DryRun,
+    Json,
+    OnSpark,
+    OptionsFile,
+    StorageOptions,
+    duration,
+    runner,
+    storage_options,
+)
+from lance_ops.cli.looking import OlderThan, TargetRows, policy_of
+from lance_ops.cli.output import number, print_json, print_line, print_table, size
+from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, TableOutcome, maintain
+
+__all__ = ["byte_count", "fleet"]
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def byte_count(text: str) -> int:
+    """Parse a size such as `500MB` or `2GiB`."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is no size: write a number and a unit, such as 500MB or 2GiB")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].lower()])
+
+
+def fleet(
+    root: Annotated[str, typer.Argument(metavar="ROOT", help="A folder or prefix; every Lance table beneath it.")],
+    budget: Annotated[
+        int | None,
+        typer.Option(parser=byte_count, metavar="SIZE", help="Rewrite at most so much, such as 50GB; default: all."),
+    ] = None,
+    max_minutes: Annotated[float | None, typer.Option(min=0, help="Begin no table after so many minutes.")] = None,
+    max_tables: Annotated[int | None, typer.Option(min=0, help="Work on at most so many tables.")] = None,
+    failure_threshold: Annotated[
+        float, typer.Option(min=0, max=1, help="Exit with code 1 if a larger share of the tables fails.")
+    ] = 0.1,
+    target_rows: TargetRows = 1024 * 1024,
+    older_than: OlderThan = None,
+    verify_after: Annotated[
+        timedelta | None,
+        typer.Option(parser=duration, metavar="DURATION", help="Verify tables not verified for so long, such as 30d."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="List tables that owe nothing, too.")] = False,
+    spark: OnSpark = None,
+    dry_run: DryRun = False,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
+) -> None:
+    """Maintain every table beneath a root within a budget, the worst debt first."""
+    report = maintain(
+        root,
+        Budget(budget, None if max_minutes is None else 60 * max_minutes, max_tables),
+        policy_of(target_rows, older_than),
+        failure_threshold=failure_threshold,
+        verify_after=verify_after,
+        dry_run=dry_run,
+        storage_options=storage_options(storage_option, options_file),
+        runner=runner(spark),
+    )
+    if as_json:
+        print_json({**vars(report), "spent_bytes": report.spent_bytes, "ok": report.ok})
+    else:
+        _print_report(report, every=every)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _print_report(report: FleetReport, *, every: bool) -> None:
+    shown = [each for each in report.outcomes if every or each.reason or each.status is not FleetStatus.NOTHING_OWED]
+    if shown:
+        print_table(
+            "would be done" if report.dry_run else "done",
+            ["table", "state", "fragments>", "a read costs>", "rewritten>", "a read saves>", "what"],
+            [_line(each) for each in shown],
+        )
+    print_line(report.sentence)
+    verb = "would rewrite" if report.dry_run else "rewrote"
+    print_line(f"{verb} {size(report.spent_bytes)}; a read of every table saves {size(report.saved_read_bytes)}")
+    if not report.ok:
+        print_line(f"{report.failed_ratio:.0%} of the tables failed, more than {report.failure_threshold:.0%}", "red")
+
+
+def _line(each: TableOutcome) -> list[str]:
+    before, after = number(each.num_fragments_before), number(each.num_fragments_after)
+    return [
+        each.table,
+        each.status.value,
+        before if before == after else f"{before} → {after}",
+        f"{each.amplification_before:.1f} → {each.amplification_after:.1f}",
+        size(each.spent_bytes),
+        size(each.saved_read_bytes),
+        "; ".join([*each.steps, *([each.reason] if each.reason else [])]),
+    ]

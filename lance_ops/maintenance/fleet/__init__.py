@@ -1,0 +1,26 @@
+"""Maintain all tables beneath a root within a budget, the worst debt first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.maintenance.fleet.discovery import find_tables
+    from lance_ops.maintenance.fleet.maintaining import Budget, maintain
+    from lance_ops.maintenance.fleet.report import FleetReport, FleetStatus, TableOutcome
+
+__all__ = ["Budget", "FleetReport", "FleetStatus", "TableOutcome", "find_tables", "maintain"]
+
+_MODULES = {
+    "Budget": "maintaining",
+    "FleetReport": "report",
+    "FleetStatus": "report",
+    "TableOutcome": "report",
+    "find_tables": "discovery",
+    "maintain": "maintaining",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

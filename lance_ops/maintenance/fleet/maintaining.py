@@ -1,0 +1,270 @@
+"""Maintain all tables beneath a root within a budget: measure each, then pay the worst debt first.
+
+    find_tables(root)                      new tables appear by themselves
+    runner.map(MeasureTable, tables)       metadata only, many at a time
+    pay_debt(table, what is left)          by the gain for each byte, as far as the budget goes
+    verify_uri(table, what is left)        files that were not verified for the longest time
+
+A table that fails does not hold the others back, until more tables have failed than the threshold tolerates: then the
+fault is likely to be that of the store or of the credentials, and the rest of the night is called off.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.maintenance.debt import DebtPolicy, Payment, PaymentStatus, TableDebt, affordable, measure_debt, pay_debt
+from lance_ops.maintenance.debt import unpaid as unpaid_dues
+from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, find_tables
+from lance_ops.maintenance.fleet.ledger import Ledger
+from lance_ops.maintenance.fleet.report import FleetReport, FleetStatus, TableOutcome
+from lance_ops.maintenance.verification import VerificationOptions, verify_uri
+from lance_ops.runners import InThreads, Job, Runner
+from lance_ops.snapshot import Snapshot
+from lance_ops.store import open_store
+
+__all__ = ["Budget", "maintain"]
+
+_FAILURES = (LanceOpsError, OSError, ValueError)
+"""What one table of many may raise: hostile or damaged files are not always told by an error of this library."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a night may cost: bytes to rewrite and verify by their prices, seconds after which no table is begun."""
+
+    max_bytes: int | None = None
+    max_seconds: float | None = None
+    max_tables: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_bytes", "max_seconds", "max_tables"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise InvalidInput(f"{name} of a budget must not be negative, not {value}")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table's debt, or the reason why it cannot be measured."""
+
+    table: str
+    debt: TableDebt | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class MeasureTable:
+    """Measures one table of a fleet; a task."""
+
+    root: str
+    policy: DebtPolicy
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __call__(self, table: str) -> Measured:
+        """Return the table's debt; an error becomes a reason."""
+        try:
+            snapshot = Snapshot.open(table_uri(self.root, table), storage_options=self.storage_options)
+            return Measured(table, measure_debt(snapshot, self.policy))
+        except _FAILURES as error:
+            return Measured(table, None, str(error))
+
+
+def maintain(
+    root: str,
+    budget: Budget | None = None,
+    policy: DebtPolicy | None = None,
+    *,
+    failure_threshold: float = 0.1,
+    verify_after: timedelta | None = None,
+    night: str | None = None,
+    dry_run: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    runner: Runner | None = None,
+    on_outcome: Callable[[TableOutcome], None] | None = None,
+) -> FleetReport:
+    """Pay the debt of the tables beneath a root, the worst first, within a budget; return what was done.
+
+    Calls with an equal `night` share one budget of bytes. `verify_after` is the age from which a table's verification
+    is worth what is left of the budget. With `dry_run` nothing is written. `on_outcome` is told of each table.
+    `failure_threshold` is a share of the tables: see `FleetReport.ok`.
+    """
+    if not 0 <= failure_threshold <= 1:
+        raise InvalidInput(f"failure_threshold is a share of the tables, 0 to 1, not {failure_threshold}")
+    options = dict(storage_options or {})
+    policy = policy or DebtPolicy()
+    runner = runner or InThreads()
+    tables = find_tables(root, options)
+    measure = MeasureTable(root, policy, options)
+    measured = runner.map(measure, tables, Job.on("measure tables of", root)) if tables else []
+    fleet = _Night(measure, budget or Budget(), failure_threshold * len(tables), night, dry_run, runner)
+    outcomes: dict[str, TableOutcome] = {}
+    for outcome in fleet.pay(measured):
+        outcomes[outcome.table] = outcome
+        if on_outcome is not None:
+            on_outcome(outcome)
+    if verify_after is not None and not dry_run:
+        for outcome in fleet.verify(outcomes, verify_after):
+            outcomes[outcome.table] = outcome
+    return FleetReport(root, tuple(outcomes.values()), failure_threshold, dry_run)
+
+
+def table_uri(root: str, table: str) -> str:
+    """Return the URI of a table of a fleet."""
+    return root if table == ROOT_ITSELF else f"{root.rstrip('/')}/{table}"
+
+
+class _Night:
+    """The state of one call: the ledger, what is left of the budget, and how many tables failed."""
+
+    def __init__(
+        self,
+        measure: MeasureTable,
+        budget: Budget,
+        tolerated: float,
+        night: str | None,
+        dry_run: bool,
+        runner: Runner,
+    ) -> None:
+        self._measure = measure
+        self._policy = measure.policy
+        self._budget = budget
+        self._tolerated = tolerated
+        self._dry_run = dry_run
+        self._runner = runner
+        self._store = open_store(measure.root, measure.storage_options)
+        self._ledger = Ledger.load(self._store).for_night(night)
+        self._planned_bytes = 0
+        self._num_begun = 0
+        self._num_failed = 0
+        self._deadline = None if budget.max_seconds is None else time.monotonic() + budget.max_seconds
+
+    @property
+    def _left(self) -> int | None:
+        if self._budget.max_bytes is None:
+            return None
+        return max(self._budget.max_bytes - self._ledger.spent_bytes - self._planned_bytes, 0)
+
+    def pay(self, measured: list[Measured]) -> Iterator[TableOutcome]:
+        """Yield the outcome of each table: first those that cannot be measured, then the worst debt first."""
+        for each in measured:
+            if each.debt is None:
+                self._num_failed += 1
+                yield TableOutcome(each.table, FleetStatus.FAILED, reason=each.reason)
+        debts = [(each.table, each.debt) for each in measured if each.debt is not None]
+        for table, debt in sorted(debts, key=lambda each: (-each[1].score, each[0])):
+            owed = unpaid_dues(debt, self._ledger.of(table).fruitless)
+            if not owed:
+                reason = "what is owed gained nothing at this version" if debt.owed else None
+                yield _outcome(table, debt, FleetStatus.NOTHING_OWED, reason=reason)
+                continue
+            refusal = self._refusal()
+            parts = [affordable(due, self._left) for due in owed]
+            if refusal is None and not any(parts):
+                least = min(each.cost_bytes for due in owed for each in (due.rewrites or (due,)))
+                refusal = f"needs about {least:,} bytes of the budget, and {self._left:,} are left"
+            if refusal is not None:
+                yield _outcome(table, debt, FleetStatus.WAITING, reason=refusal)
+                continue
+            self._num_begun += 1
+            yield self._plan(table, debt) if self._dry_run else self._pay(table, debt)
+
+    def verify(self, outcomes: Mapping[str, TableOutcome], after: timedelta) -> Iterator[TableOutcome]:
+        """Verify tables, the one that waited longest first, while bytes are left; yield those that are damaged."""
+        now = datetime.now(UTC)
+        never = datetime.min.replace(tzinfo=UTC)
+        waiting = sorted((self._ledger.of(table).verified or never, table) for table in outcomes)
+        for verified_at, table in waiting:
+            if now - verified_at < after or self._left == 0 or self._refusal() is not None:
+                break
+            if outcomes[table].status is FleetStatus.FAILED:
+                continue
+            record = self._ledger.of(table)
+            options = VerificationOptions(max_bytes=self._left, first_part=record.next_part)
+            try:
+                uri = table_uri(self._measure.root, table)
+                report = verify_uri(uri, None, dict(self._measure.storage_options), options, self._runner)
+            except _FAILURES as error:
+                yield replace(outcomes[table], status=FleetStatus.FAILED, reason=f"verify: {error}")
+                continue
+            done = report.next_part is None
+            verified = now.isoformat() if done else record.verified_at
+            record = replace(record, verified_at=verified, next_part=report.next_part or 0)
+            self._ledger = self._ledger.with_table(table, record, report.size_bytes)
+            self._ledger.save(self._store)
+            if not report.ok:
+                reason = f"{len(report.damages)} damages, the first: {report.damages[0]}; run lance-ops repair"
+                yield replace(outcomes[table], status=FleetStatus.FAILED, reason=reason)
+
+    def _refusal(self) -> str | None:
+        """Return why no other table may be begun."""
+        if self._num_failed > self._tolerated:
+            return f"called off after {self._num_failed} failures"
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            return "the budget's time is over"
+        if self._budget.max_tables is not None and self._num_begun >= self._budget.max_tables:
+            return f"the budget's {self._budget.max_tables} tables are done"
+        return None
+
+    def _plan(self, table: str, debt: TableDebt) -> TableOutcome:
+        steps = []
+        for due in unpaid_dues(debt, self._ledger.of(table).fruitless):
+            part = affordable(due, self._left)
+            if part is not None:
+                steps.append(part)
+                self._planned_bytes += part.cost_bytes
+        return replace(
+            _outcome(table, debt, FleetStatus.PLANNED),
+            steps=tuple(f"{part.key}: {part.what}" for part in steps),
+            spent_bytes=sum(part.cost_bytes for part in steps),
+            saved_read_bytes=sum(part.gain_bytes for part in steps),
+        )
+
+    def _pay(self, table: str, debt: TableDebt) -> TableOutcome:
+        record = self._ledger.of(table)
+        try:
+            uri = table_uri(self._measure.root, table)
+            paid = pay_debt(
+                Snapshot.open(uri, storage_options=self._measure.storage_options),
+                self._policy,
+                max_bytes=self._left,
+                fruitless=record.fruitless,
+                runner=self._runner,
+            )
+        except _FAILURES as error:
+            self._num_failed += 1
+            return _outcome(table, debt, FleetStatus.FAILED, reason=str(error))
+        self._num_failed += paid.status is PaymentStatus.FAILED
+        self._ledger = self._ledger.with_table(table, replace(record, fruitless=paid.fruitless), paid.spent_bytes)
+        self._ledger.save(self._store)
+        return _paid(table, paid)
+
+
+def _paid(table: str, paid: Payment) -> TableOutcome:
+    status = {
+        PaymentStatus.DONE: FleetStatus.DONE,
+        PaymentStatus.NOTHING_OWED: FleetStatus.NOTHING_OWED,
+        PaymentStatus.FAILED: FleetStatus.FAILED,
+    }[paid.status]
+    return TableOutcome(
+        table,
+        status,
+        paid.before.score,
+        paid.before.health.num_fragments,
+        paid.after.health.num_fragments,
+        paid.before.read_amplification,
+        paid.after.read_amplification,
+        paid.spent_bytes,
+        paid.before.read_bytes - paid.after.read_bytes,
+        tuple(f"{step.key}: {step.what}" for step in paid.steps),
+        paid.reason or (f"the budget did not reach for {', '.join(paid.waiting)}" if paid.waiting else None),
+    )
+
+
+def _outcome(table: str, debt: TableDebt, status: FleetStatus, reason: str | None = None) -> TableOutcome:
+    fragments, amplification = debt.health.num_fragments, debt.read_amplification
+    return TableOutcome(table, status, debt.score, fragments, fragments, amplification, amplification, reason=reason)

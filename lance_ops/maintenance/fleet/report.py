@@ -1,0 +1,78 @@
+"""What a night of maintenance did to each table of a fleet, and what it saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["FleetReport", "FleetStatus", "TableOutcome"]
+
+
+class FleetStatus(Enum):
+    """How a night ended for one table. A dry run leaves `PLANNED` instead of `DONE`."""
+
+    DONE = "done"
+    PLANNED = "planned"
+    NOTHING_OWED = "nothing owed"
+    WAITING = "waiting"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class TableOutcome:
+    """One table: its debt before and after, and what was done. A table that cannot be opened has no numbers.
+
+    `saved_read_bytes` is what each read of the whole table costs less than before.
+    """
+
+    table: str
+    status: FleetStatus
+    score: float = 0.0
+    num_fragments_before: int = 0
+    num_fragments_after: int = 0
+    amplification_before: float = 1.0
+    amplification_after: float = 1.0
+    spent_bytes: int = 0
+    saved_read_bytes: int = 0
+    steps: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class FleetReport:
+    """All tables of a fleet, the worst debt first."""
+
+    root: str
+    outcomes: tuple[TableOutcome, ...]
+    failure_threshold: float
+    dry_run: bool
+
+    def count(self, status: FleetStatus) -> int:
+        """Return how many tables ended so."""
+        return sum(outcome.status is status for outcome in self.outcomes)
+
+    @property
+    def spent_bytes(self) -> int:
+        """The bytes that were rewritten, by their prices; for a dry run those that would be."""
+        return sum(outcome.spent_bytes for outcome in self.outcomes)
+
+    @property
+    def saved_read_bytes(self) -> int:
+        """What one read of every table costs less than before."""
+        return sum(outcome.saved_read_bytes for outcome in self.outcomes)
+
+    @property
+    def failed_ratio(self) -> float:
+        """The share of the tables that failed."""
+        return self.count(FleetStatus.FAILED) / len(self.outcomes) if self.outcomes else 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether at most the tolerated share of the tables failed."""
+        return self.failed_ratio <= self.failure_threshold
+
+    @property
+    def sentence(self) -> str:
+        """The night in words."""
+        counts = ", ".join(f"{self.count(status)} {status.value}" for status in FleetStatus if self.count(status))
+        return f"{len(self.outcomes)} tables beneath {self.root}: {counts or 'none'}"

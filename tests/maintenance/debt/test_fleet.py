@@ -1,0 +1,209 @@
+"""A fleet is maintained worst first, within a budget a night, and a table that fails holds no other back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.errors import CorruptFile, InvalidInput
+from lance_ops.maintenance.cleanup import CleanupOptions
+from lance_ops.maintenance.debt import DebtPolicy, Rates, measure_debt
+from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, find_tables, maintain
+from lance_ops.maintenance.fleet.ledger import LEDGER_PATH, Ledger
+from lance_ops.maintenance.health import HealthThresholds
+from lance_ops.store import open_store
+
+DONE, WAITING, FAILED, QUIET = (
+    FleetStatus.DONE,
+    FleetStatus.WAITING,
+    FleetStatus.FAILED,
+    FleetStatus.NOTHING_OWED,
+)
+NUM_TABLES = 200
+
+
+def plant(place: Path, num_fragments: int) -> str:
+    """Write a table of so many fragments in one version."""
+    table = pa.table({"id": range(2 * num_fragments)})
+    return lance_ops.write_dataset(table, str(place), max_rows_per_file=2).uri
+
+
+def copy(source: str, place: Path) -> None:
+    """Copy a table by links: no verb changes a file of a table in place."""
+    shutil.copytree(source, place, copy_function=os.link)
+
+
+def plant_fleet(root: Path) -> None:
+    """Make tables of 1 to 60 fragments, some with deleted rows or rows without an index, in folders of folders."""
+    kinds = [plant(root.parent / "kinds" / f"{count}.lance", count) for count in (1, 3, 12, 30, 60)]
+    for number in range(NUM_TABLES - 20):
+        kind = kinds[2 + number % 3] if number < 60 else kinds[number % 2]
+        copy(kind, root / f"team{number % 7}" / f"t{number:03}.lance")
+    deleted = lance_ops.dataset(plant(root.parent / "kinds" / "deleted.lance", 1))
+    deleted.delete("id = 0")
+    half = lance_ops.dataset(plant(root.parent / "kinds" / "half.lance", 1))
+    half.create_scalar_index("id", "BTREE")
+    lance_ops.write_dataset(pa.table({"id": [7, 8]}), half, mode="append")
+    for number in range(10):
+        copy(deleted.uri, root / "deep" / "er" / f"d{number}")
+        copy(half.uri, root / f"i{number}.lance")
+
+
+def test_two_hundred_tables_are_healthy_after_some_nights_within_their_budget(tmp_path: Path) -> None:
+    root = tmp_path / "lake"
+    plant_fleet(root)
+    tables = find_tables(str(root))
+    assert len(tables) == NUM_TABLES
+    costs = {each: measure_debt(lance_ops.dataset(str(root / each)).snapshot).rewrite_bytes for each in tables}
+    most_bytes = sum(costs.values()) // 3
+    budget = Budget(max_bytes=most_bytes)
+
+    dry = maintain(str(root), budget, dry_run=True)
+    assert dry.count(FleetStatus.PLANNED) and not (root / LEDGER_PATH).exists()
+
+    nights: list[FleetReport] = []
+    while not nights or nights[-1].count(DONE):
+        nights.append(maintain(str(root), budget, night=f"night {len(nights)}"))
+        assert nights[-1].spent_bytes <= most_bytes and not nights[-1].count(FAILED)
+        assert len(nights) <= 6
+
+    first, last = nights[0], nights[-1]
+    assert [each.table for each in first.outcomes if each.status is DONE] == [
+        each.table for each in dry.outcomes if each.status is FleetStatus.PLANNED
+    ]
+    scores = [each.score for each in first.outcomes]
+    assert scores == sorted(scores, reverse=True) and len(set(scores)) > 3
+    # A table waits only if what is left does not pay for it.
+    spent = 0
+    for each in first.outcomes:
+        assert each.status is not WAITING or spent + costs[each.table] > most_bytes
+        spent += each.spent_bytes
+    assert first.count(WAITING) and all("budget" in str(e.reason) for e in first.outcomes if e.status is WAITING)
+    assert len(nights) >= 4  # three that are full of work, and one that finds nothing
+
+    assert last.count(QUIET) == NUM_TABLES and last.spent_bytes == 0
+    assert sum(night.count(DONE) for night in nights) >= 80
+    for table in tables:
+        found = measure_debt(lance_ops.dataset(str(root / table)).snapshot)
+        assert not found.owed and found.health.is_healthy, table
+    assert sum(each.saved_read_bytes for night in nights for each in night.outcomes) > 0
+    # A new table appears by itself.
+    copy(str(tmp_path / "kinds" / "60.lance"), root / "new.lance")
+    (outcome,) = [each for each in maintain(str(root), budget).outcomes if each.status is DONE]
+    assert outcome.table == "new.lance" and (outcome.num_fragments_before, outcome.num_fragments_after) == (60, 1)
+
+
+def test_calls_of_one_night_share_its_budget(tmp_path: Path) -> None:
+    for name in "ab":
+        plant(tmp_path / name, 30)
+    (tmp_path / "other").mkdir()
+    cost = measure_debt(lance_ops.dataset(str(tmp_path / "a")).snapshot).rewrite_bytes
+    budget = Budget(max_bytes=cost + cost // 2)
+    assert maintain(str(tmp_path), budget, night="1").count(DONE) == 1
+    again = maintain(str(tmp_path), budget, night="1")
+    assert (again.count(DONE), again.count(WAITING)) == (0, 1)
+    assert maintain(str(tmp_path), budget, night="2").count(DONE) == 1
+
+
+def test_no_table_is_begun_beyond_the_budget_s_time_or_number(tmp_path: Path) -> None:
+    for name in "abc":
+        plant(tmp_path / name, 30)
+    assert maintain(str(tmp_path), Budget(max_seconds=0)).count(WAITING) == 3
+    assert maintain(str(tmp_path), Budget(max_tables=1)).count(DONE) == 1
+    assert maintain(str(tmp_path), Budget(max_bytes=0)).count(WAITING) == 2
+
+
+def test_a_damaged_table_is_named_and_too_many_call_the_night_off(tmp_path: Path) -> None:
+    for name in "abcd":
+        plant(tmp_path / name, 30)
+    for manifest in (tmp_path / "b" / "_versions").glob("*.manifest"):
+        manifest.write_bytes(b"junk")
+    tolerated = maintain(str(tmp_path), failure_threshold=0.25)
+    assert tolerated.ok and (tolerated.count(FAILED), tolerated.count(DONE)) == (1, 3)
+    assert tolerated.outcomes[0].table == "b" and "manifest" in str(tolerated.outcomes[0].reason)
+    plant(tmp_path / "e", 30)
+    strict = maintain(str(tmp_path), failure_threshold=0.1)
+    assert not strict.ok and strict.count(WAITING) == 1
+    assert "called off" in str(next(each.reason for each in strict.outcomes if each.status is WAITING))
+
+
+def test_a_step_that_gained_nothing_is_remembered_by_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lance_ops.maintenance.debt import payment
+
+    plant(tmp_path / "a", 30)
+    tried: list[object] = []
+
+    def gain_nothing(snapshot: object, *_: object) -> tuple[object, str]:
+        tried.append(snapshot)
+        return snapshot, "nothing"
+
+    monkeypatch.setattr(payment, "_compact", gain_nothing)
+    assert maintain(str(tmp_path)).count(DONE) == 1
+    assert maintain(str(tmp_path)).count(QUIET) == 1 and len(tried) == 1
+    lance_ops.write_dataset(pa.table({"id": [1]}), str(tmp_path / "a"), mode="append")
+    assert maintain(str(tmp_path)).count(DONE) == 1 and len(tried) == 2
+
+
+def test_what_is_left_verifies_the_table_that_waited_longest(tmp_path: Path) -> None:
+    for name in "ab":
+        plant(tmp_path / name, 3)
+    assert maintain(str(tmp_path), verify_after=timedelta(days=30)).ok
+    ledger = Ledger.load(open_store(str(tmp_path)))
+    assert {name: record.verified is not None for name, record in ledger.tables.items()} == {"a": True, "b": True}
+    data_file = next((tmp_path / "b" / "data").glob("*.lance"))
+    data_file.write_bytes(data_file.read_bytes()[:-8])
+    assert maintain(str(tmp_path), verify_after=timedelta(days=30)).ok  # it is not due
+    found = maintain(str(tmp_path), verify_after=timedelta(0), failure_threshold=0.5)
+    (failed,) = [each for each in found.outcomes if each.status is FAILED]
+    assert failed.table == "b" and "lance-ops repair" in str(failed.reason)
+
+
+def test_a_fleet_has_tables_of_other_writers_and_no_branches(tmp_path: Path) -> None:
+    import lance
+
+    lance.write_dataset(pa.table({"x": range(40)}), str(tmp_path / "theirs.lance"), max_rows_per_file=2)
+    ours = lance_ops.dataset(plant(tmp_path / "x" / "ours.lance", 2))
+    ours.create_branch("b")
+    (tmp_path / "x" / "file").write_text("no table")
+    (tmp_path / "linked").symlink_to(tmp_path / "x" / "ours.lance")
+    assert find_tables(str(tmp_path)) == ("theirs.lance", "x/ours.lance")
+    assert maintain(str(tmp_path)).count(DONE) == 1
+    assert len(lance.dataset(str(tmp_path / "theirs.lance")).get_fragments()) == 1
+    assert find_tables(str(tmp_path / "theirs.lance")) == (".",)
+    assert find_tables("memory://") == ()
+    assert maintain(str(tmp_path / "nowhere")).outcomes == ()
+
+
+def test_tables_in_an_object_store_are_found_by_their_manifests(memory_fleet: str) -> None:
+    assert find_tables(memory_fleet) == ("a/b", "c")
+    policy = DebtPolicy(Rates(run_cost_bytes=1), HealthThresholds(), cleanup=CleanupOptions(retain_versions=1))
+    assert maintain(memory_fleet, policy=policy).count(DONE) == 2
+
+
+@pytest.fixture
+def memory_fleet() -> str:
+    root = "memory://a-fleet-of-tests"
+    for name in ("a/b", "c"):
+        lance_ops.write_dataset(pa.table({"id": range(20)}), f"{root}/{name}", max_rows_per_file=2)
+    return root
+
+
+def test_wrong_arguments_and_a_wrong_ledger_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="failure_threshold"):
+        maintain(str(tmp_path), failure_threshold=2)
+    with pytest.raises(InvalidInput, match="max_bytes"):
+        Budget(max_bytes=-1)
+    ledger = tmp_path / LEDGER_PATH
+    ledger.parent.mkdir()
+    for text in ("{", "[]", '{"format": 2}', '{"format": 1, "night": null, "spent_bytes": 0, "tables": {"a": 1}}'):
+        ledger.write_text(text)
+        with pytest.raises(CorruptFile, match="ledger.json"):
+            maintain(str(tmp_path))
