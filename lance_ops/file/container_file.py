@@ -22,9 +22,9 @@ from lance_ops.file.container import (
 from lance_ops.file.open_file import OpenFile, Sections
 from lance_ops.file.page_reading import Extent, FileSource, Ranges, SourceBytes
 from lance_ops.pb import file_pb2
-from lance_ops.wire import parse_message, schema_from_pb
+from lance_ops.wire import parse_message, schema_from_pb, shared_schema
 
-__all__ = ["ContainerFile", "check_end", "shared_schema"]
+__all__ = ["ContainerFile", "check_end"]
 
 
 class ContainerFile(OpenFile):
@@ -126,13 +126,6 @@ def check_end(end: bytes, start: int, num_rows: int, num_columns: int, path: str
         raise CorruptFile(path, "footer", reason)
 
 
-@lru_cache(maxsize=64)
-def shared_schema(data: bytes) -> Schema:
-    """Return an encoded schema; files with the same one share it. Errors name no file."""
-    message = parse_message(file_pb2.Schema, data, "", "schema")
-    return _cached_schema(message.SerializeToString(deterministic=True))
-
-
 def _read_description(data: bytes, path: str) -> tuple[Schema, int]:
     """Parse global buffer 0: a file's schema and number of rows. Files with equal bytes share the result."""
     try:
@@ -145,7 +138,7 @@ def _read_description(data: bytes, path: str) -> tuple[Schema, int]:
 @lru_cache(maxsize=64)
 def _cached_description(data: bytes) -> tuple[Schema, int]:
     message = _descriptor_from(data, "")
-    return _cached_schema(message.schema.SerializeToString(deterministic=True)), message.length
+    return shared_schema(message.schema.SerializeToString(deterministic=True), ""), message.length
 
 
 def _descriptor_from(data: bytes, path: str) -> file_pb2.FileDescriptor:
@@ -153,9 +146,3 @@ def _descriptor_from(data: bytes, path: str) -> file_pb2.FileDescriptor:
     if message.length > MAX_ROWS:
         raise CorruptFile(path, "global buffer 0", f"a length of {message.length} rows")
     return message
-
-
-@lru_cache(maxsize=64)
-def _cached_schema(data: bytes) -> Schema:
-    message = file_pb2.Schema.FromString(data)
-    return schema_from_pb(message.fields, message.metadata, "")

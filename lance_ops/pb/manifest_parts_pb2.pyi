@@ -7,10 +7,14 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ManifestParts(_message.Message):
-    __slots__ = ("fragments",)
+    __slots__ = ("fields", "fragments", "schema_metadata")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
     FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_METADATA_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[bytes]
     fragments: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, fragments: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    schema_metadata: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, fields: _Optional[_Iterable[bytes]] = ..., fragments: _Optional[_Iterable[bytes]] = ..., schema_metadata: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class ManifestHeads(_message.Message):
     __slots__ = ("fragments",)

@@ -14,6 +14,7 @@ from lance_ops.wire.digests import (
 )
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe
+from lance_ops.wire.shared_schemas import shared_schema
 from lance_ops.wire.unknown import restore_unknown, unknown_fields, unknown_numbers
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "restore_unknown",
     "schema_from_pb",
     "schema_to_pb",
+    "shared_schema",
     "start_digest",
     "unframe",
     "unknown_fields",

@@ -6,8 +6,10 @@ children of a blob descriptor, not columns; they belong to the last field before
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import MAX_DEPTH, NO_PARENT, Dictionary, Field, Schema, depth_of
@@ -15,6 +17,9 @@ from lance_ops.pb import file_pb2
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
 __all__ = ["field_metadata_from_pb", "metadata_to_pb", "schema_from_pb", "schema_to_pb"]
+
+_MOST_SHARED = 1000
+"""The roots of the widest schema whose fields are shared with other schemas; wider ones would evict them all."""
 
 _VARIABLE_TYPES = ("string", "binary", "large_string", "large_binary", "json")
 
@@ -31,16 +36,29 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
     nests too deeply.
     """
     messages = list(fields)
+    ids = [message.id for message in messages]
+    parent_ids = [message.parent_id for message in messages]
+    if parent_ids.count(NO_PARENT) == len(messages) and NO_PARENT not in ids:
+        roots = _leaves(messages, path)
+    else:
+        roots = _trees(messages, ids, parent_ids, path)
+    if len(roots) <= _MOST_SHARED:
+        roots = [_shared(root) for root in roots]
+    return Schema(tuple(roots), field_metadata_from_pb(metadata))
+
+
+def _trees(messages: Sequence[file_pb2.Field], ids: Sequence[int], parent_ids: Sequence[int], path: str) -> list[Field]:
+    """Return the roots of fields that may be below others; raise as `schema_from_pb` does."""
     children: dict[int, list[file_pb2.Field]] = {}
     known = {NO_PARENT}
     above = NO_PARENT
-    for message in messages:
-        if message.parent_id not in known:
-            raise CorruptFile(path, "schema", f"field {message.name!r} comes before its parent {message.parent_id}")
-        known.add(message.id)
-        if message.id != NO_PARENT:
-            above = message.id
-        children.setdefault(above if message.id == NO_PARENT else message.parent_id, []).append(message)
+    for message, field_id, parent_id in zip(messages, ids, parent_ids, strict=True):
+        if parent_id not in known:
+            raise CorruptFile(path, "schema", f"field {message.name!r} comes before its parent {parent_id}")
+        known.add(field_id)
+        if field_id != NO_PARENT:
+            above = field_id
+        children.setdefault(above if field_id == NO_PARENT else parent_id, []).append(message)
 
     built = 0
 
@@ -54,10 +72,28 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
         below = () if message.id == NO_PARENT else children.get(message.id, ())
         return _from_pb(message, tuple(build(child, depth + 1) for child in below))
 
-    roots = tuple(build(message, 0) for message in children.get(NO_PARENT, ()))
-    for root in roots:
-        _check_types(root, path)
-    return Schema(tuple(map(_shared, roots)), field_metadata_from_pb(metadata))
+    roots = children.get(NO_PARENT, [])
+    alone = iter(_leaves([message for message in roots if message.id not in children], path))
+    return [next(alone) if message.id not in children else _checked(build(message, 0), path) for message in roots]
+
+
+def _leaves(messages: Iterable[file_pb2.Field], path: str) -> list[Field]:
+    """Return fields without children; those that differ in nothing but id and name share one Arrow type.
+
+    Raises as `_checked` does.
+    """
+    fields, samples = [], dict[tuple[object, ...], Field]()
+    for message in messages:
+        if message.metadata or message.HasField("dictionary") or len(UnknownFieldSet(message)):
+            fields.append(_checked(_from_pb(message, ()), path))
+            continue
+        primary_key, extension = message.unenforced_primary_key, message.extension_name
+        kind = message.parent_id, message.logical_type, message.nullable, primary_key, extension
+        sample = samples.get(kind)
+        if sample is None:
+            sample = samples[kind] = _checked(_from_pb(message, ()), path)
+        fields.append(sample.renamed(message.id, message.name))
+    return fields
 
 
 def _shared(root: Field) -> Field:
@@ -77,19 +113,20 @@ def _first_equal(root: Field) -> Field:
     return root
 
 
-def _check_types(root: Field, path: str) -> None:
-    """Raise `CorruptFile` for a malformed logical type, and `UnsupportedFeature` for one that nests too deeply.
+def _checked(root: Field, path: str) -> Field:
+    """Return a field; an unknown type raises only when its column is read.
 
-    An unknown type raises only when its column is read.
+    Raises `CorruptFile` for a malformed logical type, and `UnsupportedFeature` for one that nests too deeply.
     """
     try:
         depth = depth_of(root.arrow_type)
     except InvalidInput as error:
         raise CorruptFile(path, "schema", str(error)) from error
     except UnsupportedFeature:
-        return
+        return root
     if depth > MAX_DEPTH:  # fixed-size lists of numbers nest in one field
         raise _too_deep(root.name, path)
+    return root
 
 
 def _too_deep(name: str, path: str) -> UnsupportedFeature:

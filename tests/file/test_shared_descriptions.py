@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.schema import Dictionary, Schema
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.schema import Dictionary, Field, Schema
 from lance_ops.encodings import Encoding, encoding_from_pb
 from lance_ops.file.v2_1.layouts import mini_block_description
 from lance_ops.file.v2_1.layouts.mini_block_description import MiniBlockDescription
 from lance_ops.pb import encodings_v2_1_pb2 as pb
+from lance_ops.table import MANIFEST_CACHE
 from lance_ops.wire import schema_from_pb, schema_to_pb
 
 FILES = 9
@@ -77,3 +80,35 @@ def test_equal_fields_of_decoded_schemas_are_one_object() -> None:
     assert projected.fields[0] is first.fields[1]
     assert projected.fields[1] is first.fields[0]
     assert first.project(["s.a"]).fields[0].children == first.fields[1].children[:1]
+
+
+def test_fields_that_differ_in_id_and_name_share_their_type() -> None:
+    kinds = [
+        ("int32", True, False),
+        ("int32", False, False),
+        ("fixed_size_list:float:8", True, False),
+        ("x", True, True),
+    ]
+    columns = [
+        Field(7 * number, -1, f"c{number}", *kinds[number % len(kinds)][:2], unenforced_primary_key=kind[2])
+        for number, kind in enumerate(kinds * 3)
+    ]
+    columns[5] = replace(columns[5], metadata={"unit": "m"})
+    columns[6] = replace(columns[6], unknown=b"\xf8\x3f\x01")
+    found = schema_from_pb(schema_to_pb(Schema(tuple(columns))), {}, "").fields
+    assert found == tuple(columns)
+    assert pickle.loads(pickle.dumps(found)) == tuple(columns)
+    assert [hash(field) for field in found] == [hash(field) for field in columns]
+    assert found[8].arrow_type is found[0].arrow_type
+    assert found[10].storage_field == columns[10].storage_field
+    assert found[10].storage_field.name == "c10"
+    assert found[5].storage_field.metadata == {b"unit": b"m"}
+    for unknown in (found[3], found[7]):
+        with pytest.raises(UnsupportedFeature, match=f"'{unknown.name}'"):
+            _ = unknown.arrow_type
+
+
+def test_a_file_has_the_very_schema_of_its_table(uri: str) -> None:
+    MANIFEST_CACHE.reset()  # the writer's own manifest has the schema that it was given
+    snapshot = lance_ops.dataset(uri).snapshot
+    assert snapshot.open_data_file(snapshot.fragments[0].files[0]).schema is snapshot.schema

@@ -21,6 +21,7 @@ import pytest
 import lance_ops
 from lance_ops.reading import joined_blocks, joined_fragments
 from lance_ops.table import MANIFEST_CACHE
+from lance_ops.wire import shared_schemas
 from tests.growth.instructions import count_instructions
 
 Verb = Callable[[str, int], object]
@@ -88,6 +89,29 @@ def test_work_grows_no_faster_than_the_columns(verb: str, uris: Iterator[str]) -
         return uri
 
     assert _grows_within(BY_COLUMNS[verb], make, (60, 120, 240), _in_proportion)
+
+
+PER_COLUMN: dict[str, tuple[Verb, int]] = {
+    "open": (lambda uri, _: lance_ops.dataset(uri).schema, 160),
+    "scan of one column": (lambda uri, _: lance_ops.dataset(uri).to_table(columns=["c5"]), 420),
+}
+"""Verbs, and the most instructions that one more column may take in a process that has not seen its schema."""
+
+
+@pytest.mark.parametrize("verb", PER_COLUMN)
+def test_a_column_that_is_not_read_costs_little(verb: str, uris: Iterator[str]) -> None:
+    def make(columns: int) -> str:
+        uri = lance_ops.write_dataset(_wide(columns), next(uris)).uri
+        for forget in (
+            MANIFEST_CACHE.reset,
+            shared_schemas._as_encoded.cache_clear,
+            shared_schemas._in_order.cache_clear,
+        ):
+            forget()
+        return uri
+
+    act, most = PER_COLUMN[verb]
+    assert _grows_within(act, make, (1_100, 1_200, 1_400), lambda _: 200 * most)
 
 
 BY_FRAGMENTS: dict[str, Verb] = {

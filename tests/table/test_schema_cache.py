@@ -8,9 +8,10 @@ import pytest
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.schema import Dictionary, Schema, with_dictionaries
-from lance_ops.pb import table_pb2
+from lance_ops.pb import file_pb2, table_pb2
 from lance_ops.table import decode_manifest, encode_manifest
-from lance_ops.table.manifest.schema_cache import cached_schema, encoded_schema
+from lance_ops.table.manifest.schema_cache import encoded_schema
+from lance_ops.wire import shared_schema
 from tests.table.samples import DICTIONARIES, DICTIONARY_SCHEMA, SCHEMA, manifest
 
 
@@ -25,19 +26,30 @@ def test_versions_of_one_schema_share_it() -> None:
 
 
 def test_a_corrupt_schema_is_refused_with_the_path_of_each_manifest() -> None:
-    message = table_pb2.Manifest()
+    message = file_pb2.Schema()
     message.fields.add(name="child", id=1, parent_id=7, logical_type="int32")
 
     for path in ("one", "other"):
         with pytest.raises(CorruptFile, match=f"{path}: .*'child' comes before its parent 7"):
-            cached_schema(message, path)
+            shared_schema(message.SerializeToString(), path)
+        with pytest.raises(CorruptFile, match=f"{path}: .*not a lance.file.Schema message"):
+            shared_schema(b"\x0a\x05\x12\x03\xff\xfe\xfd", path)  # a name that is no text
+
+
+def test_a_schema_whose_metadata_is_in_another_order_is_the_same_schema() -> None:
+    message = file_pb2.Schema()
+    message.fields.add(name="a", id=0, parent_id=-1, logical_type="int32")
+    fields, one, other = message.SerializeToString(), b"\x2a\x04\x0a\x02k1", b"\x2a\x04\x0a\x02k2"
+
+    assert shared_schema(fields + one + other, "m").metadata == {"k1": "", "k2": ""}
+    assert shared_schema(fields + one + other, "m") is shared_schema(fields + other + one, "m")
 
 
 def test_a_schema_is_encoded_once() -> None:
     schema = replace(SCHEMA, metadata={"a": "b"})
 
     assert encoded_schema(schema) is encoded_schema(schema)
-    assert cached_schema(table_pb2.Manifest.FromString(encoded_schema(schema)), "m") == schema
+    assert shared_schema(encoded_schema(schema), "m") == schema
     assert encoded_schema(replace(SCHEMA, metadata={"a": "c"})) != encoded_schema(schema)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from lance_ops.core.blob_types import (
     check_blob_v2,
 )
 from lance_ops.core.cached_property import cached_property
-from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, LanceOpsError, SchemaMismatch
 from lance_ops.core.json import ARROW_JSON, JSON_MARK, holds_json, text_schema
 from lance_ops.core.schema.logical_types import BFLOAT16, arrow_type_of, child_fields_of, logical_type_of
 
@@ -35,6 +36,12 @@ __all__ = [
 ]
 
 NO_PARENT = -1
+
+_NAMED = ("id", "name", "_hash", "storage_field", "_nameless")
+"""What differs between a field and its renamed twin, or is computed from that."""
+
+
+_new_object, _set_attribute = object.__new__, object.__setattr__
 
 
 @dataclass(frozen=True)
@@ -91,9 +98,14 @@ class Field:
     @cached_property
     def storage_field(self) -> pa.Field:
         """The Arrow field of `arrow_type`; an extension type is metadata on it."""
+        return pa.field(self.name, *self.storage_kind)
+
+    @cached_property
+    def storage_kind(self) -> tuple[pa.DataType, bool, dict[bytes, bytes] | None]:
+        """What `storage_field` has beside its name: its type, whether it is nullable, and its metadata."""
         metadata = DESCRIPTOR_METADATA if self.is_blob_v2 else self.metadata
         nullable = self.nullable or pa.types.is_null(self.arrow_type)  # Arrow has no null type that is not nullable
-        return pa.field(self.name, self.arrow_type, nullable, encode_metadata(metadata))
+        return self.arrow_type, nullable, encode_metadata(metadata)
 
     @property
     def is_blob_v2(self) -> bool:
@@ -119,6 +131,26 @@ class Field:
     def is_dictionary(self) -> bool:
         """Whether this is a dictionary column: files store keys, and values apart from them."""
         return self.logical_type.startswith("dict:")
+
+    def renamed(self, field_id: int, name: str) -> Field:
+        """Return this field, which has no children, under another id and name; both share the Arrow type.
+
+        A wide table has thousands of fields that differ in nothing else: to construct each would take several times as
+        long as to copy the state of one.
+        """
+        twin = _new_object(Field)
+        state = self._nameless.copy()
+        state["id"], state["name"] = field_id, name
+        _set_attribute(twin, "__dict__", state)
+        return twin
+
+    @cached_property
+    def _nameless(self) -> dict[str, Any]:
+        """The state that does not depend on the field's id and name."""
+        with suppress(LanceOpsError):  # an unknown type is named when its column is read
+            _ = self.storage_kind
+        _ = self.names_extensions, self.holds_blobs_v2
+        return {name: value for name, value in vars(self).items() if name not in _NAMED}
 
     def stored(self) -> Field:
         """Return the field as in a data file's schema: v2 blobs, at any depth, are descriptors."""

@@ -84,7 +84,8 @@ class Schema:
 
     @cached_property
     def _storage(self) -> pa.Schema:
-        return pa.schema([column.storage_field for column in self.fields], encode_metadata(self.metadata))
+        fields = [pa.field(column.name, *column.storage_kind) for column in self.fields]
+        return pa.schema(fields, encode_metadata(self.metadata))
 
     @cached_property
     def names_extensions(self) -> bool:

@@ -18,7 +18,6 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file.alike_files.metadata import FileTable, PageTable
 from lance_ops.file.alike_files.page_checks import FileParts, PageChecks
 from lance_ops.file.container import ALIGNMENT, Page, decode_any, decode_encoding
-from lance_ops.file.container_file import shared_schema
 from lance_ops.file.decoded_table import table_of
 from lance_ops.file.leaves import Leaf, leaves_of, leaves_of_field, number_leaves
 from lance_ops.file.page_reading import (
@@ -39,6 +38,7 @@ from lance_ops.file.several_files import PageGroup, add_to_groups
 from lance_ops.file.v2_1 import assemble, concat_rows, describe_joinable, open_page, read_joined
 from lance_ops.file.v2_1.layouts import JoinedPages, LeafRows, MiniBlockDescription
 from lance_ops.store import Store
+from lance_ops.wire import shared_schema
 
 __all__ = ["WHOLE_FILE_BYTES", "AlikeFiles"]
 
@@ -102,7 +102,7 @@ class AlikeFiles:
         if checks is None and verify_pages and not is_whole:
             return None
         try:
-            version, stored = FileVersion.from_numbers(*table.numbers, path), shared_schema(table.description)
+            version, stored = FileVersion.from_numbers(*table.numbers, path), shared_schema(table.description, path)
         except LanceOpsError:
             return None
         if version < FileVersion.V2_1 or stored is None:

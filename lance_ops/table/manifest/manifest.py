@@ -14,7 +14,7 @@ from lance_ops.table.fragments import Fragment, FragmentList
 from lance_ops.table.index_metadata import IndexMetadata
 from lance_ops.table.manifest.base_path import BasePath
 from lance_ops.table.manifest.feature_flag import FeatureFlag
-from lance_ops.table.manifest.schema_cache import cached_schema, encoded_schema
+from lance_ops.table.manifest.schema_cache import encoded_schema
 from lance_ops.wire import restore_unknown, unknown_fields
 
 __all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
@@ -111,9 +111,14 @@ class Manifest:
 
     @classmethod
     def from_pb(
-        cls, message: table_pb2.Manifest, fragments: FragmentList, indices: table_pb2.IndexSection | None, path: str
+        cls,
+        message: table_pb2.Manifest,
+        schema: Schema,
+        fragments: FragmentList,
+        indices: table_pb2.IndexSection | None,
+        path: str,
     ) -> Manifest:
-        """Build the manifest from its messages; `path` names it in errors. Fragments in `message` are ignored.
+        """Build the manifest from its parts; `path` names it in errors. `message` states no schema and no fragments.
 
         Raises `CorruptFile`, `UnsafePath`, and `UnsupportedFeature` for a fragment tree.
         """
@@ -123,7 +128,7 @@ class Manifest:
         segments = tuple(IndexMetadata.from_pb(index, path) for index in indices.indices) if indices else ()
         return cls(
             version=message.version,
-            schema=cached_schema(message, path),
+            schema=schema,
             fragments=fragments,
             indices=segments,
             data_format=_data_format(message, fragments, path),

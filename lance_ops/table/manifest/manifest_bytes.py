@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -34,6 +34,7 @@ from lance_ops.wire import (
     digest_block_report,
     frame,
     parse_message,
+    shared_schema,
     unframe,
 )
 
@@ -83,21 +84,20 @@ def decode_manifest(data: BytesLike, path: str) -> Manifest:
     `check_readable` checks the feature flags.
     """
     view = memoryview(data)
-    return _manifest(view, *_manifest_message(view, path), path)
+    return _manifest(view, _parts(view, path), path)
 
 
 def decode_with_transaction(data: BytesLike, path: str) -> tuple[Manifest, bytes | None]:
     """Return the results of `decode_manifest` and `inline_transaction`, parsing the file once."""
     view = memoryview(data)
-    message, fragments = _manifest_message(view, path)
-    return _manifest(view, message, fragments, path), _transaction(view, message, path)
+    parts = _parts(view, path)
+    return _manifest(view, parts, path), _transaction(view, parts.message, path)
 
 
 def inline_transaction(data: BytesLike, path: str) -> bytes | None:
     """Return the encoded transaction in a manifest's file; None if there is none."""
     view = memoryview(data)
-    message, _ = _manifest_message(view, path)
-    return _transaction(view, message, path)
+    return _transaction(view, _parts(view, path).message, path)
 
 
 def manifest_checksum_report(data: BytesLike) -> ChecksumReport:
@@ -107,12 +107,20 @@ def manifest_checksum_report(data: BytesLike) -> ChecksumReport:
     return digest_block_report(view, position - DIGEST_BLOCK_BYTES)
 
 
-def _manifest(view: memoryview, message: table_pb2.Manifest, fragments: FragmentList, path: str) -> Manifest:
-    indices = None
+class _Parts(NamedTuple):
+    """A manifest's message without its schema and its fragments, the schema's message, and the fragments."""
+
+    message: table_pb2.Manifest
+    schema: bytes
+    fragments: FragmentList
+
+
+def _manifest(view: memoryview, parts: _Parts, path: str) -> Manifest:
+    indices, message = None, parts.message
     if message.HasField("index_section"):
         section = unframe(view, message.index_section, path, "index section")
         indices = parse_message(table_pb2.IndexSection, section, path, "index section")
-    manifest = Manifest.from_pb(message, fragments, indices, path)
+    manifest = Manifest.from_pb(message, shared_schema(parts.schema, path), parts.fragments, indices, path)
     if _is_legacy(manifest):
         return replace(manifest, schema=load_dictionaries(manifest.schema, view, path))
     return manifest
@@ -132,8 +140,7 @@ def _is_legacy(manifest: Manifest) -> bool:
     return manifest.data_format.version == FileVersion.V0_1.value
 
 
-def _manifest_message(view: memoryview, path: str) -> tuple[table_pb2.Manifest, FragmentList]:
-    """Return the manifest's message without its fragments, and the fragments."""
+def _parts(view: memoryview, path: str) -> _Parts:
     footer_at = len(view) - _FOOTER.size
     if footer_at < 0:
         raise CorruptFile(path, "footer", f"the file has {len(view)} bytes, a footer alone has {_FOOTER.size}")
@@ -147,4 +154,10 @@ def _manifest_message(view: memoryview, path: str) -> tuple[table_pb2.Manifest, 
     parts = parse_message(manifest_parts_pb2.ManifestParts, section, path, "manifest")
     fragments = FragmentList.from_messages(parts.fragments, path)
     parts.ClearField("fragments")
-    return parse_message(table_pb2.Manifest, parts.SerializeToString(), path, "manifest"), fragments
+    schema = manifest_parts_pb2.ManifestParts()
+    schema.CopyFrom(parts)
+    schema.DiscardUnknownFields()
+    parts.ClearField("fields")
+    parts.ClearField("schema_metadata")
+    message = parse_message(table_pb2.Manifest, parts.SerializeToString(), path, "manifest")
+    return _Parts(message, schema.SerializeToString(), fragments)
