@@ -61,6 +61,7 @@ app = typer.Typer(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     looking.inspect,
     looking.versions,
+    looking.diff,
     looking.query,
     looking.count,
     looking.statistics,

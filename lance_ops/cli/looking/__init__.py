@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lance_ops.cli.looking.debt_command import OlderThan, TargetRows, debt, policy_of
+from lance_ops.cli.looking.diff_command import diff
 from lance_ops.cli.looking.doctor_command import doctor
 from lance_ops.cli.looking.integrity_commands import repair, verify
 from lance_ops.cli.looking.query_commands import count, query, statistics
@@ -13,6 +14,7 @@ __all__ = [
     "TargetRows",
     "count",
     "debt",
+    "diff",
     "doctor",
     "health",
     "inspect",

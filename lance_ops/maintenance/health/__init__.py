@@ -11,16 +11,20 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, Severity, health
     from lance_ops.maintenance.health.measured_columns import ColumnStatistics, column_statistics
     from lance_ops.maintenance.health.row_count import count_rows
+    from lance_ops.maintenance.health.version_difference import Change, VersionDifference, compare_versions
     from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline
 
 __all__ = [
+    "Change",
     "ColumnStatistics",
     "HealthReport",
     "HealthThresholds",
     "IndexCoverage",
     "Severity",
+    "VersionDifference",
     "VersionSummary",
     "column_statistics",
+    "compare_versions",
     "count_rows",
     "health",
     "index_coverage",
@@ -28,13 +32,16 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Change": "version_difference",
     "ColumnStatistics": "measured_columns",
     "HealthReport": "health_report",
     "HealthThresholds": "health_report",
     "IndexCoverage": "coverage",
     "Severity": "health_report",
+    "VersionDifference": "version_difference",
     "VersionSummary": "version_timeline",
     "column_statistics": "measured_columns",
+    "compare_versions": "version_difference",
     "count_rows": "row_count",
     "health": "health_report",
     "index_coverage": "coverage",
