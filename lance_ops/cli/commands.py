@@ -79,6 +79,8 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     changing.cleanup,
     changing.restore,
     changing.clone,
+    changing.plan,
+    changing.execute,
     looking.doctor,
 )
 

@@ -24,6 +24,7 @@ __all__ = [
     "LanceOpsError",
     "MissingPackage",
     "ObjectNotFound",
+    "PlanOutdated",
     "RawFileRefused",
     "RawFileTooLarge",
     "ReadTooLarge",
@@ -235,6 +236,13 @@ class IncompatibleTransaction(CommitConflict):
 
 class TooManyConcurrentWriters(CommitConflict):
     """Another writer committed first in every attempt, up to the limit of retries."""
+
+
+class PlanOutdated(CommitConflict):
+    """Versions that appeared since a stored plan was made contradict it; names them. Plan again."""
+
+    def __init__(self, message: str = "", retryable: bool = False) -> None:
+        super().__init__(message, retryable)
 
 
 class CommitStateUnknown(LanceOpsError):

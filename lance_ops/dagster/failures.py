@@ -13,6 +13,7 @@ from lance_ops.core.errors import (
     IncompatibleTransaction,
     LanceOpsError,
     ObjectNotFound,
+    PlanOutdated,
     StoreError,
     TasksLost,
     UnsafeStore,
@@ -20,7 +21,7 @@ from lance_ops.core.errors import (
 
 __all__ = ["retrying"]
 
-_FINAL = (IncompatibleTransaction, ObjectNotFound, UnsafeStore)
+_FINAL = (IncompatibleTransaction, ObjectNotFound, PlanOutdated, UnsafeStore)
 _PASSING = (CommitConflict, CommitStateUnknown, StoreError, TasksLost)
 _MAX_RETRIES = 3
 _SECONDS_TO_WAIT = 10

@@ -14,9 +14,12 @@ from lance_ops.dagster.head import INTACT
 from lance_ops.dagster.ops import (
     START,
     Cleanup,
+    Compact,
+    Reindex,
     cleanup_op,
     compact_op,
     delete_rows_op,
+    drop_index_op,
     health_op,
     reindex_op,
     restore_op,
@@ -31,6 +34,7 @@ _VERBS = {
     "delete_rows": delete_rows_op,
     "compact": compact_op,
     "reindex": reindex_op,
+    "drop_index": drop_index_op,
     "cleanup": cleanup_op,
     "restore": restore_op,
     "tag": tag_op,
@@ -97,10 +101,16 @@ def build_schedules(config: DatasetConfig) -> list[dg.ScheduleDefinition]:
 def _maintenance_job(config: DatasetConfig, verbs: Mapping[str, dg.OpDefinition]) -> dg.JobDefinition:
     """Return the job that measures, compacts, reindexes, cleans up and judges, in this order.
 
-    In this job clean-up is no dry run: the declared policy decides what it removes, and tagged versions stay.
+    In this job no verb is a dry run: the declared policy decides what it removes, and tagged versions stay.
     """
     ops = {**verbs, "health": health_op(config), "verdict": verdict_op(config)}
-    for_real = dg.RunConfig(ops={"cleanup": Cleanup(dry_run=False)})
+    for_real = dg.RunConfig(
+        ops={
+            "compact": Compact(dry_run=False),
+            "reindex": Reindex(dry_run=False),
+            "cleanup": Cleanup(dry_run=False),
+        }
+    )
     return _job_of(config, "maintenance", {step: ops[step] for step in _MAINTENANCE}, for_real)
 
 

@@ -37,6 +37,7 @@ MODULES = (
     "lance_ops.types",
     "lance_ops.debug",
     "lance_ops.udf",
+    "lance_ops.verbs",
 )
 
 

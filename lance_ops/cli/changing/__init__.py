@@ -8,6 +8,7 @@ from lance_ops.cli.changing.clone_command import clone
 from lance_ops.cli.changing.fleet_command import fleet
 from lance_ops.cli.changing.ingest_command import ingest_files
 from lance_ops.cli.changing.merge_command import merge
+from lance_ops.cli.changing.plan_commands import execute, plan
 from lance_ops.cli.changing.tag_commands import tags_app
 from lance_ops.cli.changing.value_commands import add_columns, update
 
@@ -18,9 +19,11 @@ __all__ = [
     "clone",
     "compact",
     "delete",
+    "execute",
     "fleet",
     "ingest_files",
     "merge",
+    "plan",
     "reindex",
     "restore",
     "tags_app",

@@ -1,7 +1,7 @@
 """Ops on a declared dataset: one file for each verb, imported here and given a job in `jobs.py`.
 
-Each op runs its tasks by the run's runner and records the versions it commits on the head asset. Its output's metadata
-states what it did, or, with `dry_run`, what it would do.
+Each op runs its tasks by the run's runner and records the versions it commits on the head asset. By default it previews
+and stores its plan; see `planned.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from lance_ops.dagster.ops.cleanup import Cleanup, cleanup_op
 from lance_ops.dagster.ops.compact import Compact, compact_op
 from lance_ops.dagster.ops.delete_rows import DeleteRows, delete_rows_op
 from lance_ops.dagster.ops.health import health_op, verdict_op
-from lance_ops.dagster.ops.reindex import Reindex, reindex_op
+from lance_ops.dagster.ops.reindex import DropIndex, Reindex, drop_index_op, reindex_op
 from lance_ops.dagster.ops.restore import Restore, restore_op
 from lance_ops.dagster.ops.tag import Tag, tag_op
 from lance_ops.dagster.ops.verb import START
@@ -21,6 +21,7 @@ __all__ = [
     "Cleanup",
     "Compact",
     "DeleteRows",
+    "DropIndex",
     "Reindex",
     "Restore",
     "Tag",
@@ -28,6 +29,7 @@ __all__ = [
     "cleanup_op",
     "compact_op",
     "delete_rows_op",
+    "drop_index_op",
     "health_op",
     "reindex_op",
     "restore_op",

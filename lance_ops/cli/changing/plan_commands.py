@@ -1,0 +1,100 @@
+"""Commands for every verb: `plan` previews one and stores its plan in a file, `execute` executes that very plan."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lance_ops import verbs
+from lance_ops.cli.arguments import (
+    Json,
+    OnSpark,
+    OptionsFile,
+    StorageOptions,
+    Uri,
+    open_dataset,
+    runner,
+    storage_options,
+)
+from lance_ops.cli.output import number, print_facts, print_json, print_line, print_table, size
+
+__all__ = ["execute", "plan"]
+
+
+def plan(
+    uri: Uri,
+    verb: Annotated[str, typer.Argument(metavar="VERB", help="Such as delete_rows; an unknown one lists them all.")],
+    options: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[OPTION=VALUE…]", help="The verb's options; one of several values is repeated."),
+    ] = None,
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Store the plan here, for `execute`.")] = None,
+    spark: OnSpark = None,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
+) -> None:
+    """Preview what a verb would do to the newest version, and store the plan. The dataset is not changed."""
+    words: dict[str, list[str]] = defaultdict(list)
+    for option in options or ():
+        name, equals, value = option.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{option!r} is not OPTION=VALUE", param_hint="OPTION=VALUE")
+        words[name].append(value)
+    chosen = verbs.make_verb(verb, verbs.parse_options(verb, words))
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    made, preview = verbs.make_plan(chosen, opened, runner(spark))
+    if save is not None:
+        save.write_text(made.to_json(), encoding="utf-8")
+    if as_json:
+        print_json({"plan": made.to_dict(), "preview": preview})
+        return
+    _print_preview(preview)
+    if save is not None:
+        print_line(f"stored: lance-ops execute {opened.uri} {save}")
+
+
+def execute(
+    uri: Uri,
+    file: Annotated[Path, typer.Argument(metavar="PLAN", help="The file that `plan --save` wrote.")],
+    spark: OnSpark = None,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
+) -> None:
+    """Execute a stored plan, or refuse it with the versions that contradict it."""
+    try:
+        stored = verbs.StoredPlan.from_json(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{file}: {error}", param_hint="PLAN") from None
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    done = verbs.execute_plan(stored, opened, runner(spark))
+    if as_json:
+        print_json(done)
+        return
+    print_line(f"{stored.verb.name}: {stored.summary}")
+    print_facts({name.replace("_", " "): str(value) for name, value in done.facts.items()})
+    _print_measures(done.before, done.after, f"version {done.read_version} to {done.version}")
+
+
+def _print_preview(preview: verbs.Preview) -> None:
+    print_line(preview.summary)
+    if preview.after is not None:
+        _print_measures(preview.before, preview.after, "before, and after by estimate")
+    for warning in preview.warnings:
+        print_line(warning, "yellow")
+    for section in preview.sections:
+        print_table(section.title, section.header, section.lines)
+
+
+def _print_measures(before: verbs.Measures, after: verbs.Measures, title: str) -> None:
+    lines = [
+        ("rows", number(before.rows), number(after.rows)),
+        ("deleted rows still stored", number(before.deleted_rows), number(after.deleted_rows)),
+        ("fragments", number(before.fragments), number(after.fragments)),
+        ("bytes of data files", size(before.size_bytes), size(after.size_bytes)),
+    ]
+    print_table(title, ["", "before>", "after>"], lines)

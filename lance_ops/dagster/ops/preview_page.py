@@ -1,0 +1,37 @@
+"""Show a preview, and sizes before and after, as pages of Markdown."""
+
+from __future__ import annotations
+
+from lance_ops.dagster.markdown import size_text, table
+from lance_ops.verbs import Measures, Preview
+
+__all__ = ["comparison", "preview_page"]
+
+
+def preview_page(preview: Preview, past_seconds: float | None, run_id: str) -> str:
+    """Return the page of a preview. The run's id is what a later run executes."""
+    parts = [f"### {preview.summary[:1].upper()}{preview.summary[1:]}"]
+    if preview.after is not None:
+        parts.append(comparison(preview.before, preview.after, estimated=True))
+    cost = [
+        f"reads about {size_text(preview.reads_bytes)}" if preview.reads_bytes else "",
+        f"writes about {size_text(preview.writes_bytes)}" if preview.writes_bytes else "",
+        f"took {past_seconds:.1f} s in past runs" if past_seconds is not None else "",
+    ]
+    parts.append("; ".join(filter(None, cost)))
+    parts += [f"⚠ {warning}" for warning in preview.warnings]
+    parts += [f"**{section.title}**\n\n{table(section.header, section.lines)}" for section in preview.sections]
+    if not preview.does_nothing:
+        parts.append(f"To execute this very plan, launch with `execute: {run_id}`.")
+    return "\n\n".join(filter(None, parts))
+
+
+def comparison(before: Measures, after: Measures, *, estimated: bool = False) -> str:
+    """Return a table of sizes before and after."""
+    lines = [
+        ("rows", f"{before.rows:,}", f"{after.rows:,}"),
+        ("deleted rows still stored", f"{before.deleted_rows:,}", f"{after.deleted_rows:,}"),
+        ("fragments", f"{before.fragments:,}", f"{after.fragments:,}"),
+        ("bytes of data files", size_text(before.size_bytes), size_text(after.size_bytes)),
+    ]
+    return table(["", "before", "after (estimate)" if estimated else "after"], lines)

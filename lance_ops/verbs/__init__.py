@@ -1,0 +1,86 @@
+"""Verbs with a plan that one can see: preview, store, execute that very plan, and compare before with after.
+
+plan, preview = make_plan(DeleteRows(predicate="id < 5", reason="…"), dataset(uri))
+execute_plan(StoredPlan.from_json(plan.to_json()), dataset(uri))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.verbs.contract import (
+        REASON_PROPERTY,
+        Execution,
+        Facts,
+        Measures,
+        Preview,
+        Section,
+        Verb,
+        WhenMoved,
+    )
+    from lance_ops.verbs.planning import Executed, do_now, execute_plan, make_plan
+    from lance_ops.verbs.references import Tag
+    from lance_ops.verbs.registry import ALL_VERBS, verb_named
+    from lance_ops.verbs.rows import DeleteRows, Restore
+    from lance_ops.verbs.stored_plan import StoredPlan, make_verb, parse_options
+    from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Reindex
+
+__all__ = [
+    "ALL_VERBS",
+    "REASON_PROPERTY",
+    "Cleanup",
+    "Compact",
+    "DeleteRows",
+    "DropIndex",
+    "Executed",
+    "Execution",
+    "Facts",
+    "Measures",
+    "Preview",
+    "Reindex",
+    "Restore",
+    "Section",
+    "StoredPlan",
+    "Tag",
+    "Verb",
+    "WhenMoved",
+    "do_now",
+    "execute_plan",
+    "make_plan",
+    "make_verb",
+    "parse_options",
+    "verb_named",
+]
+
+_MODULES = {
+    "ALL_VERBS": "registry",
+    "Cleanup": "upkeep",
+    "Compact": "upkeep",
+    "DeleteRows": "rows",
+    "DropIndex": "upkeep",
+    "Executed": "planning",
+    "Execution": "contract",
+    "Facts": "contract",
+    "Measures": "contract",
+    "Preview": "contract",
+    "REASON_PROPERTY": "contract",
+    "Reindex": "upkeep",
+    "Restore": "rows",
+    "Section": "contract",
+    "StoredPlan": "stored_plan",
+    "Tag": "references",
+    "Verb": "contract",
+    "WhenMoved": "contract",
+    "do_now": "planning",
+    "execute_plan": "planning",
+    "make_plan": "planning",
+    "make_verb": "stored_plan",
+    "parse_options": "stored_plan",
+    "verb_named": "registry",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

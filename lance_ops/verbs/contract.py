@@ -1,0 +1,122 @@
+"""What a verb must do: say what it would do to a version, and do it.
+
+A verb is a frozen dataclass whose fields are its options, so that a plan can be stored as JSON and made again. The
+types of the fields are `str`, `int`, `float`, `bool`, tuples of `str`, mappings of `str` to `str`, and None.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar, TypeAlias
+
+from lance_ops.api import LanceDataset
+from lance_ops.core.errors import InvalidInput
+from lance_ops.runners import Runner
+
+__all__ = ["REASON_PROPERTY", "Execution", "Facts", "Measures", "Preview", "Section", "Verb", "WhenMoved", "reason_of"]
+
+REASON_PROPERTY = "lance_ops.reason"
+"""The property of a transaction that states the reason for it."""
+
+Facts: TypeAlias = Mapping[str, str | int | float | bool]
+"""What a verb did, by name."""
+
+
+class WhenMoved(Enum):
+    """What becomes of a plan when the table has newer versions than the planned one."""
+
+    JUDGED = "judged"
+    """It is executed on the planned version, and the rules of commits judge the newer ones."""
+    REFUSED = "refused"
+    """It is refused, because the preview says nothing about what the newer versions hold."""
+    REPLANNED = "replanned"
+    """It is planned again on the newest version, because it changes no row that a reader sees."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Sizes of a version: live rows, rows that are deleted and still stored, fragments, and bytes of data files."""
+
+    rows: int
+    deleted_rows: int
+    fragments: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, data: LanceDataset) -> Measures:
+        """Measure a version from its manifest."""
+        fragments = data.snapshot.fragments
+        rows = data.snapshot.num_rows
+        return cls(
+            rows,
+            sum(fragment.physical_rows for fragment in fragments) - rows,
+            len(fragments),
+            sum(file.file_size_bytes for fragment in fragments for file in fragment.files),
+        )
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled table of a preview; every cell is text for people."""
+
+    title: str
+    header: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a verb would do to a version.
+
+    `after` is an estimate, and None where the verb cannot tell. `reads_bytes` and `writes_bytes` are the cost. A
+    preview that `does_nothing` needs no execution.
+    """
+
+    summary: str
+    before: Measures
+    after: Measures | None = None
+    reads_bytes: int = 0
+    writes_bytes: int = 0
+    sections: tuple[Section, ...] = ()
+    warnings: tuple[str, ...] = ()
+    facts: Facts = field(default_factory=dict)
+    does_nothing: bool = False
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a verb is executed with: the dataset at the version to plan on, and a runner for tasks.
+
+    `retries` is how often a verb may plan again after a conflict. It is 0 for a stored plan.
+    """
+
+    data: LanceDataset
+    runner: Runner
+    retries: int
+
+
+@dataclass(frozen=True)
+class Verb(ABC):
+    """Something that is done to a table, with its options."""
+
+    name: ClassVar[str]
+    """The verb's name in stored plans, in the command line and in Dagster."""
+    when_moved: ClassVar[WhenMoved]
+
+    @abstractmethod
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Say what the verb would do to this version. Raises what `execute` raises for options that make no sense."""
+
+    @abstractmethod
+    def execute(self, work: Execution) -> Facts:
+        """Do it, and say what was done."""
+
+
+def reason_of(reason: str, why: str) -> dict[str, str]:
+    """Return the properties of the transaction; raise `InvalidInput` for an empty reason, with what to say."""
+    if not reason.strip():
+        raise InvalidInput(f"reason is empty: say {why}")
+    return {REASON_PROPERTY: reason}

@@ -1,0 +1,92 @@
+"""Plan a verb on a version, and execute the very plan later, if the table has not moved too far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_ops.api import LanceDataset
+from lance_ops.core.errors import (
+    IncompatibleTransaction,
+    InvalidInput,
+    PlanOutdated,
+    RetryableConflict,
+    TooManyConcurrentWriters,
+    VersionNotFound,
+)
+from lance_ops.runners import InThreads, Runner
+from lance_ops.snapshot import Snapshot, history
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved
+from lance_ops.verbs.stored_plan import StoredPlan, version_id
+
+__all__ = ["Executed", "do_now", "execute_plan", "make_plan"]
+
+_CONFLICT_RETRIES = 10
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What was done: sizes before and after, the versions, and what the verb says."""
+
+    before: Measures
+    after: Measures
+    read_version: int
+    version: int
+    facts: Facts
+
+
+def make_plan(verb: Verb, data: LanceDataset, runner: Runner | None = None) -> tuple[StoredPlan, Preview]:
+    """Plan a verb on the opened version, and preview it. Nothing is written."""
+    preview = verb.preview(data, runner or InThreads())
+    return StoredPlan.of(verb, data, preview), preview
+
+
+def do_now(verb: Verb, data: LanceDataset, runner: Runner | None = None) -> Executed:
+    """Plan a verb on the opened version and execute it at once; after a conflict it is planned again."""
+    return _execute(verb, data, runner, _CONFLICT_RETRIES)
+
+
+def execute_plan(plan: StoredPlan, newest: LanceDataset, runner: Runner | None = None) -> Executed:
+    """Execute a stored plan on the dataset that it was made for, of which `newest` is the newest version.
+
+    Raises `InvalidInput` for a plan of another dataset. Raises `PlanOutdated`, with the versions that appeared since,
+    if the table has moved too far; see `WhenMoved`.
+    """
+    if plan.uri != newest.uri:
+        raise InvalidInput(f"the plan is for {plan.uri}, not for {newest.uri}")
+    try:
+        planned = newest.snapshot.at(plan.read_version)
+    except VersionNotFound as error:
+        raise PlanOutdated(f"{plan.uri}: version {plan.read_version} was cleaned up: plan again") from error
+    data = LanceDataset.of(planned)
+    if version_id(data) != plan.version_id:
+        raise PlanOutdated(f"{plan.uri}: the dataset was created anew since the plan: plan again")
+    has_moved = newest.version != plan.read_version
+    if has_moved and plan.verb.when_moved is WhenMoved.REFUSED:
+        raise _outdated(plan, newest.snapshot)
+    if plan.verb.when_moved is WhenMoved.REPLANNED:
+        return _execute(plan.verb, LanceDataset.of(newest.snapshot), runner, _CONFLICT_RETRIES)
+    try:
+        return _execute(plan.verb, data, runner, 0)
+    except (TooManyConcurrentWriters, RetryableConflict, IncompatibleTransaction) as conflict:
+        raise _outdated(plan, newest.snapshot.latest()) from conflict
+
+
+def _execute(verb: Verb, data: LanceDataset, runner: Runner | None, retries: int) -> Executed:
+    before, read_version = Measures.of(data), data.version
+    facts = verb.execute(Execution(data, runner or InThreads(), retries))
+    newest = LanceDataset.of(data.snapshot.latest())
+    return Executed(before, Measures.of(newest), read_version, newest.version, facts)
+
+
+def _outdated(plan: StoredPlan, newest: Snapshot) -> PlanOutdated:
+    since: list[str] = []
+    for committed in history(newest):
+        if committed.version <= plan.read_version or len(since) == _MOST_NAMED:
+            break
+        operation = committed.transaction.operation if committed.transaction else None
+        since.append(f"{committed.version} ({type(operation).__name__ if operation else 'unknown'})")
+    return PlanOutdated(
+        f"{plan.uri}: {plan.verb.name} was planned on version {plan.read_version}, and newer versions contradict it: "
+        f"{', '.join(since) or newest.version}; plan again"
+    )

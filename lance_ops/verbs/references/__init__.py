@@ -1,0 +1,5 @@
+"""Verbs on tags, branches and copies."""
+
+from lance_ops.verbs.references.tag import Tag
+
+__all__ = ["Tag"]

@@ -1,0 +1,6 @@
+"""Verbs that change rows."""
+
+from lance_ops.verbs.rows.delete_rows import DeleteRows
+from lance_ops.verbs.rows.restore import Restore
+
+__all__ = ["DeleteRows", "Restore"]

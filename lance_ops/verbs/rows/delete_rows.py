@@ -1,0 +1,94 @@
+"""Delete rows by predicate, or by the keys of a file or of another dataset, for a stated reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from lance_ops.api import LanceDataset
+from lance_ops.core.errors import InvalidInput
+from lance_ops.runners import Runner
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, reason_of
+from lance_ops.verbs.rows.given_keys import matching_rows
+from lance_ops.verbs.rows.sample_rows import sample_of, sample_section
+
+__all__ = ["DeleteRows"]
+
+
+@dataclass(frozen=True)
+class DeleteRows(Verb):
+    """Which rows to delete, and why: those that match `predicate`, or whose columns `on` have a key of `key_files`.
+
+    `key_files` are paths of raw files, or of one dataset. Nothing is deleted if more than `at_most_rows` match.
+    """
+
+    name: ClassVar[str] = "delete_rows"
+    when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
+
+    predicate: str | None = None
+    reason: str = ""
+    key_files: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    at_most_rows: int | None = None
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Count the rows and show some of them."""
+        self._check()
+        if self.predicate is not None:
+            num_rows = data.count_rows(self.predicate)
+            sample = sample_of(data, self.predicate, "Rows that would go")
+        else:
+            num_rows, rows = matching_rows(data, self.key_files, self.on)
+            sample = sample_section("Rows that would go", rows)
+        self._check_number(num_rows)
+        before = Measures.of(data)
+        after = replace(before, rows=before.rows - num_rows, deleted_rows=before.deleted_rows + num_rows)
+        return Preview(
+            f"delete {num_rows:,} of {before.rows:,} rows",
+            before,
+            after,
+            facts={"matching_rows": num_rows},
+            sections=(sample,) if num_rows else (),
+            warnings=("Older versions keep these rows until clean-up; `erase` removes them from there, too.",),
+            does_nothing=num_rows == 0,
+        )
+
+    def execute(self, work: Execution) -> Facts:
+        """Delete the rows that match in the opened version, as one commit."""
+        properties = self._check()
+        data = work.data
+        if self.predicate is not None:
+            if self.at_most_rows is not None:
+                self._check_number(data.count_rows(self.predicate))
+            result = data.delete(
+                self.predicate,
+                conflict_retries=work.retries,
+                transaction_properties=properties,
+                runner=work.runner,
+            )
+        else:
+            if self.at_most_rows is not None:
+                self._check_number(matching_rows(data, self.key_files, self.on)[0])
+            result = data.delete_by_keys(
+                list(self.key_files),
+                self.on,
+                conflict_retries=work.retries,
+                transaction_properties=properties,
+                runner=work.runner,
+            )
+        return {"matching_rows": result["num_deleted_rows"]}
+
+    def _check(self) -> dict[str, str]:
+        if (self.predicate is None) == (not self.key_files):
+            raise InvalidInput("say which rows to delete: give either predicate, or key_files with on")
+        if self.predicate is not None and not self.predicate.strip():
+            raise InvalidInput("predicate is empty: name the rows to delete; 'true' stands for all of them")
+        if bool(self.key_files) != bool(self.on):
+            raise InvalidInput("key_files and on belong together: files, and the columns of the key in both")
+        return reason_of(self.reason, "why the rows go")
+
+    def _check_number(self, num_rows: int) -> None:
+        if self.at_most_rows is not None and num_rows > self.at_most_rows:
+            raise InvalidInput(
+                f"{num_rows:,} rows match and at_most_rows is {self.at_most_rows:,}: nothing was deleted"
+            )

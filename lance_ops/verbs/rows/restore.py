@@ -1,0 +1,77 @@
+"""Make an old version the newest one again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_ops import changing
+from lance_ops.api import LanceDataset
+from lance_ops.core.errors import InvalidInput
+from lance_ops.refs import tagged_version
+from lance_ops.runners import Runner
+from lance_ops.snapshot import history
+from lance_ops.verbs.contract import (
+    REASON_PROPERTY,
+    Execution,
+    Facts,
+    Measures,
+    Preview,
+    Section,
+    Verb,
+    WhenMoved,
+    reason_of,
+)
+
+__all__ = ["Restore"]
+
+
+@dataclass(frozen=True)
+class Restore(Verb):
+    """Which version to restore, by number or by tag, and why."""
+
+    name: ClassVar[str] = "restore"
+    when_moved: ClassVar[WhenMoved] = WhenMoved.REFUSED
+
+    version: int | None = None
+    tag: str | None = None
+    reason: str = ""
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """List the versions that would be undone, and warn if rows come back that were deleted."""
+        reason_of(self.reason, "why the version comes back")
+        chosen = self._chosen(data)
+        restored = LanceDataset.of(data.snapshot.at(chosen))
+        undone, warnings = [], []
+        for committed in history(data.snapshot):
+            if committed.version <= chosen:
+                break
+            operation = committed.transaction.operation if committed.transaction else None
+            what = type(operation).__name__ if operation else "unknown"
+            reason = committed.transaction_properties.get(REASON_PROPERTY, "")
+            undone.append((str(committed.version), what, reason))
+            if what == "Delete":
+                warnings.append(f"The rows that version {committed.version} deleted would return. {reason}".strip())
+        return Preview(
+            f"restore version {chosen}, which undoes {len(undone)} versions",
+            Measures.of(data),
+            Measures.of(restored),
+            sections=(Section("Versions that would be undone", ("version", "operation", "reason"), tuple(undone)),),
+            warnings=tuple(warnings),
+            facts={"restored_version": chosen},
+        )
+
+    def execute(self, work: Execution) -> Facts:
+        """Commit the old version's content as the newest version."""
+        properties = reason_of(self.reason, "why the version comes back")
+        chosen = self._chosen(work.data)
+        changing.restore(work.data.snapshot.at(chosen), properties)
+        return {"restored_version": chosen}
+
+    def _chosen(self, data: LanceDataset) -> int:
+        match self.version, self.tag:
+            case int(version), None:
+                return version
+            case None, str(tag):
+                return tagged_version(data.snapshot, tag)
+        raise InvalidInput("give either a version or a tag to restore")

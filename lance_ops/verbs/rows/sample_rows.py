@@ -1,0 +1,34 @@
+"""Rows that a preview shows, as text: a few of them, and the first columns, because people read them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.api import LanceDataset
+from lance_ops.verbs.contract import Section
+
+__all__ = ["sample_of", "sample_section"]
+
+_MOST_ROWS = 5
+_MOST_COLUMNS = 8
+_MOST_CHARACTERS = 60
+
+
+def sample_of(data: LanceDataset, predicate: str | None, title: str) -> Section:
+    """Return the first rows that match, of columns whose values are short."""
+    columns = [field.name for field in data.schema if not (pt.is_nested(field.type) or pt.is_large_binary(field.type))]
+    rows = data.to_table(columns[:_MOST_COLUMNS], filter=predicate, limit=_MOST_ROWS)
+    return sample_section(title, rows)
+
+
+def sample_section(title: str, rows: pa.Table) -> Section:
+    """Return the first rows of a table."""
+    shown = rows.select(rows.schema.names[:_MOST_COLUMNS]).slice(0, _MOST_ROWS)
+    lines = tuple(tuple(_text(value) for value in line.values()) for line in shown.to_pylist())
+    return Section(title, tuple(shown.schema.names), lines)
+
+
+def _text(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"

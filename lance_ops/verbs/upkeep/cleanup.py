@@ -1,0 +1,65 @@
+"""Remove old versions, and the files that nothing needs any more."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import ClassVar
+
+from lance_ops.api import LanceDataset
+from lance_ops.maintenance.cleanup import (
+    CleanupOptions,
+    CleanupTasks,
+    cleanup_old_versions,
+    explain_cleanup_old_versions,
+)
+from lance_ops.runners import Runner
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+
+__all__ = ["Cleanup"]
+
+_MOST_FILES = 50
+
+
+@dataclass(frozen=True)
+class Cleanup(Verb):
+    """Which versions may go; tagged versions stay. Without limits, those that are older than two weeks go.
+
+    `delete_unverified` removes young files that no version names, too: only while nothing else writes.
+    """
+
+    name: ClassVar[str] = "cleanup"
+    when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+
+    older_than_days: float | None = None
+    retain_versions: int | None = None
+    delete_unverified: bool = False
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Count the versions and files, and list some of them."""
+        explained = explain_cleanup_old_versions(
+            data.snapshot, self._options(), include_files=True, max_files=_MOST_FILES, tasks=CleanupTasks(runner)
+        )
+        stats, size = explained.stats, Measures.of(data)
+        files = tuple((path,) for path in explained.candidate_files)
+        return Preview(
+            f"remove {stats.old_versions:,} versions and {stats.bytes_removed:,} bytes",
+            size,
+            size,
+            sections=(Section("Files that would go", ("file",), files),) if files else (),
+            warnings=explained.warnings,
+            facts=asdict(stats),
+            does_nothing=not files,
+        )
+
+    def execute(self, work: Execution) -> Facts:
+        """Remove them, and what has become old since the preview; nothing that a tag, pin or branch needs."""
+        return asdict(cleanup_old_versions(work.data.snapshot, self._options(), CleanupTasks(work.runner)))
+
+    def _options(self) -> CleanupOptions:
+        return CleanupOptions(
+            older_than=None if self.older_than_days is None else timedelta(days=self.older_than_days),
+            retain_versions=self.retain_versions,
+            delete_unverified=self.delete_unverified,
+            error_if_tagged_old_versions=False,
+        )

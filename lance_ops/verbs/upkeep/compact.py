@@ -1,0 +1,78 @@
+"""Merge small fragments and drop deleted rows, or sort all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_ops.api import LanceDataset
+from lance_ops.maintenance.compaction import CompactionOptions, compact_files, plan_compaction
+from lance_ops.runners import Runner
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+
+__all__ = ["Compact"]
+
+
+@dataclass(frozen=True)
+class Compact(Verb):
+    """The options of `CompactionOptions` that a plan can have."""
+
+    name: ClassVar[str] = "compact"
+    when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+
+    target_rows_per_fragment: int = CompactionOptions.target_rows_per_fragment
+    materialize_deletions: bool = True
+    materialize_deletions_threshold: float = CompactionOptions.materialize_deletions_threshold
+    max_source_fragments: int | None = None
+    max_source_rows: int | None = None
+    max_source_bytes: int | None = None
+    max_commits: int = 1
+    max_seconds: float | None = None
+    worst_first: bool = False
+    cluster_by: tuple[str, ...] = ()
+    cluster_order: str = "linear"
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Show the groups that would be rewritten."""
+        snapshot, options, before = data.snapshot, self._options(), Measures.of(data)
+        if options.cluster_by:
+            columns = ", ".join(options.cluster_by)
+            return Preview(
+                f"sort all rows by {columns}", before, reads_bytes=before.size_bytes, writes_bytes=before.size_bytes
+            )
+        plan = plan_compaction(snapshot, options)
+        lines, dropped, fewer, read = [], 0, 0, 0
+        for task in plan.tasks:
+            group = [snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids]
+            live = sum(snapshot.num_live_rows(fragment) for fragment in group)
+            deleted = sum(fragment.physical_rows for fragment in group) - live
+            ids = f"{task.fragment_ids[0]} … {task.fragment_ids[-1]}"
+            lines.append((str(len(group)), ids, f"{live:,}", f"{deleted:,}"))
+            dropped += deleted
+            fewer += len(group) - -(-live // task.target_rows_per_fragment)
+            read += task.size_bytes
+        stored = max(before.rows + before.deleted_rows, 1)
+        saved = before.size_bytes * dropped // stored
+        after = Measures(
+            before.rows, before.deleted_rows - dropped, before.fragments - fewer, before.size_bytes - saved
+        )
+        header = ("fragments", "ids", "rows", "deleted rows to drop")
+        return Preview(
+            f"rewrite {sum(len(task.fragment_ids) for task in plan.tasks):,} fragments"
+            if lines
+            else "nothing to rewrite",
+            before,
+            after,
+            reads_bytes=read,
+            writes_bytes=max(read - saved, 0),
+            sections=(Section("Groups to rewrite", header, tuple(lines)),) if lines else (),
+            does_nothing=not lines,
+        )
+
+    def execute(self, work: Execution) -> Facts:
+        """Rewrite and commit; after a conflict the groups are planned again."""
+        _, metrics = compact_files(work.data.snapshot, self._options(), work.runner)
+        return {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}
+
+    def _options(self) -> CompactionOptions:
+        return CompactionOptions(**vars(self))

@@ -1,0 +1,114 @@
+"""Build, rebuild, extend and drop scalar indices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from lance_ops.api import LanceDataset
+from lance_ops.core.errors import InvalidInput
+from lance_ops.maintenance.health import index_coverage
+from lance_ops.maintenance.indexing import create_scalar_index, drop_index, optimize_indices
+from lance_ops.runners import Runner
+from lance_ops.snapshot import Snapshot
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+
+__all__ = ["DropIndex", "Reindex"]
+
+
+@dataclass(frozen=True)
+class Reindex(Verb):
+    """Which indices to work on: those of the table, and new ones, a column and perhaps a type (`id:BTREE`) by name.
+
+    Without names, all. `rebuild` trains anew instead of merging the missing rows in.
+    """
+
+    name: ClassVar[str] = "reindex"
+    when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+
+    indices: tuple[str, ...] = ()
+    create: Mapping[str, str] = field(default_factory=dict)
+    rebuild: bool = False
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Show the coverage of each index, and what would be done."""
+        snapshot, before = data.snapshot, Measures.of(data)
+        present = {index.name: index for index in index_coverage(snapshot)}
+        lines, num_rows = [], 0
+        for name in self._names(snapshot):
+            index = present.get(name)
+            if index is None:
+                self._column_and_type(data, name)
+                lines.append((name, "missing", "", f"{before.rows:,}", "build"))
+                num_rows += before.rows
+            else:
+                missing = index.num_unindexed_rows
+                what = "rebuild" if self.rebuild else "extend" if index.num_unindexed_fragments else "none"
+                lines.append((name, index.type_name, f"{index.indexed_ratio:.1%}", f"{missing:,}", what))
+                num_rows += 0 if what == "none" else before.rows if self.rebuild else missing
+        header = ("index", "type", "indexed", "rows not covered", "to do")
+        share = num_rows / before.rows if before.rows else 0
+        return Preview(
+            f"index {num_rows:,} rows" if num_rows else "every row is covered",
+            before,
+            before,
+            reads_bytes=int(before.size_bytes * share / max(len(data.schema.names), 1)),
+            sections=(Section("Indices", header, tuple(lines)),) if lines else (),
+            does_nothing=all(line[-1] == "none" for line in lines),
+        )
+
+    def execute(self, work: Execution) -> Facts:
+        """Build what is missing, then extend the others."""
+        snapshot = work.data.snapshot
+        present = {index.name for index in index_coverage(snapshot)}
+        names = self._names(snapshot)
+        kept = [name for name in names if name in present and not self.rebuild]
+        for name in names:
+            if name not in kept:
+                column, kind = self._column_and_type(LanceDataset.of(snapshot), name)
+                snapshot = create_scalar_index(snapshot, column, kind, name, runner=work.runner)
+        if kept:
+            snapshot = optimize_indices(snapshot, kept, runner=work.runner)
+        return {f"indexed_{each.name}": f"{each.indexed_ratio:.1%}" for each in index_coverage(snapshot)}
+
+    def _names(self, snapshot: Snapshot) -> list[str]:
+        known = dict.fromkeys([*self.create, *(index.name for index in index_coverage(snapshot))])
+        unknown = [name for name in self.indices if name not in known]
+        if unknown:
+            raise InvalidInput(f"{snapshot.uri} has no index {unknown[0]}; it has {sorted(known)}")
+        return list(self.indices) or list(known)
+
+    def _column_and_type(self, data: LanceDataset, name: str) -> tuple[str, str]:
+        """Return the column and type of an index to train: as given, else as the present one has it."""
+        if name in self.create:
+            column, _, kind = self.create[name].rpartition(":")
+            column, kind = (column, kind) if column else (kind, "BTREE")
+            data.snapshot.schema.field(column)  # an unknown column is an error before anything is built
+            return column, kind
+        described = next(index for index in data.describe_indices() if index.name == name)
+        return described.field_names[0], described.index_type
+
+
+@dataclass(frozen=True)
+class DropIndex(Verb):
+    """The index to drop."""
+
+    name: ClassVar[str] = "drop_index"
+    when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
+
+    index: str
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Show the index."""
+        found = [index for index in index_coverage(data.snapshot) if index.name == self.index]
+        if not found:
+            names = ", ".join(index.name for index in index_coverage(data.snapshot)) or "none"
+            raise InvalidInput(f"{data.uri} has no index {self.index!r}: it has {names}")
+        size = Measures.of(data)
+        return Preview(f"drop index {self.index}", size, size, warnings=("Queries on its column will scan.",))
+
+    def execute(self, work: Execution) -> Facts:
+        """Drop it, as one commit."""
+        drop_index(work.data.snapshot, self.index)
+        return {"dropped_index": self.index}

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from lance_ops.api import write_dataset
+from lance_ops.dagster.ops import Compact, DeleteRows, Restore
+from tests.dagster.deployment import Deployment, output_metadata
+
+pytestmark = pytest.mark.dagster
+
+FIVE = DeleteRows(predicate="id < 5", reason="bad delivery")
+
+
+@pytest.fixture
+def filled(deployment: Deployment) -> Deployment:
+    deployment.fill(3)
+    return deployment
+
+
+def observed(deployment: Deployment) -> list[dg.AssetObservation]:
+    records = deployment.instance.fetch_observations(deployment.names.head, limit=20).records
+    return [record.asset_observation for record in records if record.asset_observation is not None]
+
+
+def test_a_preview_shows_rows_sizes_and_past_durations_and_its_very_plan_is_executed(filled: Deployment) -> None:
+    preview = filled.run("delete_rows", FIVE)
+    page = output_metadata(preview)["lance/plan"]
+    assert "Delete 5 of 30 rows" in page
+    assert "| rows | 30 | 25 |" in page
+    assert "| 4 | Bern |" in page
+    assert f"`execute: {preview.run_id}`" in page
+    assert "past runs" not in page
+    assert filled.data.version == 3
+    write_dataset(pa.table({"id": [1], "city": ["Bern"]}), filled.config.uri, mode="append")
+    done = output_metadata(filled.run("delete_rows", DeleteRows(execute=preview.run_id)))
+    assert (done["lance/matching_rows"], done["lance/read_version"]) == (5, 3)
+    assert "| rows | 30 | 26 |" in done["lance/before_after"]
+    assert filled.data.count_rows("id = 1") == 1, "the row that came after the plan is not in it"
+    transaction = filled.data.read_transaction(5)
+    assert transaction is not None
+    assert transaction.read_version == 3
+    assert "s in past runs" in output_metadata(filled.run("delete_rows", FIVE))["lance/plan"]
+
+
+def test_a_plan_that_newer_versions_contradict_is_refused_with_their_names(filled: Deployment) -> None:
+    preview = filled.run("delete_rows", FIVE)
+    filled.data.delete("id = 3")
+    with pytest.raises(dg.Failure, match=r"planned on version 3.*4 \(Delete\); plan again"):
+        filled.run("delete_rows", DeleteRows(execute=preview.run_id))
+    assert filled.data.count_rows() == 29
+    restoring = filled.run("restore", Restore(version=2, reason="r"))
+    assert "4 | Delete" in output_metadata(restoring)["lance/plan"]
+    filled.data.delete("id = 4")
+    with pytest.raises(dg.Failure, match="planned on version 4"):
+        filled.run("restore", Restore(execute=restoring.run_id))
+
+
+def test_a_plan_of_upkeep_is_made_again_on_the_newest_version(filled: Deployment) -> None:
+    preview = filled.run("compact", Compact())
+    filled.data.delete("id = 3")
+    done = output_metadata(filled.run("compact", Compact(execute=preview.run_id)))
+    assert (done["lance/fragments_removed"], done["lance/fragments_added"]) == (3, 1)
+    assert filled.data.count_rows() == 29
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (DeleteRows(execute="nothing"), "no run 'nothing'"),
+        (DeleteRows(execute="PREVIEW"), "has no plan of delete_rows"),
+        (Compact(execute="PREVIEW", worst_first=True), "leave the other options alone"),
+    ],
+)
+def test_only_a_run_that_previewed_the_verb_can_be_executed(
+    filled: Deployment, config: dg.Config, message: str
+) -> None:
+    preview = filled.run("compact", Compact())
+    asked: dict[str, Any] = config.model_dump()
+    asked["execute"] = asked["execute"].replace("PREVIEW", preview.run_id)
+    verb = "compact" if isinstance(config, Compact) else "delete_rows"
+    with pytest.raises(dg.Failure, match=message):
+        filled.run(verb, type(config)(**asked))
+    assert filled.data.version == 3
+
+
+def test_rows_are_deleted_by_the_keys_of_files(filled: Deployment, tmp_path: Path) -> None:
+    keys = str(tmp_path / "keys.parquet")
+    pyarrow.parquet.write_table(pa.table({"id": [1, 1, 7, 99], "other": [0] * 4}), keys)
+    asked = DeleteRows(key_files=[keys], on=["id"], reason="r")
+    assert output_metadata(filled.run("delete_rows", asked))["lance/matching_rows"] == 2
+    filled.run("delete_rows", DeleteRows(**{**asked.model_dump(), "dry_run": False}))
+    assert filled.data.count_rows() == 28
+    plan = next(o.metadata["lance/stored_plan"].value for o in observed(filled) if "lance/stored_plan" in o.metadata)
+    assert json.loads(json.dumps(plan))["options"]["key_files"] == [keys]

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.core.errors import InvalidInput, PlanOutdated
+from lance_ops.verbs import (
+    ALL_VERBS,
+    Cleanup,
+    DeleteRows,
+    Reindex,
+    StoredPlan,
+    do_now,
+    execute_plan,
+    make_plan,
+    make_verb,
+    parse_options,
+)
+
+FIRST = DeleteRows(predicate="x < 2", reason="bad delivery")
+
+
+@pytest.fixture
+def numbers(dataset_uri: str) -> LanceDataset:
+    """Twelve rows in three fragments."""
+    return write_dataset(pa.table({"x": range(12)}), dataset_uri, max_rows_per_file=4)
+
+
+def test_a_plan_is_stored_read_again_and_executed_as_it_is(numbers: LanceDataset) -> None:
+    plan, preview = make_plan(FIRST, numbers)
+    assert (preview.before.rows, preview.after and preview.after.rows) == (12, 10)
+    again = StoredPlan.from_json(plan.to_json())
+    assert again == plan
+    done = execute_plan(again, numbers)
+    assert (done.read_version, done.version, done.facts) == (1, 2, {"matching_rows": 2})
+    assert dataset(numbers.uri).count_rows() == 10
+
+
+def test_an_edited_plan_is_refused(numbers: LanceDataset) -> None:
+    content = make_plan(FIRST, numbers)[0].to_dict()
+    content["options"]["predicate"] = "true"
+    with pytest.raises(InvalidInput, match="changed after it was made"):
+        StoredPlan.from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', "[" * 100_000, "x" * (1 << 20) + "x"])
+def test_what_is_no_plan_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="no plan"):
+        StoredPlan.from_json(text)
+
+
+def test_a_plan_of_another_dataset_is_refused(numbers: LanceDataset, tmp_path: Path) -> None:
+    plan, _ = make_plan(FIRST, numbers)
+    other = write_dataset(pa.table({"x": [1]}), str(tmp_path / "other.lance"))
+    with pytest.raises(InvalidInput, match=r"not for .*other.lance"):
+        execute_plan(plan, other)
+
+
+def test_a_plan_for_a_version_that_is_gone_or_another_is_outdated(numbers: LanceDataset) -> None:
+    plan, _ = make_plan(FIRST, numbers)
+    uri = numbers.uri
+    numbers.delete("x = 11")
+    do_now(Cleanup(retain_versions=1), dataset(uri))
+    with pytest.raises(PlanOutdated, match="version 1 was cleaned up"):
+        execute_plan(plan, dataset(uri))
+    LanceDataset.drop(uri)
+    with pytest.raises(PlanOutdated, match="created anew"):
+        execute_plan(plan, write_dataset(pa.table({"x": range(12)}), uri))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("erase_all", {}, "there is no verb 'erase_all'"),
+        ("compact", {"speed": 1}, "compact has no option 'speed'"),
+        ("compact", {"max_commits": "2"}, "max_commits cannot be '2'"),
+        ("compact", {"max_commits": True}, "max_commits cannot be True"),
+        ("reindex", {"create": {"a": 1}}, "create cannot be"),
+        ("delete_rows", {"key_files": [1]}, "key_files cannot be"),
+        ("drop_index", {}, "drop_index needs more options, among index"),
+    ],
+)
+def test_options_have_the_names_and_types_of_the_verb(name: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make_verb(name, options)
+
+
+def test_words_of_a_command_line_become_options() -> None:
+    words = {"indices": ["a", "b"], "create": ["a=x:BTREE"], "rebuild": ["true"]}
+    assert make_verb("reindex", parse_options("reindex", words)) == Reindex(("a", "b"), {"a": "x:BTREE"}, True)
+    assert parse_options("cleanup", {"older_than_days": ["1.5"]}) == {"older_than_days": 1.5}
+    with pytest.raises(InvalidInput, match="older_than_days is a number"):
+        parse_options("cleanup", {"older_than_days": ["soon"]})
+
+
+def test_every_verb_has_a_name_of_its_own() -> None:
+    assert len({verb.name for verb in ALL_VERBS}) == len(ALL_VERBS)
