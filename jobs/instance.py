@@ -19,12 +19,12 @@ from pathlib import Path
 import dagster as dg
 
 from lance_ops.core.errors import ConfigError
+from lance_ops.dagster.instances import instance_file
 
 __all__ = ["DEFAULT_ROOT", "DemoPlace", "main"]
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 DEFAULT_ROOT = _REPOSITORY / ".demo"
-_SETTINGS = Path(__file__).with_name("dagster.yaml")
 _IN_USE = "in-use"
 
 
@@ -70,7 +70,7 @@ class DemoPlace:
         os.environ.update(self.environment)
         with (self.root / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            shutil.copyfile(_SETTINGS, self.dagster_home / "dagster.yaml")
+            (self.dagster_home / "dagster.yaml").write_text(instance_file("laptop"), "utf-8")
             with dg.DagsterInstance.get() as instance:
                 instance.get_run_records(limit=1)
 

@@ -80,6 +80,7 @@ def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
         "manifest-stores",
         "obstore",
         "pandas",
+        "postgres",
         "pydantic",
         "spark",
         "sql",

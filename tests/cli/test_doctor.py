@@ -18,9 +18,8 @@ from lance_ops.cli.doctor.spark_runtime import examine_spark
 from lance_ops.cli.doctor.table_store import examine_root
 from lance_ops.committers import DatasetRoot, PutIfAbsentCommitter
 from lance_ops.core.errors import ConfigError
+from lance_ops.dagster.instances import instance_file
 from lance_ops.store import BytesLike, Fault, FaultyStore, MemoryStore, PutOutcome, Store
-
-SETTINGS = Path(__file__).parents[2] / "jobs" / "dagster.yaml"
 
 
 class Promising(MemoryStore):
@@ -118,7 +117,7 @@ def test_an_instance_is_told_what_it_lacks(tmp_path: Path, monkeypatch: pytest.M
         "run_retries:",
         "concurrency:",
     ]
-    (tmp_path / "dagster.yaml").write_text(SETTINGS.read_text())
+    (tmp_path / "dagster.yaml").write_text(instance_file("laptop"))
     found = examined()["dagster"]
     assert (found["verdict"], found["remedy"]) == ("ok", "")
 

@@ -4,12 +4,14 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Literal
 
 import dagster as dg
 import pytest
 import yaml
 
 from jobs.instance import DemoPlace
+from lance_ops.dagster.instances import instance_file
 from lance_ops.errors import ConfigError
 
 pytestmark = pytest.mark.dagster
@@ -42,8 +44,9 @@ def test_two_processes_that_prepare_at_once_make_one_instance(tmp_path: Path) ->
         assert not instance.nux_enabled
 
 
-def test_the_instances_pools_are_by_op_and_limited() -> None:
-    settings = yaml.safe_load((REPOSITORY / "jobs" / "dagster.yaml").read_text())
+@pytest.mark.parametrize("which", ["laptop", "team"])
+def test_the_instances_pools_are_by_op_and_limited(which: Literal["laptop", "team"]) -> None:
+    settings = yaml.safe_load(instance_file(which))
     assert settings["concurrency"]["pools"] == {"granularity": "op", "default_limit": 1}
 
 
