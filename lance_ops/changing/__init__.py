@@ -8,6 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.changing.deletion import commit_deletion, delete, find_rows, plan_deletion, truncate
+    from lance_ops.changing.duplicates import DuplicateKey, Duplicates, Keep, delete_duplicates, find_duplicates
     from lance_ops.changing.key_deletion import delete_by_keys
     from lance_ops.changing.restoration import restore
     from lance_ops.changing.row_replacement import replace_matching, replace_rows
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from lance_ops.changing.table_metadata import MetadataValues, bind_field_metadata, bind_metadata, update_config
 
 __all__ = [
+    "DuplicateKey",
+    "Duplicates",
+    "Keep",
     "MetadataValues",
     "bind_field_metadata",
     "bind_metadata",
@@ -22,6 +26,8 @@ __all__ = [
     "commit_deletion",
     "delete",
     "delete_by_keys",
+    "delete_duplicates",
+    "find_duplicates",
     "find_rows",
     "plan_deletion",
     "replace_matching",
@@ -33,6 +39,9 @@ __all__ = [
 ]
 
 _MODULES = {
+    "DuplicateKey": "duplicates",
+    "Duplicates": "duplicates",
+    "Keep": "duplicates",
     "MetadataValues": "table_metadata",
     "bind_field_metadata": "table_metadata",
     "bind_metadata": "table_metadata",
@@ -40,6 +49,8 @@ _MODULES = {
     "commit_deletion": "deletion",
     "delete": "deletion",
     "delete_by_keys": "key_deletion",
+    "delete_duplicates": "duplicates",
+    "find_duplicates": "duplicates",
     "find_rows": "deletion",
     "plan_deletion": "deletion",
     "replace_matching": "row_replacement",

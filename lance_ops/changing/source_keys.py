@@ -33,7 +33,7 @@ class SourceKeys:
         """Take one array for each key column; raise `UnsupportedFeature` for a nested or half-float type."""
         for column, name in zip(columns, names, strict=True):
             if pt.is_nested(column.type) or pt.is_float16(column.type):
-                raise UnsupportedFeature(f"a merge on values of type {column.type}", f"column {name!r}")
+                raise UnsupportedFeature(f"keys of type {column.type}", f"column {name!r}")
         self._columns = [_ColumnCodes(column) for column in columns]
         self._pairs: list[KeyCodeTable] = []
         codes = self._columns[0].codes

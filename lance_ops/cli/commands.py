@@ -74,6 +74,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     changing.update,
     changing.add_columns,
     changing.merge,
+    changing.duplicates,
     changing.compact,
     changing.reindex,
     changing.cleanup,

@@ -87,3 +87,17 @@ def test_rows_are_counted_and_columns_measured_by_tasks(numbers: str, monkeypatc
     assert measured["raw"]["min"] == "/w=="  # base64
     assert "row 9" in text("statistics", numbers, "--where", "x < 10")
     assert [verb for verb, _ in elsewhere.jobs] == ["count rows of", "measure columns of"]
+
+
+def test_duplicates_are_counted_shown_and_deleted(numbers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = PicklingRunner()
+    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    dataset(numbers).update({"x": "x - x % 4"})
+    assert text("duplicates", numbers, "--on", "x", "--examples", "2").split() == [
+        *("3", "keys", "of", "12", "rows", "repeat", "x", "rows", "0", "4", "4", "4")
+    ]
+    assert answer("duplicates", numbers, "--on", "x", "--on", "name", "--spark", "local[2]")["num_keys"] == 0
+    assert answer("duplicates", numbers, "--on", "raw", "--keep", "last") == {"num_deleted_rows": 11, "version": 3}
+    assert dataset(numbers).to_table()["name"].to_pylist() == ["row 11"]
+    assert text("duplicates", numbers, "--on", "x", "--keep", "first") == "no key has two rows; version 3 stays\n"
+    assert [verb for verb, _ in elsewhere.jobs] == ["compare keys of"]

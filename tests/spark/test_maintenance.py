@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lance_ops import changing
 from lance_ops.api import dataset, write_dataset
+from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.core.errors import RetryableConflict, SchemaMismatch
 from lance_ops.indices import IndexConfig
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, cleanup_old_versions
@@ -114,6 +116,16 @@ def test_a_clean_up_by_tasks_and_counts_of_rows(spark: SparkSession, numbers: st
     stats = cleanup_old_versions(opened.snapshot, CleanupOptions(retain_versions=1), tasks)
     assert (stats.old_versions, stats.deletion_files_removed, stats.failed_deletes) == (6, 4, 0)
     assert rows(numbers) == list(range(6, 40)) and opened.verify().ok
+
+
+def test_duplicates_are_found_and_deleted_by_tasks(spark: SparkSession, numbers: str) -> None:
+    opened, runner = dataset(numbers), OnSpark(spark)
+    opened.update({"x": "x % 25"})
+    sizes = by_tasks.TaskSizes(rows_per_bucket=10)
+    found = changing.find_duplicates(opened.snapshot, ["x"], None, runner, 1, sizes)
+    assert (found.num_keys, found.num_rows, found.examples[0].num_rows) == (15, 30, 2)
+    _, num_rows = changing.delete_duplicates(opened.snapshot, ["x"], changing.Keep.FIRST, runner, sizes=sizes)
+    assert num_rows == 15 and rows(numbers) == list(range(25))
 
 
 def test_rows_are_sorted_by_tasks(spark: SparkSession, numbers: str) -> None:

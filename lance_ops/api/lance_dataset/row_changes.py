@@ -98,6 +98,52 @@ class RowChanges(Handle):
         self._committed(snapshot)
         return DeleteResult(num_deleted_rows=num_deleted)
 
+    def duplicates(
+        self,
+        on: str | Iterable[str],
+        filter: Filter = None,
+        *,
+        examples: int = 10,
+        runner: Runner | None = None,
+    ) -> changing.Duplicates:
+        """Count the rows that have the same values of the columns `on` as another row; show keys of the most frequent.
+
+        Keys are equal as in `merge_insert`: 0.0 equals -0.0, and a key with a null in it equals no other. Tasks of the
+        runner read the keys and compare them; the driver gets numbers and the examples.
+        """
+        names = (on,) if isinstance(on, str) else tuple(on)
+        predicate = None if filter is None else bind_filter(self._snapshot, filter)
+        return changing.find_duplicates(self._snapshot, names, predicate, runner or InThreads(), examples)
+
+    def delete_duplicates(
+        self,
+        on: str | Iterable[str],
+        keep: str = "first",
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = timedelta(seconds=30),
+        transaction_properties: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+    ) -> DeleteResult:
+        """Delete the rows that `duplicates` counts, but the `first` or the `last` of each key, in the order of a scan.
+
+        Nothing is committed if there are none. Conflicts are retried as by `delete`. Calls that keep different rows
+        must not run at once: together they could leave none.
+        """
+        if keep not in (each.value for each in changing.Keep):
+            raise InvalidInput(f"keep is 'first' or 'last', not {keep!r}")
+        names = (on,) if isinstance(on, str) else tuple(on)
+        snapshot, num_deleted = writing.retry_conflicts(
+            self._snapshot,
+            lambda current: changing.delete_duplicates(
+                current, names, changing.Keep(keep), runner or InThreads(), transaction_properties
+            ),
+            conflict_retries,
+            retry_timeout,
+        )
+        self._committed(snapshot)
+        return DeleteResult(num_deleted_rows=num_deleted)
+
     def update(
         self,
         updates: Mapping[str, str],

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         plan_merge,
         prepare_merge,
     )
-    from lance_ops.changing.merge_insert.merge_request import MergeRequest, WhenMatched
+    from lance_ops.changing.merge_insert.merge_request import MergeRequest, WhenMatched, key_column, key_columns
 
 __all__ = [
     "MergeCounts",
@@ -29,6 +29,8 @@ __all__ = [
     "commit_merge",
     "explain_merge_from",
     "find_matches",
+    "key_column",
+    "key_columns",
     "merge_insert",
     "plan_merge",
     "prepare_merge",
@@ -43,6 +45,8 @@ _MODULES = {
     "commit_merge": "merge",
     "explain_merge_from": "explain",
     "find_matches": "matching",
+    "key_column": "merge_request",
+    "key_columns": "merge_request",
     "merge_insert": "merge",
     "plan_merge": "merge",
     "prepare_merge": "merge",

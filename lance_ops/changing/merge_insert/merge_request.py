@@ -26,6 +26,7 @@ __all__ = [
     "MergeRequest",
     "WhenMatched",
     "bind_merge",
+    "key_column",
     "key_columns",
     "primary_key",
     "write_targets",
@@ -105,7 +106,7 @@ def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> B
     for path in on:
         if split_path(path)[0] not in conformed.schema.names and path not in conformed.schema.names:
             raise InvalidInput(f"the source has no column {path!r}, which the merge matches on")
-    keys = tuple(_key(schema, path) for path in on)
+    keys = tuple(key_column(schema, path) for path in on)
     if request.in_place:
         _check_in_place(snapshot, request, conformed, on)
     update_condition = None
@@ -170,7 +171,8 @@ def _spelled_as_in_table(snapshot: Snapshot, path: str) -> str:
     return path
 
 
-def _key(schema: pa.Schema, path: str) -> Column:
+def key_column(schema: pa.Schema, path: str) -> Column:
+    """Return the column of a key, which may be a field of a struct; raise `InvalidInput` if there is none."""
     names = [path] if path in schema.names else split_path(path)
     return resolve(schema, [Name(name) for name in names])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lance_ops.cli.changing.branch_commands import branches_app
 from lance_ops.cli.changing.change_commands import cleanup, compact, delete, reindex, restore
 from lance_ops.cli.changing.clone_command import clone
+from lance_ops.cli.changing.duplicates_command import duplicates
 from lance_ops.cli.changing.fleet_command import fleet
 from lance_ops.cli.changing.ingest_command import ingest_files
 from lance_ops.cli.changing.merge_command import merge
@@ -19,6 +20,7 @@ __all__ = [
     "clone",
     "compact",
     "delete",
+    "duplicates",
     "execute",
     "fleet",
     "ingest_files",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
+    from lance_ops.changing.merge_insert.by_tasks.key_shuffle import ADDRESS, KeyBuckets
     from lance_ops.changing.merge_insert.by_tasks.merging import (
         DistributedMerge,
         TaskSizes,
@@ -14,27 +15,48 @@ if TYPE_CHECKING:
         plan_distributed_merge,
         prepare_distributed_merge,
     )
-    from lance_ops.changing.merge_insert.by_tasks.segment_files import new_folder
+    from lance_ops.changing.merge_insert.by_tasks.segment_files import (
+        Segment,
+        SegmentFile,
+        decode_table,
+        new_folder,
+        read_segments,
+        segments_of,
+    )
     from lance_ops.changing.merge_insert.by_tasks.source_rows import SourceRows
 
 __all__ = [
+    "ADDRESS",
     "DistributedMerge",
+    "KeyBuckets",
+    "Segment",
+    "SegmentFile",
     "SourceRows",
     "TaskSizes",
+    "decode_table",
     "distributed_merge",
     "new_folder",
     "plan_distributed_merge",
     "prepare_distributed_merge",
+    "read_segments",
+    "segments_of",
 ]
 
 _MODULES = {
+    "ADDRESS": "key_shuffle",
     "DistributedMerge": "merging",
+    "KeyBuckets": "key_shuffle",
+    "Segment": "segment_files",
+    "SegmentFile": "segment_files",
     "SourceRows": "source_rows",
     "TaskSizes": "merging",
+    "decode_table": "segment_files",
     "distributed_merge": "merging",
     "new_folder": "segment_files",
     "plan_distributed_merge": "merging",
     "prepare_distributed_merge": "merging",
+    "read_segments": "segment_files",
+    "segments_of": "segment_files",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -25,7 +25,7 @@ from lance_ops.reading import ScannedRows, scan_rows
 from lance_ops.snapshot import SnapshotReference
 from lance_ops.store import Store
 
-__all__ = ["ADDRESS", "ShuffleTask", "shuffle_keys"]
+__all__ = ["ADDRESS", "KeyBuckets", "ShuffleTask", "shuffle_keys"]
 
 ADDRESS = "__row_address"
 """The column of row addresses behind the shuffled columns."""
@@ -49,7 +49,7 @@ class ShuffleTask:
 def shuffle_keys(task: ShuffleTask) -> tuple[SegmentFile, ...]:
     """Write the keys of the task's live rows; each file has one segment for each bucket."""
     target = task.target.open()
-    held = _Buckets(target.store, task.folder, task.num_buckets)
+    held = KeyBuckets(target.store, task.folder, task.num_buckets)
     keeps_nulls = task.source is None and task.merge.request.deletes_unmatched
     for rows in _scanned(task):
         addresses = rows.addresses(np.arange(len(rows)))
@@ -77,7 +77,7 @@ def _scanned(task: ShuffleTask) -> Iterator[ScannedRows]:
     return task.source.scan(source_columns(task.merge), schema_to_write(target.schema), task.fragment_ids)
 
 
-class _Buckets:
+class KeyBuckets:
     """Rows for each bucket, which go to a file when they are many."""
 
     def __init__(self, store: Store, folder: str, count: int) -> None:
@@ -87,6 +87,7 @@ class _Buckets:
         self._files: list[SegmentFile] = []
 
     def add(self, table: pa.Table, hashes: Uint64Array) -> None:
+        """Add rows with the hashes of their keys."""
         buckets = _bucket_of(hashes, self._count)
         order = np.argsort(buckets, kind="stable")
         ordered = rows_at(table, order)
@@ -99,6 +100,7 @@ class _Buckets:
             self._write()
 
     def finish(self) -> tuple[SegmentFile, ...]:
+        """Write what is held, and return all files."""
         if self._num_bytes:
             self._write()
         return tuple(self._files)
