@@ -11,6 +11,7 @@ from lance_ops.dagster.head import build_checks, build_version_sensor
 from lance_ops.dagster.jobs import build_jobs, build_schedules
 from lance_ops.dagster.landing import batches_asset, build_landing_check, build_raw_sensor, build_settled_check
 from lance_ops.dagster.runners import runner_resources
+from lance_ops.dagster.upkeep import build_upkeep
 
 __all__ = ["build_asset_definitions", "build_definitions", "build_job_definitions", "head_spec"]
 
@@ -39,7 +40,8 @@ def build_job_definitions(config: DatasetConfig) -> dg.Definitions:
     sensors = [build_version_sensor(config)]
     if config.raw is not None:
         sensors.append(build_raw_sensor(config))
-    return dg.Definitions(jobs=build_jobs(config), sensors=sensors, schedules=build_schedules(config))
+    scheduled = dg.Definitions(jobs=build_jobs(config), sensors=sensors, schedules=build_schedules(config))
+    return dg.Definitions.merge(scheduled, build_upkeep(config))
 
 
 def head_spec(config: DatasetConfig) -> dg.AssetSpec:

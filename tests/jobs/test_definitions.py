@@ -31,6 +31,7 @@ def test_the_code_location_loads() -> None:
         "flights_reindex",
         "flights_restore",
         "flights_tag",
+        "flights_upkeep",
         "flights_verify",
     }
     assert {sensor.name for sensor in repository.sensor_defs} == {"flights_raw_files", "flights_versions"}

@@ -6,7 +6,7 @@ from lance_ops.dagster.declaration.config_files import load_datasets
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.names import DatasetNames, safe_key
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
-from lance_ops.dagster.declaration.policies import CleanupPolicy, CompactionPolicy
+from lance_ops.dagster.declaration.policies import CleanupPolicy, CompactionPolicy, UpkeepPolicy
 from lance_ops.dagster.declaration.raw_files import RawFiles
 from lance_ops.dagster.declaration.runner_choice import OnSpark, OnThreads, RunnerChoice
 from lance_ops.dagster.declaration.store_location import StoreLocation
@@ -26,6 +26,7 @@ __all__ = [
     "RawFiles",
     "RunnerChoice",
     "StoreLocation",
+    "UpkeepPolicy",
     "WriteOptions",
     "defs_schema",
     "expand",

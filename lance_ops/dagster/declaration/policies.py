@@ -11,7 +11,15 @@ from pydantic import Field, field_validator, model_validator
 
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
 
-__all__ = ["CleanupPolicy", "CompactionPolicy", "HealthLimits", "IndexSpec", "Maintenance", "VerificationPolicy"]
+__all__ = [
+    "CleanupPolicy",
+    "CompactionPolicy",
+    "HealthLimits",
+    "IndexSpec",
+    "Maintenance",
+    "UpkeepPolicy",
+    "VerificationPolicy",
+]
 
 
 class IndexSpec(DeclaredModel):
@@ -73,6 +81,21 @@ class VerificationPolicy(DeclaredModel):
         return _checked_cron(cron)
 
 
+class UpkeepPolicy(DeclaredModel):
+    """How a sensor pays what a dataset owes, when it is owed; targets are those of the other policies.
+
+    A step is owed if it pays back, or if a limit of `health` is exceeded and the step lowers the measure.
+    """
+
+    max_megabytes_per_run: int | None = Field(default=10_240, ge=1, description="Rewrite at most so much in a run.")
+    max_megabytes_per_day: int | None = Field(default=None, ge=1, description="Rewrite at most so much in 24 hours.")
+    payback_reads: float = Field(
+        default=10.0, gt=0, description="A rewrite is owed if it saves its bytes within so many reads of the table."
+    )
+    min_removable_versions: int = Field(default=20, ge=1, description="Clean up from so many old versions on.")
+    interval_seconds: int = Field(default=300, ge=1, description="How often the sensor measures.")
+
+
 class Maintenance(DeclaredModel):
     """Which steps the scheduled maintenance takes, and when."""
 
@@ -80,6 +103,9 @@ class Maintenance(DeclaredModel):
     cleanup: CleanupPolicy = Field(default=CleanupPolicy(), description="Which old versions are removed.")
     verification: VerificationPolicy = Field(
         default=VerificationPolicy(), description="How many files are compared with their checksums, and when."
+    )
+    upkeep: UpkeepPolicy | None = Field(
+        default=None, description="Pay what is owed by a sensor, within a budget; {} takes its defaults."
     )
     cron: str | None = Field(default="30 3 * * *", description="When maintenance runs; null: only when somebody asks.")
     timezone: str = Field(default="UTC", description="The time zone of the schedules, such as Europe/Zurich.")

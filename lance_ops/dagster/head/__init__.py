@@ -2,14 +2,19 @@
 
 from lance_ops.dagster.head.checks import build_checks
 from lance_ops.dagster.head.integrity import INTACT, evaluation_of, verify_some
+from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.report import report_versions
-from lance_ops.dagster.head.verdicts import health_markdown, judge, measure
+from lance_ops.dagster.head.verdicts import Verdict, health_markdown, judge, measure
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 
 __all__ = [
     "INTACT",
+    "Verdict",
     "build_checks",
     "build_version_sensor",
+    "debt_markdown",
+    "debt_policy",
+    "debts_markdown",
     "evaluation_of",
     "health_markdown",
     "judge",

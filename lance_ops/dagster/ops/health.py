@@ -7,10 +7,11 @@ from typing import Any
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.head import health_markdown, judge, measure
+from lance_ops.dagster.head import Verdict, health_markdown, judge, measure
 from lance_ops.dagster.ops.verb import Work, verb_op
+from lance_ops.maintenance.health import HealthReport
 
-__all__ = ["health_op", "verdict_op"]
+__all__ = ["health_op", "record_verdicts", "verdict_op"]
 
 
 def health_op(config: DatasetConfig) -> dg.OpDefinition:
@@ -29,20 +30,9 @@ def verdict_op(config: DatasetConfig) -> dg.OpDefinition:
 
     Maintenance that ends without an error but leaves the dataset beyond its limits has failed.
     """
-    head = DatasetNames(config.name).head
 
     def conclude(work: Work, _: None) -> dict[str, Any]:
-        report = measure(config, work.snapshot)
-        verdicts = judge(config, report)
-        for verdict in verdicts:
-            evaluation = dg.AssetCheckEvaluation(
-                asset_key=head,
-                check_name=verdict.name,
-                passed=verdict.passed,
-                description=verdict.sentence,
-                metadata=verdict.metadata,
-            )
-            work.context.log_event(evaluation)  # type: ignore[arg-type]  # it accepts this type; its annotation does not say so
+        report, verdicts = record_verdicts(work)
         health = dg.MetadataValue.md(health_markdown(report, verdicts))
         broken = [verdict.sentence for verdict in verdicts if not verdict.passed]
         if broken:
@@ -50,3 +40,19 @@ def verdict_op(config: DatasetConfig) -> dg.OpDefinition:
         return {"lance/health": health}
 
     return verb_op(config, "verdict", "Judge the dataset's health after maintenance.", conclude)
+
+
+def record_verdicts(work: Work) -> tuple[HealthReport, tuple[Verdict, ...]]:
+    """Measure the newest version, and record the health checks of the head as a run of the checks would."""
+    report = measure(work.config, work.snapshot.latest())
+    verdicts = judge(work.config, report)
+    for verdict in verdicts:
+        evaluation = dg.AssetCheckEvaluation(
+            asset_key=DatasetNames(work.config.name).head,
+            check_name=verdict.name,
+            passed=verdict.passed,
+            description=verdict.sentence,
+            metadata=verdict.metadata,
+        )
+        work.context.log_event(evaluation)  # type: ignore[arg-type]  # it accepts this type; its annotation does not say so
+    return report, verdicts

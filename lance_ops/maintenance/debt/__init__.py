@@ -10,7 +10,15 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.debt.dues import Due, DueVerb
     from lance_ops.maintenance.debt.inventory import Growth, Inventory
     from lance_ops.maintenance.debt.measurement import TableDebt, measure_debt
-    from lance_ops.maintenance.debt.payment import PaidStep, Payment, PaymentStatus, affordable, pay_debt, unpaid
+    from lance_ops.maintenance.debt.payment import (
+        PaidStep,
+        Payment,
+        PaymentStatus,
+        affordable,
+        dated_key,
+        pay_debt,
+        unpaid,
+    )
     from lance_ops.maintenance.debt.policy import DebtPolicy, WantedIndex
     from lance_ops.maintenance.debt.rates import Rates
     from lance_ops.maintenance.debt.rewrites import FragmentSize, Rewrite
@@ -30,6 +38,7 @@ __all__ = [
     "TableDebt",
     "WantedIndex",
     "affordable",
+    "dated_key",
     "measure_debt",
     "pay_debt",
     "unpaid",
@@ -50,6 +59,7 @@ _MODULES = {
     "TableDebt": "measurement",
     "WantedIndex": "policy",
     "affordable": "payment",
+    "dated_key": "payment",
     "measure_debt": "measurement",
     "pay_debt": "payment",
     "unpaid": "payment",

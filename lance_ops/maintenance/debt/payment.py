@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 
@@ -24,7 +24,7 @@ from lance_ops.maintenance.indexing import create_scalar_index, optimize_indices
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["PaidStep", "Payment", "PaymentStatus", "affordable", "pay_debt", "unpaid"]
+__all__ = ["PaidStep", "Payment", "PaymentStatus", "affordable", "dated_key", "pay_debt", "unpaid"]
 
 
 _PASSING = (CommitConflict, CommitStateUnknown, StoreError, TasksLost)
@@ -51,7 +51,10 @@ class PaidStep:
 
 @dataclass(frozen=True)
 class Payment:
-    """The end of a payment. `waiting` are owed steps that the budget did not allow; `reason` says why it failed."""
+    """The end of a payment. `waiting` are owed steps that the budget did not allow.
+
+    `reason` says why it failed, after the error that ended it.
+    """
 
     status: PaymentStatus
     before: TableDebt
@@ -60,6 +63,7 @@ class Payment:
     waiting: tuple[str, ...] = ()
     fruitless: tuple[str, ...] = ()
     reason: str | None = None
+    error: LanceOpsError | None = field(default=None, repr=False, compare=False)
 
     @property
     def spent_bytes(self) -> int:
@@ -115,7 +119,7 @@ def pay_debt(
             reason = f"{due.key}: {error}"
             tried = [*passed_over, *(step.key for step in steps), *([] if isinstance(error, _PASSING) else [due.key])]
             in_vain = _fruitless(tried, before, after)
-            return Payment(PaymentStatus.FAILED, before, after, tuple(steps), tuple(waiting), in_vain, reason)
+            return Payment(PaymentStatus.FAILED, before, after, tuple(steps), tuple(waiting), in_vain, reason, error)
         steps.append(PaidStep(due.key, part.cost_bytes, time.monotonic() - began, what))
         left = None if left is None else left - part.cost_bytes
     if not steps:
@@ -128,11 +132,14 @@ def pay_debt(
 
 def unpaid(debt: TableDebt, fruitless: Collection[str]) -> tuple[Due, ...]:
     """Return what is owed, but for steps that gained nothing at this version."""
-    return tuple(due for due in debt.owed if _fruitless_key(due, debt) not in fruitless)
+    return tuple(due for due in debt.owed if dated_key(due, debt) not in fruitless)
 
 
-def _fruitless_key(due: Due, debt: TableDebt) -> str:
-    """Name a due at its version. More versions become old without a commit, so clean-up counts them too."""
+def dated_key(due: Due, debt: TableDebt) -> str:
+    """Name a due at its version, such as `v7 compact`.
+
+    More versions become old without a commit, so the name of a clean-up has their number.
+    """
     removable = f" of {debt.inventory.num_removable_versions}" if due.verb is DueVerb.CLEANUP else ""
     return f"v{debt.version} {due.key}{removable}"
 
@@ -143,7 +150,7 @@ def _fruitless(tried: list[str], before: TableDebt, after: TableDebt) -> tuple[s
     for key in tried:
         was, still = before.due(key), after.due(key)
         if was is not None and still is not None and still.is_owed and _amount(still) >= _amount(was):
-            found.append(_fruitless_key(still, after))
+            found.append(dated_key(still, after))
     return tuple(found)
 
 

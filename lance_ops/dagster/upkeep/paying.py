@@ -1,0 +1,72 @@
+"""The op that pays what a dataset owes, and the job of that op alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.head import debt_markdown, debt_policy, debts_markdown
+from lance_ops.dagster.markdown import size_text
+from lance_ops.dagster.ops import Work, record_verdicts, verb_op
+from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, allowance, fruitless_steps
+from lance_ops.maintenance.debt import Payment, PaymentStatus, measure_debt, pay_debt
+
+__all__ = ["Upkeep", "upkeep_job"]
+
+
+class Upkeep(dg.Config):
+    """Overrides for one run."""
+
+    max_megabytes: int | None = Field(default=None, description="Rewrite at most so much, instead of the budget.")
+    again: bool = Field(default=False, description="Also take steps that gained nothing at this version.")
+    dry_run: bool = Field(default=False, description="Show what is owed and its price, and change nothing.")
+
+
+def upkeep_job(config: DatasetConfig) -> dg.JobDefinition:
+    """Return the job `<dataset>_upkeep`."""
+    op = verb_op(config, "upkeep", "Pay what the dataset owes, within its budget.", _upkeep, Upkeep)
+    step = dg.NodeInvocation(op.name, alias="upkeep")
+    graph = dg.GraphDefinition(name=DatasetNames(config.name).of("upkeep"), node_defs=[op], dependencies={step: {}})
+    return graph.to_job(executor_def=dg.in_process_executor)
+
+
+def _upkeep(work: Work, asked: Upkeep) -> dict[str, Any]:
+    config, instance = work.config, work.context.instance
+    policy = debt_policy(config)
+    if asked.dry_run:
+        return {"lance/dry_run": True, "lance/debt": dg.MetadataValue.md(_owed(work))}
+    limit = allowance(instance, config) if asked.max_megabytes is None else asked.max_megabytes * 1024**2
+    in_vain = () if asked.again else fruitless_steps(instance, config)
+    paid = pay_debt(work.snapshot, policy, max_bytes=limit, fruitless=in_vain, runner=work.runner)
+    metadata = _metadata(paid)
+    sentence = f"upkeep: {paid.status.value}"
+    work.context.log_event(dg.AssetObservation(DatasetNames(config.name).head, description=sentence, metadata=metadata))
+    record_verdicts(work)
+    if paid.error is not None:
+        raise paid.error
+    return metadata
+
+
+def _owed(work: Work) -> str:
+    return debt_markdown(measure_debt(work.snapshot, debt_policy(work.config)).dues)
+
+
+def _metadata(paid: Payment) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "lance/upkeep": paid.status.value,
+        SPENT_BYTES: paid.spent_bytes,
+        FRUITLESS: dg.MetadataValue.json(list(paid.fruitless)),
+        "lance/saved_read_bytes": paid.before.read_bytes - paid.after.read_bytes,
+        "lance/debt": dg.MetadataValue.md(debts_markdown(paid.before, paid.after)),
+    }
+    if paid.status is not PaymentStatus.NOTHING_OWED:
+        lines = [f"- {step.key}: {step.what}, {size_text(step.cost_bytes)}" for step in paid.steps]
+        metadata["lance/steps"] = dg.MetadataValue.md("\n".join(lines) or "none")
+    if paid.waiting:
+        metadata["lance/waiting"] = ", ".join(paid.waiting)
+    if paid.reason:
+        metadata["lance/reason"] = paid.reason
+    return metadata

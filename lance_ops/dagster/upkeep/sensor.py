@@ -1,0 +1,56 @@
+"""Build the sensor that asks for upkeep when something is owed and the budget allows it.
+
+A run's key names the owed steps at their version. Dagster starts one run for a key, so a run that failed or gained
+nothing is not repeated until the table changes.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, UpkeepPolicy
+from lance_ops.dagster.head import debt_policy
+from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.upkeep.records import allowance, fruitless_steps
+from lance_ops.maintenance.debt import affordable, dated_key, measure_debt, unpaid
+
+__all__ = ["build_upkeep_sensor"]
+
+_UNDER_WAY = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+def build_upkeep_sensor(config: DatasetConfig, policy: UpkeepPolicy) -> dg.SensorDefinition:
+    """Return the sensor of a dataset's debt."""
+    names = DatasetNames(config.name)
+    job = names.of("upkeep")
+
+    @dg.sensor(
+        name=names.of("debt"),
+        job_name=job,
+        minimum_interval_seconds=policy.interval_seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Asks for upkeep of {config.name} when something is owed.",
+    )
+    def debt(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        snapshot = open_if_exists(config)
+        if snapshot is None:
+            return dg.SkipReason("there is no version yet")
+        found = measure_debt(snapshot, debt_policy(config))
+        owed = unpaid(found, fruitless_steps(context.instance, config))
+        if not owed:
+            in_vain = "; what is owed gained nothing at this version" if found.owed else ""
+            return dg.SkipReason(f"nothing is owed at version {found.version}{in_vain}")
+        limit = allowance(context.instance, config)
+        if not any(affordable(due, limit) for due in owed):
+            return dg.SkipReason(f"{', '.join(due.key for due in owed)}: the budget has {limit:,} bytes left")
+        if context.instance.get_runs(dg.RunsFilter(job_name=job, statuses=_UNDER_WAY), limit=1):
+            return dg.SkipReason("upkeep is under way")
+        return dg.RunRequest(run_key="; ".join(dated_key(due, found) for due in owed), job_name=job)
+
+    return debt

@@ -1,0 +1,123 @@
+"""The sensor asks for upkeep when something is owed, a run pays it within the budget, and nothing loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.dagster.head import debt_policy
+from lance_ops.dagster.upkeep.paying import Upkeep
+from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES
+from lance_ops.errors import InvalidInput, StoreError
+from lance_ops.maintenance.debt import measure_debt, payment
+from tests.dagster.deployment import Deploy, Deployment, check_results, output_metadata, values
+
+pytestmark = pytest.mark.dagster
+
+
+@pytest.fixture
+def owing(deploy: Deploy) -> Deployment:
+    """A dataset without index that owes nothing yet but the index that it declares."""
+    deployment = deploy(maintenance={"upkeep": {"interval_seconds": 1}})
+    lance_ops.write_dataset(pa.table({"id": [0], "city": ["Bern"]}), deployment.config.uri)
+    return deployment
+
+
+def append(deployment: Deployment, num_fragments: int) -> None:
+    rows = pa.table({"id": range(num_fragments), "city": ["Bern"] * num_fragments})
+    lance_ops.write_dataset(rows, deployment.config.uri, mode="append", max_rows_per_file=1)
+
+
+def observations(deployment: Deployment) -> list[dict[str, Any]]:
+    """Return the metadata of the head's observations, newest first."""
+    found = deployment.instance.fetch_observations(deployment.names.head, limit=100).records
+    return [values(each.asset_observation.metadata) for each in found if each.asset_observation]
+
+
+def test_what_is_owed_is_paid_once_and_then_the_sensor_is_quiet(owing: Deployment) -> None:
+    ticked = owing.tick("debt")
+    assert [request.run_key for request in ticked.run_requests] == ["v1 reindex id_idx"]
+    assert ticked.runs[0].success and owing.data.describe_indices()[0].num_rows_indexed == 1
+    assert "nothing is owed at version 2" in str(owing.tick("debt").skip_message)
+
+    append(owing, 12)
+    ticked = owing.tick("debt")
+    assert [request.run_key for request in ticked.run_requests] == ["v3 compact; v3 reindex id_idx"]
+    # What the index covered was not rewritten with what it did not.
+    assert len(owing.data.get_fragments()) == 2 and owing.data.describe_indices()[0].num_rows_indexed == 13
+    found = output_metadata(ticked.runs[0])
+    assert found["lance/upkeep"] == "done" and found["lance/saved_read_bytes"] > 11 * 4 * 1024**2
+    assert "| before | 3 | 13 |" in found["lance/debt"] and "- compact: rewrote" in found["lance/steps"]
+    checks = check_results(ticked.runs[0])
+    assert len(checks) == 4 and all(check.passed for check in checks.values())
+    assert owing.head_versions()[-1] == owing.data.version
+    assert "nothing is owed" in str(owing.tick("debt").skip_message)
+    assert not measure_debt(owing.data.snapshot, debt_policy(owing.config)).owed
+
+
+def test_a_run_that_gained_nothing_is_not_repeated_until_the_table_changes(
+    owing: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owing.tick("debt")
+    append(owing, 12)
+    monkeypatch.setattr(payment, "_compact", lambda snapshot, *_: (snapshot, "nothing"))
+    monkeypatch.setattr(payment, "_reindex", lambda snapshot, *_: (snapshot, "nothing"))
+    assert owing.tick("debt").runs[0].success
+    assert observations(owing)[0][FRUITLESS] == ["v3 compact", "v3 reindex id_idx"]
+    assert "gained nothing at this version" in str(owing.tick("debt").skip_message)
+    assert output_metadata(owing.run("upkeep"))["lance/upkeep"] == "nothing owed"
+    assert "gained nothing" in str(owing.tick("debt").skip_message)  # the run by hand did not make it forget
+    monkeypatch.undo()
+    append(owing, 1)
+    assert owing.tick("debt").runs[0].success and not observations(owing)[0][FRUITLESS]
+
+
+def test_runs_stay_within_the_budget_of_a_day(deploy: Deploy) -> None:
+    budget = {"max_megabytes_per_run": 2, "max_megabytes_per_day": 3}
+    deployment = deploy(maintenance={"upkeep": budget}, indices=[])
+    append(deployment, 12)
+    head = deployment.names.head
+    assert deployment.tick("debt").runs[0].success
+    spent = observations(deployment)[0][SPENT_BYTES]
+    assert 0 < spent < 2 * 1024**2
+    deployment.instance.report_runless_asset_event(dg.AssetObservation(head, metadata={SPENT_BYTES: 3 * 1024**2}))
+    append(deployment, 12)
+    assert "compact: the budget has 0 bytes left" in str(deployment.tick("debt").skip_message)
+    assert output_metadata(deployment.run("upkeep"))["lance/waiting"] == "compact"
+    by_hand = output_metadata(deployment.run("upkeep", Upkeep(max_megabytes=1)))
+    assert by_hand["lance/upkeep"] == "done" and len(deployment.data.get_fragments()) == 1
+
+
+@pytest.mark.parametrize(("error", "ends"), [(InvalidInput("is odd"), dg.Failure), (StoreError("is away"), StoreError)])
+def test_a_failed_run_says_why_on_the_head(
+    owing: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, ends: type[Exception]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(payment, "create_scalar_index", fail)
+    if ends is StoreError:
+        monkeypatch.setattr("lance_ops.dagster.failures._SECONDS_TO_WAIT", 0)
+    result = owing.location.run(owing.names.of("upkeep"), raise_on_error=False)
+    assert not result.success
+    found = observations(owing)[0]
+    assert (found["lance/upkeep"], found["lance/reason"]) == ("failed", f"reindex id_idx: {error}")
+    assert found[FRUITLESS] == (["v1 reindex id_idx"] if ends is dg.Failure else [])
+
+
+def test_a_dry_run_shows_the_price_and_changes_nothing(owing: Deployment) -> None:
+    append(owing, 12)
+    version = owing.data.version
+    found = output_metadata(owing.run("upkeep", Upkeep(dry_run=True)))
+    assert "13 of 13 fragments are small" in found["lance/debt"] and owing.data.version == version
+    assert not observations(owing)
+
+
+def test_a_dataset_without_upkeep_has_the_job_and_no_sensor(deployment: Deployment) -> None:
+    repository = deployment.location.definitions.get_repository_def()
+    assert repository.has_job("trips_upkeep") and not repository.has_sensor_def("trips_debt")
+    assert deployment.config.maintenance.upkeep is None
