@@ -16,6 +16,14 @@ class ManifestParts(_message.Message):
     schema_metadata: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, fields: _Optional[_Iterable[bytes]] = ..., fragments: _Optional[_Iterable[bytes]] = ..., schema_metadata: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
+class ManifestTransaction(_message.Message):
+    __slots__ = ("transaction_section_deprecated", "transaction_section")
+    TRANSACTION_SECTION_DEPRECATED_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_SECTION_FIELD_NUMBER: _ClassVar[int]
+    transaction_section_deprecated: int
+    transaction_section: int
+    def __init__(self, transaction_section_deprecated: _Optional[int] = ..., transaction_section: _Optional[int] = ...) -> None: ...
+
 class ManifestHeads(_message.Message):
     __slots__ = ("fragments",)
     FRAGMENTS_FIELD_NUMBER: _ClassVar[int]

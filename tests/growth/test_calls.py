@@ -20,9 +20,10 @@ import pytest
 import lance_ops
 from lance_ops.maintenance.cleanup import version_removal
 from lance_ops.store import LocalStore, MemoryStore
-from lance_ops.table import MANIFEST_CACHE, Fragment
+from lance_ops.table import MANIFEST_CACHE, Fragment, Manifest
 from lance_ops.table.fragments import fragment_list
 from lance_ops.table.fragments.fragment_files import FragmentFiles, files_named_in
+from lance_ops.transactions import TOKEN, find_token
 
 Verb = Callable[[str, int], object]
 
@@ -241,6 +242,26 @@ def test_clean_up_lists_the_versions_equally_often_however_many_there_are(
         assert dataset.cleanup_old_versions(timedelta(0)).old_versions == versions - 1
         listings.append(counts["_versions"])
     assert listings[0] == listings[1] == listings[2] > 0, listings
+
+
+@pytest.mark.parametrize("tokens", [0, 1])
+def test_clean_up_decodes_each_manifest_once(
+    tokens: int, uris: Iterator[str], counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = lance_ops.write_dataset(_table(1), next(uris))
+    for number in range(39):
+        dataset.update_config({"number": str(number)})
+    for _ in range(tokens):
+        dataset = lance_ops.write_dataset(_table(1), dataset.uri, mode="append", transaction_properties={TOKEN: "t"})
+    for number in range(39):
+        dataset.update_config({"number": str(number)})
+    MANIFEST_CACHE.reset()
+    monkeypatch.setattr(Manifest, "from_pb", staticmethod(_counted(Manifest.from_pb, "manifests", counts)))
+    assert dataset.cleanup_old_versions(timedelta(0)).old_versions == 78 + tokens
+    # the version with the token, and the next, which proves that the token's is one of the table's history
+    assert counts["manifests"] == 79 + tokens + 2 * tokens
+    snapshot = dataset.snapshot
+    assert find_token(snapshot.store, snapshot.committer, "t") == (41 if tokens else None)
 
 
 REMOTE_READS: dict[str, tuple[Verb, int]] = {

@@ -23,6 +23,7 @@ from itertools import islice
 import pyarrow as pa
 
 from lance_ops.committers import Committer
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import StoreError, VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.maintenance.cleanup.cleanup_plan import (
@@ -39,8 +40,8 @@ from lance_ops.transactions import (
     CommittedVersion,
     decode_version,
     is_in_history,
+    may_have_token,
     read_manifest,
-    read_version,
     save_token,
     token_of,
 )
@@ -53,16 +54,21 @@ _READ_AHEAD, _REMOVED_AT_ONCE = 8, 16
 
 @dataclass(frozen=True, eq=False)
 class OldVersion:
-    """A version as it was read before its removal, with the bytes of its manifest to put it back."""
+    """A version as it was read before its removal, with the bytes of its manifest to put it back.
 
-    committed: CommittedVersion
+    The plan has decoded the manifest before. It is decoded again only where that matters: if the version may have a
+    token, and if its files must stay.
+    """
+
+    snapshot: Snapshot
+    number: int
     location: str
     data: pa.Buffer
 
-    @property
-    def number(self) -> int:
-        """The version's number."""
-        return self.committed.version
+    @cached_property
+    def committed(self) -> CommittedVersion:
+        """The decoded version."""
+        return decode_version(self.snapshot.store, self.snapshot.committer, self.number, self.data)
 
     @property
     def manifest(self) -> Manifest:
@@ -127,10 +133,10 @@ def _remove_batch(
         if old.number in protected:
             kept.append(old)
             continue
-        if previous is not None and previous.version not in has_token:
+        if previous is not None and previous.number not in has_token:
             # `old` is the only proof that the table's history produced `previous`
-            _keep_token(snapshot, previous, next_version=old.committed)
-        _keep_token(snapshot, old.committed)
+            _keep_token(previous, next_version=old)
+        _keep_token(old)
         has_token.add(old.number)
         pace.wait()
         begun.append((old, snapshot.store.begin_call(partial(_is_removed, snapshot.committer, old.number))))
@@ -143,29 +149,27 @@ def _remove_batch(
 
 def _with_previous(
     snapshot: Snapshot, batch: Sequence[int], gone: AbstractSet[int]
-) -> Iterator[tuple[OldVersion, CommittedVersion | None]]:
+) -> Iterator[tuple[OldVersion, OldVersion | None]]:
     """Yield each version that exists, and the version before it: as this loop read it, or as it is in the store.
 
     A version that is `gone` is not asked for: to find out that a version is missing takes a listing of all versions.
     A version is read just before it is yielded, or few versions before in a remote store, since another clean-up may
     remove it at any time.
     """
-    store, committer = snapshot.store, snapshot.committer
-    previous: CommittedVersion | None = None
+    previous: OldVersion | None = None
     numbers = iter(batch)
     begun = deque(_begin_reads(snapshot, numbers, _READ_AHEAD))
     while begun:
         number, read = begun.popleft()
         begun.extend(_begin_reads(snapshot, numbers, 1))
         try:
-            location, data = committer.location(number), read()
+            old = OldVersion(snapshot, number, snapshot.committer.location(number), read())
         except VersionNotFound:  # another clean-up removed it
             continue
-        version = decode_version(store, committer, number, data)
-        if previous is None or previous.version != number - 1:
+        if previous is None or previous.number != number - 1:
             previous = None if number - 1 in gone else _read_if_exists(snapshot, number - 1)
-        yield OldVersion(version, location, data), previous
-        previous = version
+        yield old, previous
+        previous = old
 
 
 def _begin_reads(
@@ -205,24 +209,27 @@ def _has_its_files(snapshot: Snapshot, manifest: Manifest) -> bool:
     return {path for path in named.paths if path.startswith(directories)}.issubset(existing)
 
 
-def _keep_token(snapshot: Snapshot, version: CommittedVersion, next_version: CommittedVersion | None = None) -> None:
+def _keep_token(version: OldVersion, next_version: OldVersion | None = None) -> None:
     """Write down the token of a version if it has one and `next_version` grew from it; by default the one after it.
 
     If the next version does not exist, the clean-up that removed it wrote the token down. A version that appeared under
     this number since then is a stray version, and its token counts for nothing.
     """
-    if token_of(version) is None:
+    if not may_have_token(version.data, version.location) or token_of(version.committed) is None:
         return
-    grown = next_version or _read_if_exists(snapshot, version.version + 1)
-    if grown is not None and is_in_history(version, grown, partial(read_manifest, snapshot.store, snapshot.committer)):
-        save_token(snapshot.store, version)
+    snapshot = version.snapshot
+    grown = next_version or _read_if_exists(snapshot, version.number + 1)
+    read = partial(read_manifest, snapshot.store, snapshot.committer)
+    if grown is not None and is_in_history(version.committed, grown.committed, read):
+        save_token(snapshot.store, version.committed)
 
 
-def _read_if_exists(snapshot: Snapshot, version: int) -> CommittedVersion | None:
+def _read_if_exists(snapshot: Snapshot, version: int) -> OldVersion | None:
     if version < 1:
         return None
     with suppress(VersionNotFound):
-        return read_version(snapshot.store, snapshot.committer, version)
+        data = snapshot.committer.read(version)
+        return OldVersion(snapshot, version, snapshot.committer.location(version), data)
     return None
 
 

@@ -97,7 +97,8 @@ def decode_with_transaction(data: BytesLike, path: str) -> tuple[Manifest, bytes
 def inline_transaction(data: BytesLike, path: str) -> bytes | None:
     """Return the encoded transaction in a manifest's file; None if there is none."""
     view = memoryview(data)
-    return _transaction(view, _parts(view, path).message, path)
+    message = parse_message(manifest_parts_pb2.ManifestTransaction, _section(view, path), path, "manifest")
+    return _transaction(view, message, path)
 
 
 def manifest_checksum_report(data: BytesLike) -> ChecksumReport:
@@ -126,7 +127,9 @@ def _manifest(view: memoryview, parts: _Parts, path: str) -> Manifest:
     return manifest
 
 
-def _transaction(view: memoryview, message: table_pb2.Manifest, path: str) -> bytes | None:
+def _transaction(
+    view: memoryview, message: table_pb2.Manifest | manifest_parts_pb2.ManifestTransaction, path: str
+) -> bytes | None:
     if message.HasField("transaction_section"):
         position = message.transaction_section
     elif message.HasField("transaction_section_deprecated"):
@@ -140,7 +143,8 @@ def _is_legacy(manifest: Manifest) -> bool:
     return manifest.data_format.version == FileVersion.V0_1.value
 
 
-def _parts(view: memoryview, path: str) -> _Parts:
+def _section(view: memoryview, path: str) -> memoryview:
+    """Return the manifest's message from its file; check the footer and the digest."""
     footer_at = len(view) - _FOOTER.size
     if footer_at < 0:
         raise CorruptFile(path, "footer", f"the file has {len(view)} bytes, a footer alone has {_FOOTER.size}")
@@ -151,7 +155,11 @@ def _parts(view: memoryview, path: str) -> _Parts:
     section = unframe(view[:footer_at], position, path, "manifest")
     if position + _LENGTH_BYTES + len(section) != footer_at:
         raise CorruptFile(path, "manifest", f"{len(section)} bytes at {position} do not end at the footer")
-    parts = parse_message(manifest_parts_pb2.ManifestParts, section, path, "manifest")
+    return section
+
+
+def _parts(view: memoryview, path: str) -> _Parts:
+    parts = parse_message(manifest_parts_pb2.ManifestParts, _section(view, path), path, "manifest")
     fragments = FragmentList.from_messages(parts.fragments, path)
     parts.ClearField("fragments")
     schema = manifest_parts_pb2.ManifestParts()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         REPLACES_PREFIX,
         TOKEN,
         find_duplicate_work,
+        may_have_token,
         save_token,
         token_of,
     )
@@ -47,6 +48,7 @@ __all__ = [
     "is_listed_in_same_dataset",
     "is_same_dataset",
     "manifests_newest_first",
+    "may_have_token",
     "read_manifest",
     "read_version",
     "save_token",
@@ -70,6 +72,7 @@ _MODULES = {
     "is_listed_in_same_dataset": "same_history",
     "is_same_dataset": "same_history",
     "manifests_newest_first": "committed_versions",
+    "may_have_token": "tokens",
     "read_manifest": "committed_versions",
     "read_version": "committed_versions",
     "save_token": "tokens",

@@ -21,8 +21,11 @@ from __future__ import annotations
 import hashlib
 import json
 
+import pyarrow as pa
+
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.store import Store
+from lance_ops.table import inline_transaction
 from lance_ops.transactions.committed.committed_versions import CommittedVersion
 from lance_ops.transactions.transaction import Transaction
 
@@ -33,6 +36,7 @@ __all__ = [
     "TOKENS_DIR",
     "find_duplicate_work",
     "load_token_version",
+    "may_have_token",
     "save_token",
     "token_of",
 ]
@@ -48,6 +52,15 @@ _EXCLUSIVE_WORK = ((BATCH_PREFIX, "add batch"), (REPLACES_PREFIX, "replace"))
 def token_of(transaction: Transaction | CommittedVersion) -> str | None:
     """Return the token of a transaction, or of the transaction that made a version."""
     return transaction.transaction_properties.get(TOKEN)
+
+
+def may_have_token(manifest: pa.Buffer, path: str) -> bool:
+    """Return False if the transaction in a manifest's file has no token; True also if the file holds no transaction.
+
+    This takes a fraction of the time that decoding the version takes. Raises as `inline_transaction` does.
+    """
+    inline = inline_transaction(manifest, path)
+    return inline is None or TOKEN.encode() in inline
 
 
 def find_duplicate_work(ours: Transaction, theirs: Transaction) -> str | None:
