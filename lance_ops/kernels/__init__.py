@@ -1,7 +1,8 @@
 """Compiled loops over arrays, for work that numpy has no function for: `ndarray` in, `ndarray` out, no Arrow, no I/O.
 
 Importing this package imports no numba. The first use of a kernel imports numba and loads the compiled code from the
-cache on disk, or compiles it. `python -m lance_ops.kernels.warm` compiles all of them when an image is built.
+cache on disk, or compiles it. For kernels that read, numpy answers the first calls; see `without_numba`.
+`python -m lance_ops.kernels.warm` compiles all of them when an image is built.
 
 A kernel trusts its caller with the shapes of arrays, but never the bytes: a number read from data is checked against
 the arrays before it is used as an index.
@@ -9,10 +10,12 @@ the arrays before it is used as an index.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from lance_ops.core.lazy_import import import_on_first_use
 from lance_ops.kernels.read_only_arrays import read_only
+from lance_ops.kernels.without_numba import TWINS, FirstCalls, do_without_numba
 
 if TYPE_CHECKING:
     from lance_ops.kernels.address_mapping import remap_rows
@@ -65,6 +68,7 @@ __all__ = [
     "count_children",
     "count_chunk_rows",
     "cut_chunks",
+    "do_without_numba",
     "end_chunks",
     "expand_lists",
     "expand_runs",
@@ -158,4 +162,12 @@ _MODULES = {
     "xxh64": "hashing",
 }
 
-__getattr__ = import_on_first_use(__name__, _MODULES)
+_load = import_on_first_use(__name__, _MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    twin = TWINS.get(name)
+    if twin is None:
+        return _load(name)
+    found = globals()[name] = FirstCalls(twin, partial(_load, name))
+    return found

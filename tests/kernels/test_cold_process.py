@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="re
 
 _SCAN = """
 import json, sys
+import numba  # once it is there, kernels answer from the first call on
 from lance_ops.file import LanceFileReader
 
 table = LanceFileReader(sys.argv[1]).read_all().to_table()

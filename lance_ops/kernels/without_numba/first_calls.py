@@ -1,0 +1,53 @@
+"""Answer the first calls of a process with numpy, so that a process which reads little does not load numba.
+
+A cold process needs 0.2 s of processor time to import numba and to load its first kernels. That is as long as numpy
+takes for hundreds of megabytes. The kernels here have a twin in numpy. It answers until `_FREE_BYTES` are written or
+numba is loaded; from then on the compiled kernel answers, and no call passes through this module any more.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["FirstCalls", "do_without_numba"]
+
+_FREE_BYTES = 8 << 20
+_CALL_BYTES = 64 << 10
+"""A call counts as so many bytes more: numpy takes its time for arrays of any size."""
+
+_left = _FREE_BYTES
+
+
+def do_without_numba(num_bytes: int) -> bool:
+    """Return whether work that writes so many bytes should be done without numba; if so, count them."""
+    global _left  # noqa: PLW0603 # threads that spend at once spend a little more
+    if "numba" in sys.modules or num_bytes + _CALL_BYTES > _left:
+        return False
+    _left -= num_bytes + _CALL_BYTES
+    return True
+
+
+class FirstCalls:
+    """A kernel that a twin in numpy stands in for.
+
+    The twin returns None for arrays that it does not handle, as malformed ones. The kernel answers for them, and says
+    what is wrong.
+    """
+
+    def __init__(self, twin: Callable[..., int | None], load: Callable[[], Any]) -> None:
+        """Stand in for what `load` returns, which also puts it in the place of this object."""
+        self.load = load
+        self._twin = twin
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the twin or the kernel."""
+        written = (each.nbytes for each in arguments if isinstance(each, np.ndarray) and each.flags.writeable)
+        if do_without_numba(sum(written)):
+            answer = self._twin(*arguments)
+            if answer is not None:
+                return answer
+        return self.load()(*arguments)

@@ -1,0 +1,90 @@
+"""Twins of the kernels that unpack integers; `lance_ops.kernels.fastlanes` says where a block's bits are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
+from lance_ops.kernels.without_numba.numbers import read_numbers, read_words
+
+__all__ = ["pick_packed", "read_widths", "unpack_blocks"]
+
+_ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
+_BLOCK = 1024
+_ROW_BYTES = 128
+_FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+def read_widths(
+    data: Uint8Array, starts: Int64Array, sizes: Int64Array, word_bytes: int, widths: Int64Array
+) -> int | None:
+    """Read the words before all blocks at once."""
+    if (sizes < word_bytes).any():
+        return None
+    found = read_numbers(data, starts, word_bytes)
+    if ((found < 0) | (found > (sizes - word_bytes) // _ROW_BYTES)).any():
+        return None
+    widths[:] = found
+    return len(starts)
+
+
+def unpack_blocks(
+    data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64Array, bits: int, out: Uint8Array
+) -> int | None:
+    """Unpack all blocks of one width together, row by row, and then copy each block to its place."""
+    if not _are_blocks(data, starts, widths, bits):
+        return None
+    unpacked = np.zeros((len(starts), _ROW_BYTES * bits), np.uint8)
+    for width in np.unique(widths[widths > 0]).tolist():
+        alike = np.flatnonzero(widths == width)
+        packed = np.concatenate([data[start : start + _ROW_BYTES * width] for start in starts[alike].tolist()])
+        unpacked[alike] = _unpack(packed, len(alike), width, bits)
+    for place, block in zip(places.tolist(), unpacked, strict=True):
+        out[place : place + len(block)] = block
+    return len(starts)
+
+
+def _unpack(packed: Uint8Array, num_blocks: int, width: int, bits: int) -> Uint8Array:
+    """Return blocks of one width as rows of bytes."""
+    words = packed.view(f"<u{bits // 8}").reshape(num_blocks, width, _BLOCK // bits)
+    values = np.empty((num_blocks, _BLOCK), words.dtype)
+    number = words.dtype.type
+    mask = number((1 << width) - 1)
+    for row in range(bits):
+        word, shift = divmod(row * width, bits)
+        value = words[:, word] >> number(shift)
+        if shift + width > bits:
+            value |= words[:, word + 1] << number(bits - shift)
+        first = _ORDER[row >> 3] * 16 + (row & 7) * 128
+        values[:, first : first + _BLOCK // bits] = value & mask
+    return values.view(np.uint8)
+
+
+def pick_packed(
+    data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64Array, bits: int, out: Uint64Array
+) -> int | None:
+    """Read the one or two words that have each value's bits."""
+    if not _are_blocks(data, starts, widths, bits) or ((places < 0) | (places >= _BLOCK)).any():
+        return None
+    out[:] = 0
+    wide = np.flatnonzero(widths > 0)  # a value of no bits has no word
+    width, place = widths[wide], places[wide]
+    log_bits = bits.bit_length() - 1
+    log_lanes = 10 - log_bits
+    column = place & (_ROW_BYTES - 1)
+    row = np.array(_ORDER)[column >> log_lanes << (log_lanes - 4)] * 8 + (place >> 7)
+    bit = row * width
+    shift = bit & (bits - 1)
+    lane = column & ((1 << log_lanes) - 1)
+    at = starts[wide] + (((bit >> log_bits << log_lanes) + lane) << (log_bits - 3))
+    value = read_words(data, at, bits >> 3) >> shift.astype(np.uint64)
+    split = np.flatnonzero(shift + width > bits)
+    rest = read_words(data, at[split] + _ROW_BYTES, bits >> 3)
+    value[split] |= rest << (bits - shift[split]).astype(np.uint64)
+    out[wide] = value & (_FULL >> (64 - width).astype(np.uint64))
+    return len(starts)
+
+
+def _are_blocks(data: Uint8Array, starts: Int64Array, widths: Int64Array, bits: int) -> bool:
+    fits = (widths >= 0) & (widths <= bits) & (starts >= 0) & (starts <= len(data) - _ROW_BYTES * widths)
+    return bool(fits.all())

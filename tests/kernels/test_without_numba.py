@@ -1,0 +1,207 @@
+"""The twins of kernels in numpy give the kernels' answers, or leave the answer to the kernels."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_ops import kernels
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.encodings import CorruptValues
+from lance_ops.encodings.codecs import Lz4
+from lance_ops.file import LanceFileReader, LanceFileWriter
+from lance_ops.kernels.chunks import read_headers
+from lance_ops.kernels.dictionary_strings import place_items
+from lance_ops.kernels.fastlanes import read_widths, unpack_blocks
+from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks
+from lance_ops.kernels.read_only_arrays import read_only
+from lance_ops.kernels.single_values import locate_values, pick_packed, pick_strings
+from lance_ops.kernels.strings import join_strings
+from lance_ops.kernels.without_numba import TWINS
+
+SEEDS = range(40)
+
+
+def rows() -> pa.Table:
+    rng = np.random.default_rng(5)
+    numbers = rng.permutation(5000)
+    words = [f"customer-{number}-\u00e9" for number in numbers]
+    return pa.table(
+        {
+            **{f"u{bits}": pa.array(numbers % (1 << min(bits - 1, 12)), f"uint{bits}") for bits in (8, 16, 32, 64)},
+            "zero": np.zeros(5000, np.int64),
+            "wide": rng.integers(0, 1 << 63, 5000, np.uint64),
+            "signed": -numbers,
+            "maybe": pa.array([None if number % 3 else number for number in numbers.tolist()]),
+            "fsst": words,
+            "raw": [rng.bytes(number % 9) for number in numbers.tolist()],
+            "large": pa.array(words, pa.large_string()),
+            "few": [f"customer {number % 50}" if number % 7 else None for number in numbers.tolist()],
+            "lists": [[number] * (number % 4) for number in numbers.tolist()],
+        }
+    )
+
+
+def test_whole_files_are_read_alike_by_twins_and_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, table, called = str(tmp_path / "rows.lance"), rows(), set()
+    with LanceFileWriter(path) as writer:
+        writer.write_batch(table)
+
+    def always(name: str) -> Callable[..., int]:
+        def call(*arguments: Any) -> int:
+            called.add(name)
+            answer = TWINS[name](*arguments)
+            assert answer is not None, name
+            return answer
+
+        return call
+
+    for name in TWINS:
+        monkeypatch.setattr(kernels, name, always(name), raising=False)
+    assert LanceFileReader(path).read_all().to_table().combine_chunks() == table
+    few = [0, 17, 1023, 1024, 3000, 4999]
+    assert LanceFileReader(path).take_rows(few).to_table() == table.take(few)
+    assert called == TWINS.keys()
+
+
+def agree(name: str, kernel: Callable[..., int], inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> bool:
+    """Call both with the same arrays; a twin that answers must answer and write what the kernel does."""
+    arrays = [read_only(each) if isinstance(each, np.ndarray) else each for each in inputs]
+    ours, theirs = [each.copy() for each in outputs], [each.copy() for each in outputs]
+    found = TWINS[name](*arrays, *ours)
+    expected = kernel(*arrays, *theirs)
+    if found is not None:
+        assert found == expected, name
+        assert [each.tobytes() for each in ours] == [each.tobytes() for each in theirs], name
+    return found is not None
+
+
+def ranges(rng: np.random.Generator, room: int, least: int) -> tuple[Int64Array, Int64Array]:
+    """Return starts and sizes of a few ranges in an array, each at least so long."""
+    starts = rng.integers(0, room - least, 3)
+    return starts, np.array([rng.integers(least, room - start + 1) for start in starts.tolist()])
+
+
+def noise(rng: np.random.Generator, size: int, small: float = 0.8) -> Uint8Array:
+    """Return bytes of which this share is small, so that some of the numbers that they hold are in bounds."""
+    return np.where(rng.random(size) < small, rng.integers(0, 3, size), rng.integers(0, 256, size)).astype(np.uint8)
+
+
+def no(size: int, kind: Any = np.int64) -> Any:
+    return np.zeros(size, kind)
+
+
+def test_twins_of_malformed_chunks_answer_as_the_kernels_or_leave_it_to_them() -> None:
+    answered: dict[str, set[bool]] = {}
+
+    def check(name: str, kernel: Callable[..., int], inputs: tuple[Any, ...], *outputs: Any) -> None:
+        answered.setdefault(name, set()).add(agree(name, kernel, inputs, outputs))
+
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        data = noise(rng, 400) if seed % 2 else np.eye(400, dtype=np.uint8)[seed] * 3
+        starts, sizes = ranges(rng, 400, 40)
+        check("read_headers", read_headers, (data, starts, starts + sizes, 1, 2, 4), no(3), no(9), no(9))
+        check("read_widths", read_widths, (data, starts, sizes, 4), no(3))
+        bits = (8, 16, 32, 64)[seed % 4]
+        block, widths = noise(rng, 4000), rng.integers(-1, bits + 1, 3) if seed % 3 else rng.integers(0, 5, 3)
+        at, places = rng.integers(0, 3000, 3), rng.integers(0, 1100 if seed % 2 else 1024, 3)
+        check("unpack_blocks", unpack_blocks, (block, at, widths, places, bits), no(places.max() + 128 * bits, "u1"))
+        check("pick_packed", pick_packed, (block, at, widths, places, bits), no(3, np.uint64))
+        offsets = np.sort(rng.integers(36, 60, 9)).astype("<u4")
+        if seed % 2:
+            offsets[rng.integers(0, 9)] = rng.integers(0, 90)
+        strings = np.append(offsets.view(np.uint8), noise(rng, 64))
+        strings_at, counts = np.array([0, 12, 24]), np.array([2, 2, 2])
+        chunk_of, within = np.array([0, 0, 2]), np.array([0, 1, 1])
+        chunks = strings, strings_at, np.full(3, 64), counts
+        check("pick_strings", pick_strings, (*chunks, chunk_of, within, 4), no(3), no(3))
+        _compare_strings(answered, rng, chunks)
+        items = np.cumsum(rng.integers(-1 if seed % 2 else 0, 6, 6)).astype(np.int32)
+        chosen, there = rng.integers(0, 6 if seed % 3 else 5, 8).astype(np.uint32), noise(rng, 8)
+        check("place_items", place_items, (items, 20, chosen, there[: 8 * (seed % 2)]), no(9, np.int32))
+        bounds, wanted = np.cumsum(rng.integers(0, 9, 9)), np.sort(rng.integers(0, 9, 7))
+        if bounds[0] == 0 and bounds[-1] > 9:
+            check("locate_values", locate_values, (bounds, wanted), no(7), no(7), no(7))
+    assert {name for name, ways in answered.items() if True in ways} == TWINS.keys() - {"repeat_items"}
+    assert {name for name, ways in answered.items() if False in ways} == TWINS.keys() - {
+        "repeat_items",
+        "locate_values",
+    }
+
+
+def _compare_strings(answered: dict[str, set[bool]], rng: np.random.Generator, chunks: tuple[Any, ...]) -> None:
+    """Compare what is decoded: a kernel may write whole words, and so beyond the last string."""
+    num_symbols = int(rng.integers(1, 4))
+    lengths = np.append(rng.integers(1, 9, num_symbols), no(256 - num_symbols))
+    symbols = rng.integers(0, 1 << 63, 256, np.uint64)
+    codes = chunks[0].copy()
+    if rng.random() < 0.5:
+        codes[36:] %= num_symbols
+    codes[36:][codes[36:] > 3] = 255
+    starts, sizes = ranges(rng, 100, 0)
+    of_chunks = (codes, *chunks[1:], 4)
+    calls: tuple[tuple[str, Callable[..., int], tuple[Any, ...], int], ...] = (
+        ("fsst_decode", fsst_decode, (codes, starts, sizes, symbols, lengths), 3),
+        ("fsst_decode_chunks", fsst_decode_chunks, (*of_chunks, symbols, lengths, no(65)), 6),
+        ("join_strings", join_strings, of_chunks, 6),
+    )
+    for name, kernel, inputs, values in calls:
+        results = []
+        for call in (TWINS[name], kernel):
+            arrays = [read_only(each) if isinstance(each, np.ndarray) else each for each in inputs]
+            if name == "fsst_decode_chunks":
+                arrays[-1] = no(65)  # which the kernel writes to
+            out, ends = no(3000, np.uint8), no(values + 1)
+            found = call(*arrays, out, ends)
+            results.append((found, ends.tolist(), out[: ends[-1]].tobytes()))
+        answered.setdefault(name, set()).add(results[0][0] is not None)
+        assert results[0][0] is None or results[0] == results[1], name
+
+
+@pytest.mark.parametrize("blocks", [[b"a" * 999, b"", b"lance" * 7], [b""], []])
+def test_lz4_blocks_are_decompressed_by_arrow_only_if_they_are_as_long_as_stated(
+    blocks: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, sizes = Lz4().compress(
+        np.frombuffer(b"".join(blocks), np.uint8), np.array([len(b) for b in blocks], np.int64)
+    )
+    starts = np.cumsum(sizes) - sizes
+    monkeypatch.setattr(kernels, "lz4_decode", None, raising=False)
+    monkeypatch.setattr(kernels, "do_without_numba", lambda size: True, raising=False)
+    assert Lz4().decompress(data, starts, sizes)[0].tobytes() == b"".join(blocks)
+    monkeypatch.undo()
+    monkeypatch.setattr(kernels, "do_without_numba", lambda size: True, raising=False)
+    for change in (-1, 1) if any(blocks) else ():
+        wrong = data.copy()
+        wrong[:4] = np.array([len(blocks[0]) + change], "<u4").view(np.uint8)
+        with pytest.raises(CorruptValues, match="LZ4"):
+            Lz4().decompress(wrong, starts, sizes)
+
+
+_READ = """
+import sys
+from lance_ops.file import LanceFileReader
+for _ in range(int(sys.argv[2])):
+    LanceFileReader(sys.argv[1]).take_rows([3, 700])
+print("numba" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("times", "loaded"), [(1, False), (30, True)])
+def test_a_process_loads_numba_after_its_first_calls(tmp_path: Path, times: int, loaded: bool) -> None:
+    path = str(tmp_path / "numbers.lance")
+    with LanceFileWriter(path) as writer:
+        writer.write_batch(rows().select(["u16", "signed", "wide"]))
+    run = subprocess.run(
+        [sys.executable, "-c", _READ, path, str(times)], env=os.environ, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == [str(loaded)]
