@@ -68,6 +68,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     looking.health,
     looking.debt,
     changing.fleet,
+    looking.batches,
     looking.verify,
     looking.repair,
     changing.delete,

@@ -16,17 +16,25 @@ except ImportError as error:
     raise MissingPackage("lance_ops.dagster", "dagster", "dagster", str(error)) from error
 
 from lance_ops.dagster.component import LanceDatasetComponent
+from lance_ops.dagster.declaration import load_dataset
 from lance_ops.dagster.definitions import build_asset_definitions, build_job_definitions
 from lance_ops.dagster.in_process import CodeLocation, Ticked
-from lance_ops.dagster.instance_settings import inspect_instance
+from lance_ops.dagster.instance_settings import inspect_instance, open_instance
+from lance_ops.dagster.landing import BatchReport, BatchState, BatchStatus, batch_states
 from lance_ops.dagster.markdown import size_text
 
 __all__ = [
+    "BatchReport",
+    "BatchState",
+    "BatchStatus",
     "CodeLocation",
     "LanceDatasetComponent",
     "Ticked",
+    "batch_states",
     "build_asset_definitions",
     "build_job_definitions",
     "inspect_instance",
+    "load_dataset",
+    "open_instance",
     "size_text",
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import dagster as dg
 
 from lance_ops.core.errors import ConfigError
 
-__all__ = ["InstanceSettings", "inspect_instance"]
+__all__ = ["InstanceSettings", "inspect_instance", "open_instance"]
 
 
 @dataclass(frozen=True)
@@ -21,12 +23,20 @@ class InstanceSettings:
 
 def inspect_instance() -> InstanceSettings:
     """Open the instance of `DAGSTER_HOME` and ask its run storage; raise `ConfigError` if either fails."""
-    try:
-        with dg.DagsterInstance.get() as instance:
+    with open_instance() as instance:
+        return InstanceSettings(type(instance.run_storage).__name__, tuple(_lacks(instance)))
+
+
+@contextmanager
+def open_instance() -> Iterator[dg.DagsterInstance]:
+    """Give the instance of `DAGSTER_HOME`; raise `ConfigError` if it does not open or its run storage fails."""
+    with ExitStack() as stack:
+        try:
+            instance = stack.enter_context(dg.DagsterInstance.get())
             instance.get_runs_count()
-            return InstanceSettings(type(instance.run_storage).__name__, tuple(_lacks(instance)))
-    except Exception as error:  # of dagster, of its configuration, or of a database's driver
-        raise ConfigError(f"the Dagster instance does not open: {' '.join(str(error).split())}") from error
+        except Exception as error:  # of dagster, of its configuration, or of a database's driver
+            raise ConfigError(f"the Dagster instance does not open: {' '.join(str(error).split())}") from error
+        yield instance
 
 
 def _lacks(instance: dg.DagsterInstance) -> list[tuple[str, str]]:

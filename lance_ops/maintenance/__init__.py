@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
+    from lance_ops.maintenance.batch_ledger import IngestedBatch, batch_properties, ingested_batches
 
 __all__ = [
+    "IngestedBatch",
     "batch_properties",
     "ingested_batches",
 ]
 
 _MODULES = {
+    "IngestedBatch": "batch_ledger",
     "batch_properties": "batch_ledger",
     "ingested_batches": "batch_ledger",
 }

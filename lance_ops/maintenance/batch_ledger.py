@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
@@ -45,10 +45,14 @@ _CHECKPOINT_DIR = "_lance_ops/batches"
 
 @dataclass(frozen=True)
 class IngestedBatch:
-    """The token of a batch's content, and the version that added its rows."""
+    """The token of a batch's content, the version that added its rows, and the first one that added any of the batch.
+
+    The two versions differ if the batch was replaced.
+    """
 
     token: str
     version: int
+    first_version: int
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,8 @@ def ingested_batches(snapshot: Snapshot) -> dict[str, IngestedBatch]:
         if event.version > newest_valid:
             continue
         for key, token in event.batches.items():
-            found.setdefault(key, IngestedBatch(token, event.version))
+            newer = found.get(key, IngestedBatch(token, event.version, event.version))
+            found[key] = replace(newer, first_version=event.version)
         if event.back_to is not None:
             newest_valid = event.back_to
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lance_ops.cli.looking.batches_command import batches
 from lance_ops.cli.looking.debt_command import OlderThan, TargetRows, debt, policy_of
 from lance_ops.cli.looking.diff_command import diff
 from lance_ops.cli.looking.doctor_command import doctor
@@ -12,6 +13,7 @@ from lance_ops.cli.looking.read_commands import health, inspect, versions
 __all__ = [
     "OlderThan",
     "TargetRows",
+    "batches",
     "count",
     "debt",
     "diff",

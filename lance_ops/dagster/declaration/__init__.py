@@ -2,7 +2,7 @@
 
 from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes, defs_schema
 from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.config_files import load_datasets
+from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.names import DatasetNames, safe_key
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
@@ -31,6 +31,7 @@ __all__ = [
     "defs_schema",
     "expand",
     "expand_all",
+    "load_dataset",
     "load_datasets",
     "safe_key",
 ]

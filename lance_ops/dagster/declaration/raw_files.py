@@ -92,6 +92,11 @@ class RawFiles(DeclaredModel):
         description="What to do with a file of 0 bytes: take it as still being written, refuse its batch once it is "
         "old enough, or leave it out.",
     )
+    vanished: Literal["keep", "refuse"] = Field(
+        default="keep",
+        description="What to do when the files of a batch are gone: show it, and keep its rows; or fail the check "
+        "batches_settled too, until they are back.",
+    )
     schema_mode: SchemaMode = Field(
         default=SchemaMode.ERROR,
         description="What to do with columns that the table lacks: refuse the batch, add them and widen types, or "

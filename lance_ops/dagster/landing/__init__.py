@@ -1,11 +1,17 @@
 """Raw files that land: how they form batches, what a sensor tick decides, and the asset that ingests them."""
 
+from lance_ops.dagster.landing.batch_report import batch_states
+from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, BatchStatus
 from lance_ops.dagster.landing.batches import batches_asset
 from lance_ops.dagster.landing.landing_check import build_landing_check
 from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
 from lance_ops.dagster.landing.settled_check import build_settled_check
 
 __all__ = [
+    "BatchReport",
+    "BatchState",
+    "BatchStatus",
+    "batch_states",
     "batches_asset",
     "build_landing_check",
     "build_raw_sensor",

@@ -12,8 +12,9 @@ import dagster as dg
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
+from lance_ops.dagster.landing.batch_report import REFUSED
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
-from lance_ops.dagster.landing.settled_check import REFUSED, named_with_reasons, settled_evaluation
+from lance_ops.dagster.landing.settled_check import named_with_reasons, settled_evaluation
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.maintenance.ingest import IngestResult, ingest

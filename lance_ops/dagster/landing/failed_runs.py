@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetNames
 
-__all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "failed_batches"]
+__all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "FailedRuns", "failed_batches", "failed_runs", "keys_of_run"]
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -22,34 +23,64 @@ _MOST_RUNS = 100
 _MOST_ATTEMPTS = 5
 
 
-def failed_batches(
-    instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime
-) -> dict[str, str]:
-    """Return the keys of batches whose newest run of the last day failed, each with the id of that run.
+@dataclass(frozen=True)
+class FailedRuns:
+    """The newest run that failed to ingest a batch, and how many of its runs failed in the last day."""
 
-    Runs that Dagster retries by itself do not count. A batch that failed five times in a day is left out: the check
-    `batches_settled` names it, and a person may ask for it.
-    """
+    newest: str
+    count: int
+
+    @property
+    def are_many(self) -> bool:
+        """Whether the sensor leaves the batch to a person."""
+        return self.count >= _MOST_ATTEMPTS
+
+    @property
+    def sentence(self) -> str:
+        """What happened, and what happens next."""
+        run = f"run {self.newest.partition('-')[0]}"
+        if self.are_many:
+            return f"{self.count} runs failed in a day, {run} last: materialize its partition when the cause is mended"
+        return f"{run} failed; the sensor asks for it again"
+
+
+def failed_runs(
+    instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime
+) -> dict[str, FailedRuns]:
+    """Return the keys of batches whose newest run of the last day failed. Runs that Dagster retries do not count."""
     runs = instance.get_run_records(
         dg.RunsFilter(
             job_name=names.of("ingest"), statuses=[dg.DagsterRunStatus.FAILURE], updated_after=now - _LOOKS_BACK
         ),
         limit=_MOST_RUNS,
     )
-    found: dict[str, str] = {}
+    newest: dict[str, str] = {}
     attempts: Counter[str] = Counter()
     for record in runs:  # the newest first
-        tags = record.dagster_run.tags
-        if tags.get(_WILL_RETRY_TAG) == "true":
+        run = record.dagster_run
+        if run.tags.get(_WILL_RETRY_TAG) == "true":
             continue
-        for key in _keys(tags.get(_PARTITION_TAG), tags.get(RANGE_START_TAG), tags.get(RANGE_END_TAG), known):
+        for key in keys_of_run(run, known):
             attempts[key] += 1
-            found.setdefault(key, record.dagster_run.run_id)
-    return {key: run for key, run in found.items() if attempts[key] < _MOST_ATTEMPTS}
+            newest.setdefault(key, run.run_id)
+    return {key: FailedRuns(run, attempts[key]) for key, run in newest.items()}
 
 
-def _keys(partition: str | None, start: str | None, end: str | None, known: Sequence[str]) -> Iterable[str]:
-    """Return the keys that a run was asked for."""
+def failed_batches(
+    instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime
+) -> dict[str, str]:
+    """Return the keys of batches to ask for again, each with the id of its newest failed run.
+
+    A batch that failed five times in a day is left out: the check `batches_settled` names it, and a person may ask for
+    it.
+    """
+    failed = failed_runs(instance, names, known, now)
+    return {key: runs.newest for key, runs in failed.items() if not runs.are_many}
+
+
+def keys_of_run(run: dg.DagsterRun, known: Sequence[str]) -> Iterable[str]:
+    """Return the keys that a run was asked for; `known` are Dagster's partitions in its order."""
+    partition, start, end = (run.tags.get(tag) for tag in (_PARTITION_TAG, RANGE_START_TAG, RANGE_END_TAG))
     if start is not None and end is not None and start in known and end in known:
         return known[known.index(start) : known.index(end) + 1]
     return () if partition is None else (partition,)

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
+from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreLocation, safe_key
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 from lance_ops.dagster.landing.local_listing import list_local
@@ -101,10 +102,9 @@ class Landing:
     empty: tuple[str, ...] = ()
     """Paths of files of 0 bytes that are left out."""
 
-    @property
-    def newest(self) -> tuple[LandedBatch, ...]:
-        """The ready batch that arrived last, if there is one."""
-        return self.ready[-1:]
+    def wanted(self, raw: RawFiles) -> tuple[LandedBatch, ...]:
+        """Return the ready batches whose rows belong into the table: all, or the newest if that is the whole table."""
+        return self.ready[-1:] if raw.schema_mode is SchemaMode.OVERWRITE else self.ready
 
     def find(self, keys: Iterable[str]) -> tuple[dict[str, LandedBatch], tuple[str, ...]]:
         """Return the batches of these keys, ready or waiting, and the keys that have no batch."""

@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
+from lance_ops.dagster.landing.batch_report import refusals
 from lance_ops.dagster.landing.failed_runs import RANGE_END_TAG, RANGE_START_TAG, failed_batches
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, key_before, list_landing, set_aside_sentences
-from lance_ops.dagster.landing.settled_check import refusals
 from lance_ops.dagster.landing.tick import KeyRun, Tick, Watermark, doubtful_batches, plan_tick
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
@@ -64,7 +63,7 @@ def _decide(context: dg.SensorEvaluationContext, config: DatasetConfig, raw: Raw
     known = context.instance.get_dynamic_partitions(names.of("batches"))
     failed = failed_batches(context.instance, names, known, datetime.now(UTC))
     failed |= {key_before(key): run for key, run in failed.items()}
-    ready = landing.newest if raw.schema_mode is SchemaMode.OVERWRITE else landing.ready
+    ready = landing.wanted(raw)
     ingested: dict[str, str] = {}
     if doubtful_batches(ready, known, watermark, failed):
         snapshot = open_if_exists(config)

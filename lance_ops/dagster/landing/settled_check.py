@@ -6,48 +6,38 @@ the check find what is settled since: a mended batch is in the table, and files 
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from typing import Any
 
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.landing.landing import LandedBatch, list_landing
-from lance_ops.dagster.opening import open_if_exists
-from lance_ops.maintenance import ingested_batches
+from lance_ops.dagster.landing.batch_report import batch_states
+from lance_ops.dagster.landing.batch_state import BatchReport
+from lance_ops.dagster.markdown import table
 
-__all__ = ["REFUSED", "build_settled_check", "named_with_reasons", "refusals", "settled_evaluation"]
-
-REFUSED = "lance/refused"
-"""The metadata of an observation that says why a batch was set aside."""
+__all__ = ["build_settled_check", "named_with_reasons", "settled_evaluation"]
 
 _NAME = "batches_settled"
 _SHOWN = 20
-_NO_REASON = "its run failed or has not ended"
 
 
 def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     """Return the check `batches_settled` of a dataset with a landing folder."""
     names = DatasetNames(config.name)
-    raw = config.landing()
+    config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
     def batches_settled(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        snapshot = open_if_exists(config)
-        held = ingested_batches(snapshot) if snapshot else {}
-        known = {*context.instance.get_dynamic_partitions(names.of("batches"))}
-        ready = list_landing(raw, datetime.now(UTC)).ready
-        missing = [batch for batch in ready if batch.key in known and batch.key not in held]
-        unsettled = {batch.key: _NO_REASON for batch in missing} | refusals(context.instance, names, missing[:_SHOWN])
+        report = batch_states(config, context.instance)
+        unsettled = {batch.key: batch.reason for batch in report.unsettled}
         return dg.AssetCheckResult(
-            passed=not unsettled,
-            description=_sentence(unsettled),
-            metadata={"lance/unsettled_batches": dg.MetadataValue.json(unsettled)},
+            passed=not unsettled, description=_sentence(unsettled), metadata={**_metadata(unsettled), **_shown(report)}
         )
 
     return dg.asset_check(
         asset=names.head,
         name=_NAME,
-        description="Every batch that was asked for and is in the landing folder is in the table.",
+        description="No batch needs somebody: none is set aside, failed, or changed and left alone.",
         additional_deps=[names.batches],
     )(batches_settled)
 
@@ -60,21 +50,8 @@ def settled_evaluation(names: DatasetNames, refused: Mapping[str, str]) -> dg.As
         passed=False,
         severity=dg.AssetCheckSeverity.ERROR,
         description=_sentence(refused),
-        metadata={"lance/unsettled_batches": dg.MetadataValue.json(dict(refused))},
+        metadata=_metadata(refused),
     )
-
-
-def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> dict[str, str]:
-    """Return the reasons for which batches with their present content were set aside."""
-    found: dict[str, str] = {}
-    for batch in batches:
-        newest = dg.AssetRecordsFilter(names.batches, asset_partitions=[batch.key])
-        for record in instance.fetch_observations(newest, limit=1).records:
-            metadata = record.asset_observation.metadata if record.asset_observation else {}
-            token, reason = (metadata.get(name) for name in ("lance/batch_token", REFUSED))
-            if reason is not None and token is not None and token.value == batch.token:
-                found[batch.key] = str(reason.value)
-    return found
 
 
 def named_with_reasons(batches: Mapping[str, str]) -> str:
@@ -84,5 +61,25 @@ def named_with_reasons(batches: Mapping[str, str]) -> str:
 
 def _sentence(unsettled: Mapping[str, str]) -> str:
     if not unsettled:
-        return "all are in the table"
-    return f"{len(unsettled)} batches are not in the table\n{named_with_reasons(unsettled)}"
+        return "no batch needs somebody"
+    return f"{len(unsettled)} batches need somebody\n{named_with_reasons(unsettled)}"
+
+
+def _metadata(unsettled: Mapping[str, str]) -> dict[str, Any]:
+    """Return the first unsettled batches, and how many there are."""
+    first = dict(list(unsettled.items())[:_SHOWN])
+    return {"lance/unsettled": len(unsettled), "lance/unsettled_batches": dg.MetadataValue.json(first)}
+
+
+def _shown(report: BatchReport) -> dict[str, Any]:
+    """Return how many batches are in each state, and the first of those that are not simply in the table."""
+    rows = [
+        (batch.key, batch.state.value, "late" if batch.is_late else "", batch.reason)
+        for batch in report.batches
+        if batch.reason or batch.is_late
+    ]
+    states = {"lance/batch_states": dg.MetadataValue.json(report.counts)}
+    if not rows:
+        return states
+    shown = table(("batch", "state", "", "why"), rows[:_SHOWN])
+    return {**states, "lance/batches": dg.MetadataValue.md(shown)}

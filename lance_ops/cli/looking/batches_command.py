@@ -1,0 +1,71 @@
+"""The command `batches`: in which state each batch of a landing folder is, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lance_ops.cli import landing
+from lance_ops.cli.arguments import Json
+from lance_ops.cli.output import counted, moment, number, print_json, print_line, print_table, size
+
+__all__ = ["batches"]
+
+_SHOWN = 50
+
+
+def batches(
+    declaration: Annotated[Path, typer.Argument(metavar="DECLARATION.yaml", help="The YAML that declares a dataset.")],
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only batches in this state, such as quarantined; may be repeated.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Name so many batches, those that need somebody first.")] = _SHOWN,
+    as_json: Json = False,
+) -> None:
+    """Say in which state each landed batch is; exit with code 1 if one needs somebody. DAGSTER_HOME names the runs."""
+    report = landing.report_of(declaration)
+    wanted = set(state or landing.STATES)
+    if unknown := wanted.difference(landing.STATES):
+        raise typer.BadParameter(f"{min(unknown)} is none of {', '.join(landing.STATES)}", param_hint="--state")
+    found = [batch for batch in report.batches if batch.state.value in wanted]
+    if as_json:
+        print_json(
+            {
+                "counts": report.counts,
+                "unsettled": len(report.unsettled),
+                "batches": found,
+                "set_aside": report.set_aside,
+                "unmatched": report.unmatched,
+                "empty": report.empty,
+            }
+        )
+    else:
+        print_table(
+            ", ".join(f"{number(count)} {name}" for name, count in report.counts.items()) or "no batch has landed",
+            ["batch", "state", "", "version>", "files>", "size>", "modified", "why"],
+            [
+                [
+                    batch.key,
+                    batch.state.value,
+                    "late" if batch.is_late else "",
+                    "-" if batch.version is None else str(batch.version),
+                    number(batch.num_files),
+                    size(batch.size_bytes),
+                    moment(batch.modified),
+                    batch.reason,
+                ]
+                for batch in found[:limit]
+            ],
+        )
+        if len(found) > limit:
+            print_line(f"{counted(len(found) - limit, 'more batch')[:-1]}es: --limit, --state or --json")
+        for sentence in report.set_aside:
+            print_line(sentence, "yellow")
+        for path in report.unmatched:
+            print_line(f"{path}: raw.key is not found in this path, so the file is left alone", "yellow")
+        for path in report.empty:
+            print_line(f"{path}: 0 bytes, left out", "yellow")
+    if report.unsettled:
+        raise typer.Exit(1)

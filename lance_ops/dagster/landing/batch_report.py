@@ -1,0 +1,92 @@
+"""Ask the landing folder, the table's history and Dagster's instance for the state of every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.landing.batch_state import BatchReport, Evidence, judge_batches
+from lance_ops.dagster.landing.failed_runs import failed_runs, keys_of_run
+from lance_ops.dagster.landing.landing import LandedBatch, list_landing
+from lance_ops.dagster.opening import open_if_exists
+from lance_ops.maintenance import ingested_batches
+
+__all__ = ["REFUSED", "batch_states", "refusals"]
+
+REFUSED = "lance/refused"
+"""The metadata of an observation that says why a batch was set aside."""
+
+_UNDER_WAY = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.MANAGED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+_PARTITIONS_AT_ONCE = 200
+_EVENTS_AT_ONCE = 1000
+
+
+def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = None) -> BatchReport:
+    """Return the state of every batch of a dataset, those that need somebody first.
+
+    Without an instance, Dagster's part is unknown: a batch that the table lacks has then only landed. Raises
+    `ConfigError` for a dataset without a landing folder, and what listing the folder and opening the table raise.
+    """
+    names, raw = DatasetNames(config.name), config.landing()
+    now = datetime.now(UTC)
+    landing = list_landing(raw, now)
+    snapshot = open_if_exists(config)
+    held = ingested_batches(snapshot) if snapshot else {}
+    if instance is None:
+        return judge_batches(raw, landing, Evidence(held))
+    known = instance.get_dynamic_partitions(names.of("batches"))
+    tokens = {key: batch.token for key, batch in held.items()}
+    asked = [other for batch in landing.wanted(raw) if (other := batch.not_in(tokens, raw.changed)) is not None]
+    evidence = Evidence(
+        held,
+        dict.fromkeys(known).keys(),
+        instance.get_materialized_partitions(names.batches) if asked else (),
+        _requested(instance, names, known) if asked else (),
+        failed_runs(instance, names, known, now) if asked else {},
+        refusals(instance, names, asked),
+    )
+    return judge_batches(raw, landing, evidence)
+
+
+def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> dict[str, str]:
+    """Return the reasons for which batches with their present content were set aside."""
+    found: dict[str, str] = {}
+    for start in range(0, len(batches), _PARTITIONS_AT_ONCE):
+        tokens = {batch.key: batch.token for batch in batches[start : start + _PARTITIONS_AT_ONCE]}
+        newest = dg.AssetRecordsFilter(names.batches, asset_partitions=list(tokens))
+        left, cursor = set(tokens), None
+        while left:
+            page = instance.fetch_observations(newest, limit=_EVENTS_AT_ONCE, cursor=cursor)
+            for record in page.records:
+                key = record.partition_key
+                if key not in left:
+                    continue
+                left.remove(key)
+                metadata = record.asset_observation.metadata if record.asset_observation else {}
+                token, reason = (metadata.get(name) for name in ("lance/batch_token", REFUSED))
+                if reason is not None and token is not None and token.value == tokens[key]:
+                    found[key] = str(reason.value)
+            if not page.has_more:
+                break
+            cursor = page.cursor
+    return found
+
+
+def _requested(instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str]) -> Collection[str]:
+    """Return the keys of batches whose runs have not ended."""
+    found: set[str] = set()
+    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNDER_WAY)):
+        run = record.dagster_run
+        if run.job_name == names.of("ingest") or names.batches in (run.asset_selection or ()):
+            found.update(keys_of_run(run, known))
+    return found

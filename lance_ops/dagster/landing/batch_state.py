@@ -1,0 +1,236 @@
+"""Say, as a pure function, in which state each landed batch is, and why.
+
+The states follow from three sources, and no list is kept beside them: the landing folder says which files there are,
+the dataset's history which batches are in the table and with which content, and Dagster's event log and runs what was
+asked for and how it ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from lance_ops.core.schema import SchemaMode
+from lance_ops.dagster.declaration import RawFiles
+from lance_ops.dagster.landing.failed_runs import FailedRuns
+from lance_ops.dagster.landing.landing import LandedBatch, Landing, key_before
+from lance_ops.maintenance import IngestedBatch
+from lance_ops.maintenance.ingest import printable
+
+__all__ = ["BatchReport", "BatchState", "BatchStatus", "Evidence", "judge_batches", "late_batches"]
+
+_KEY_OF_CHANGED = re.compile(r"=[0-9a-f]{12}$")
+
+
+class BatchState(Enum):
+    """Where a batch is on its way from the landing folder into the table; those that need somebody come first."""
+
+    QUARANTINED = "quarantined"
+    FAILED = "failed"
+    CHANGED = "changed"
+    VANISHED = "vanished"
+    REQUESTED = "requested"
+    LANDED = "landed"
+    WAITING = "waiting"
+    SUPERSEDED = "superseded"
+    INGESTED = "ingested"
+
+
+@dataclass(frozen=True)
+class BatchStatus:
+    """The state of one batch. `reason` also says what to do, if somebody must: then `is_settled` is False.
+
+    `version` is the one that ingested it. A late batch came into the table after one with a greater key.
+    """
+
+    key: str
+    state: BatchState
+    reason: str = ""
+    is_settled: bool = True
+    is_late: bool = False
+    version: int | None = None
+    num_files: int = 0
+    size_bytes: int = 0
+    modified: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the table's history and Dagster say about batches, by key.
+
+    `held` are those in the table, `known` Dagster's partitions, `recorded` those that were ever materialized,
+    `requested` those of runs that have not ended, `failed` those whose newest run failed lately, and `refused` the
+    reasons for which batches with their present content were set aside.
+    """
+
+    held: Mapping[str, IngestedBatch] = field(default_factory=dict)
+    known: Collection[str] = ()
+    recorded: Container[str] = ()
+    requested: Container[str] = ()
+    failed: Mapping[str, FailedRuns] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> dict[str, str]:
+        """The tokens of the batches in the table."""
+        return {key: batch.token for key, batch in self.held.items()}
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """The states of all batches of a dataset, those that need somebody first, and files that are in no batch."""
+
+    batches: tuple[BatchStatus, ...]
+    set_aside: tuple[str, ...] = ()
+    """Files that are not read for their name or kind, with the reason."""
+    unmatched: tuple[str, ...] = ()
+    """Files in whose path `raw.key` is not found."""
+    empty: tuple[str, ...] = ()
+    """Files of 0 bytes that are left out."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many batches are in each state, and how many are late; states without a batch are left out."""
+        counted = Counter(batch.state for batch in self.batches)
+        counts = {state.value: counted[state] for state in BatchState if counted[state]}
+        late = sum(batch.is_late for batch in self.batches)
+        return counts | ({"late": late} if late else {})
+
+    @property
+    def unsettled(self) -> tuple[BatchStatus, ...]:
+        """The batches that need somebody."""
+        return tuple(batch for batch in self.batches if not batch.is_settled)
+
+
+def judge_batches(raw: RawFiles, landing: Landing, evidence: Evidence) -> BatchReport:
+    """Return the state of every batch that is in the landing folder, in the table, or among Dagster's partitions."""
+    judge = _Judge(raw, landing, evidence)
+    found = [judge.landed(batch) for batch in landing.ready]
+    found += [judge.waiting(batch) for batch in landing.waiting]
+    found += judge.vanished()
+    order = list(BatchState)
+    found.sort(key=lambda status: (status.is_settled, order.index(status.state), status.key))
+    set_aside = tuple(file.sentence for file in landing.set_aside)
+    unmatched, empty = (tuple(map(printable, paths)) for paths in (landing.unmatched, landing.empty))
+    return BatchReport(tuple(found), set_aside, unmatched, empty)
+
+
+def late_batches(held: Mapping[str, IngestedBatch]) -> set[str]:
+    """Return the batches that came into the table after one with a greater key."""
+    late: set[str] = set()
+    greatest, of_version, version = "", "", 0
+    for key, batch in sorted(held.items(), key=lambda item: item[1].first_version):
+        if batch.first_version != version:
+            greatest, version = max(greatest, of_version), batch.first_version
+        if key < greatest:
+            late.add(key)
+        of_version = max(of_version, key)
+    return late
+
+
+class _Judge:
+    """Compares batches with the evidence."""
+
+    def __init__(self, raw: RawFiles, landing: Landing, evidence: Evidence) -> None:
+        self._raw, self._landing, self._evidence = raw, landing, evidence
+        self._tokens = evidence.tokens
+        self._late = late_batches({key: each for key, each in evidence.held.items() if not self._is_later_content(key)})
+        self._only_newest = raw.schema_mode is SchemaMode.OVERWRITE
+        self._wanted = {batch.key for batch in landing.wanted(raw)}
+
+    def landed(self, batch: LandedBatch) -> BatchStatus:
+        """Return the state of a batch whose files are complete."""
+        evidence = self._evidence
+        asked = batch.not_in(self._tokens, self._raw.changed)
+        if asked is None:
+            return self._in_table(batch)
+        if batch.key not in self._wanted:
+            return _status(batch, BatchState.SUPERSEDED, "a newer batch is the whole table")
+        if asked.key in evidence.refused:
+            return _status(batch, BatchState.QUARANTINED, evidence.refused[asked.key], is_settled=False)
+        if asked.key in evidence.requested:
+            return _status(batch, BatchState.REQUESTED, "its run has not ended")
+        if asked.key in evidence.failed:
+            return _status(batch, BatchState.FAILED, evidence.failed[asked.key].sentence, is_settled=False)
+        if batch.key in self._tokens:
+            return _status(batch, BatchState.CHANGED, "its new content is not in the table yet")
+        if asked.key not in evidence.known:
+            return _status(batch, BatchState.LANDED, "the sensor asks for it next")
+        reason = (
+            "a restore or an overwrite took it out" if asked.key in evidence.recorded else "no run of it ended well"
+        )
+        return _status(
+            batch,
+            BatchState.FAILED,
+            f"{reason}, and none is under way: materialize partition {asked.key}",
+            is_settled=False,
+        )
+
+    def waiting(self, batch: LandedBatch) -> BatchStatus:
+        """Return the state of a batch whose files may still be written."""
+        if self._tokens.get(batch.key) == batch.token:
+            return self._in_table(batch)
+        if self._raw.marker is not None:
+            return _status(batch, BatchState.WAITING, f"its folder has no {self._raw.marker}")
+        if self._raw.empty == "wait" and any(file.size_bytes == 0 for file in batch.files):
+            return _status(batch, BatchState.WAITING, "a file has 0 bytes: it may still be written")
+        return _status(batch, BatchState.WAITING, f"younger than {self._raw.settle_seconds:g} s")
+
+    def vanished(self) -> Iterator[BatchStatus]:
+        """Yield the states of batches whose files are gone."""
+        evidence = self._evidence
+        landed = {batch.key for batch in (*self._landing.ready, *self._landing.waiting)}
+        for key in dict.fromkeys((*evidence.known, *evidence.held)):
+            if key in landed or self._is_later_content(key):
+                continue
+            held = evidence.held.get(key)
+            if held is None and self._only_newest:
+                yield BatchStatus(
+                    key, BatchState.SUPERSEDED, "its files are gone, and a newer batch is the whole table"
+                )
+                continue
+            rows = "the table does not have its rows" if held is None else f"its rows of version {held.version} stay"
+            yield BatchStatus(
+                key,
+                BatchState.VANISHED,
+                f"its files are gone; {rows}",
+                is_settled=self._raw.vanished == "keep",
+                is_late=key in self._late,
+                version=None if held is None else held.version,
+            )
+
+    def _in_table(self, batch: LandedBatch) -> BatchStatus:
+        later = self._evidence.held.get(batch.as_changed().key) if self._raw.changed == "append" else None
+        held = later or self._evidence.held[batch.key]
+        if held.token != batch.token and later is None:
+            reason = (
+                f"it changed after version {held.version} ingested it, and is left alone: put the files back, land it "
+                "under another name, or set raw.changed"
+            )
+            return _status(batch, BatchState.CHANGED, reason, is_settled=False, version=held.version)
+        return _status(batch, BatchState.INGESTED, version=held.version, is_late=batch.key in self._late)
+
+    def _is_later_content(self, key: str) -> bool:
+        """Return whether a key names content that a batch had after it changed."""
+        before = key_before(key)
+        evidence = self._evidence
+        return bool(_KEY_OF_CHANGED.search(key)) and (before in evidence.held or before in evidence.known)
+
+
+def _status(
+    batch: LandedBatch,
+    state: BatchState,
+    reason: str = "",
+    *,
+    is_settled: bool = True,
+    is_late: bool = False,
+    version: int | None = None,
+) -> BatchStatus:
+    size_bytes = sum(file.size_bytes for file in batch.files)
+    return BatchStatus(
+        batch.key, state, reason, is_settled, is_late, version, len(batch.files), size_bytes, batch.modified
+    )

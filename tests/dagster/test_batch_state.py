@@ -1,0 +1,119 @@
+"""The state of each landed batch follows from the folder, the table's history and Dagster's records."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from lance_ops.dagster.declaration import RawFiles
+from lance_ops.dagster.landing.batch_state import BatchState, Evidence, judge_batches, late_batches
+from lance_ops.dagster.landing.failed_runs import FailedRuns
+from lance_ops.dagster.landing.landing import LandedBatch, LandedFile, Landing
+from lance_ops.maintenance import IngestedBatch
+
+pytestmark = pytest.mark.dagster
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def batch(key: str, size_bytes: int = 10, minute: int = 0) -> LandedBatch:
+    modified = START + timedelta(minutes=minute)
+    return LandedBatch(key, (LandedFile(f"{key}.csv", f"/in/{key}.csv", size_bytes, modified),))
+
+
+def held(*batches: LandedBatch, version: int = 1) -> dict[str, IngestedBatch]:
+    return {each.key: IngestedBatch(each.token, version, version) for each in batches}
+
+
+def judged(
+    *ready: LandedBatch, waiting: tuple[LandedBatch, ...] = (), raw: dict[str, Any] | None = None, **evidence: Any
+) -> dict[str, tuple[str, str, bool]]:
+    declared = RawFiles.model_validate({"uri": "/in", **(raw or {})})
+    report = judge_batches(declared, Landing(ready, waiting), Evidence(**evidence))
+    assert sum(report.counts.get(state.value, 0) for state in BatchState) == len(report.batches)
+    return {each.key: (each.state.value, each.reason, each.is_settled) for each in report.batches}
+
+
+def test_a_batch_s_state_is_the_furthest_that_a_source_knows_of() -> None:
+    batches = [batch(key) for key in ("new", "asked", "failed", "often", "bad", "in", "taken")]
+    found = judged(
+        *batches,
+        held=held(batch("in")),
+        known=[each.key for each in batches[1:]],
+        recorded={"in", "taken"},
+        requested={"asked"},
+        failed={"failed": FailedRuns("1234-5", 1), "often": FailedRuns("6-7", 5), "asked": FailedRuns("8-9", 1)},
+        refused={"bad": "bad.csv: line 3"},
+    )
+    assert found == {
+        "bad": ("quarantined", "bad.csv: line 3", False),
+        "failed": ("failed", "run 1234 failed; the sensor asks for it again", False),
+        "often": (
+            "failed",
+            "5 runs failed in a day, run 6 last: materialize its partition when the cause is mended",
+            False,
+        ),
+        "taken": (
+            "failed",
+            "a restore or an overwrite took it out, and none is under way: materialize partition taken",
+            False,
+        ),
+        "asked": ("requested", "its run has not ended", True),
+        "new": ("landed", "the sensor asks for it next", True),
+        "in": ("ingested", "", True),
+    }
+    assert list(found)[:4] == ["bad", "failed", "often", "taken"], "those that need somebody are first"
+
+
+@pytest.mark.parametrize(
+    ("changed", "before", "after"),
+    [("refuse", "changed", "changed"), ("append", "changed", "ingested"), ("replace", "changed", "ingested")],
+)
+def test_a_batch_that_changed_is_shown_until_its_new_content_is_in_the_table(
+    changed: str, before: str, after: str
+) -> None:
+    now, raw = batch("a", size_bytes=99), {"changed": changed}
+    first = held(batch("a"))
+    state, reason, settled = judged(now, raw=raw, held=first, known=["a"])["a"]
+    assert (state, settled) == (before, changed != "refuse")
+    assert ("left alone" in reason) is (changed == "refuse")
+    other = now.as_changed()
+    then = {"append": first | held(other, version=2), "replace": held(now, version=2), "refuse": first}[changed]
+    found = judged(now, raw=raw, held=then, known=["a", other.key])
+    assert {key: state for key, (state, _, _) in found.items()} == {"a": after}
+    refused = judged(now, raw=raw, held=first, refused={"a": "why", other.key: "why"}, known=["a"])["a"]
+    assert refused[0] == ("changed" if changed == "refuse" else "quarantined")
+
+
+def test_waiting_batches_say_what_they_wait_for() -> None:
+    assert judged(waiting=(batch("a"),))["a"] == ("waiting", "younger than 60 s", True)
+    assert "0 bytes" in judged(waiting=(batch("a", size_bytes=0),))["a"][1]
+    assert judged(waiting=(batch("a"),), raw={"marker": "_OK"})["a"][1] == "its folder has no _OK"
+    assert judged(waiting=(batch("a"),), held=held(batch("a")))["a"][0] == "ingested"
+
+
+def test_batches_whose_files_are_gone_are_shown_and_unsettled_if_so_declared() -> None:
+    sources: dict[str, Any] = {"held": held(batch("in"), batch("day=0123456789ab")), "known": ["in", "out"]}
+    kept = judged(**sources)
+    assert kept["in"] == ("vanished", "its files are gone; its rows of version 1 stay", True)
+    assert kept["out"] == ("vanished", "its files are gone; the table does not have its rows", True)
+    assert "day=0123456789ab" in kept, "a key that only looks like changed content"
+    assert not judged(**sources, raw={"vanished": "refuse"})["in"][2]
+
+
+def test_with_overwrite_older_batches_are_superseded() -> None:
+    old, new = batch("a"), batch("b", minute=1)
+    found = judged(old, new, raw={"schema_mode": "overwrite"}, held=held(new), known=["a", "b", "gone"])
+    assert {key: state for key, (state, _, _) in found.items()} == {
+        "a": "superseded",
+        "b": "ingested",
+        "gone": "superseded",
+    }
+
+
+def test_a_batch_is_late_if_an_earlier_version_has_a_greater_key() -> None:
+    versions = {"d1": 1, "d3": 1, "d2": 2, "d5": 3, "d4": 3, "d0": 4}
+    ingested = {key: IngestedBatch("t", version + 9, version) for key, version in versions.items()}
+    assert late_batches(ingested) == {"d2", "d0"}

@@ -1,0 +1,93 @@
+"""Junk, drift, late, rewritten, vanished and empty files in one landing folder: none is lost from sight."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from lance_ops.cli import app
+from lance_ops.dagster import batch_states
+from tests.dagster.deployment import LANDED, Deploy, Deployment, values
+
+pytestmark = pytest.mark.dagster
+
+
+def land_bytes(deployment: Deployment, key: str, data: bytes) -> None:
+    deployment.minute += 1
+    path = deployment.landing / f"{key}.parquet"
+    path.write_bytes(data)
+    os.utime(path, (LANDED + 60 * deployment.minute,) * 2)
+
+
+def land_drift(deployment: Deployment, key: str) -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": [1], "fare": [2.5]}), sink)
+    land_bytes(deployment, key, sink.getvalue().to_pybytes())
+
+
+def states(deployment: Deployment) -> dict[str, str]:
+    report = batch_states(deployment.config, deployment.instance)
+    return {batch.key: batch.state.value + (" late" if batch.is_late else "") for batch in report.batches}
+
+
+def shown(declaration: Path, home: str | None, *arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["batches", str(declaration), *arguments], env={"DAGSTER_HOME": home})
+    return result.exit_code, result.output
+
+
+def test_every_good_row_is_there_once_and_every_bad_file_is_named(
+    deploy: Deploy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = deploy()
+    for day in (1, 2, 3):
+        deployment.land(f"d{day}", range(10 * day, 10 * day + 2))
+    land_bytes(deployment, "d4", b"this is no Parquet")
+    land_bytes(deployment, "d6", b"")
+    assert states(deployment) == dict.fromkeys(("d1", "d2", "d3", "d4"), "landed") | {"d6": "waiting"}
+    deployment.tick(raise_on_error=False)
+    told = dict.fromkeys(("d1", "d2", "d3"), "ingested") | {"d4": "quarantined", "d6": "waiting"}
+    assert states(deployment) == told
+
+    land_drift(deployment, "d5")
+    deployment.land("d0", range(2))
+    deployment.land("d2", range(90, 99))
+    (deployment.landing / "d1.parquet").unlink()
+    deployment.tick(raise_on_error=False)
+    told |= {"d0": "ingested late", "d1": "vanished", "d2": "changed", "d5": "quarantined"}
+    assert states(deployment) == told
+    assert sorted(deployment.data.to_table()["id"].to_pylist()) == [0, 1, 10, 11, 20, 21, 30, 31]
+
+    check = deployment.check()["batches_settled"]
+    assert not check.passed
+    metadata = values(check.metadata)
+    counts = {"quarantined": 2, "changed": 1, "vanished": 1, "waiting": 1, "ingested": 2, "late": 1}
+    assert metadata["lance/batch_states"] == counts
+    reasons = metadata["lance/unsettled_batches"]
+    assert list(reasons) == ["d4", "d5", "d2"], "the worst first"
+    assert "d4.parquet" in reasons["d4"] and "column 'fare'" in reasons["d5"] and "left alone" in reasons["d2"]
+    assert "| d1 | vanished |" in metadata["lance/batches"] and "| d0 | ingested | late |" in metadata["lance/batches"]
+
+    declaration = tmp_path / "trips.yaml"
+    declaration.write_text(deployment.config.model_dump_json(exclude={"write", "maintenance", "health"}))
+    home = str(tmp_path / "dagster")
+    code, text = shown(declaration, home, "--json")
+    found = json.loads(text)
+    assert (code, found["counts"], found["unsettled"]) == (1, counts, 3)
+    assert {batch["key"]: batch["reason"] for batch in found["batches"][:3]} == reasons
+    code, text = shown(declaration, home, "--state", "quarantined")
+    assert "d4.parquet" in text and "d3" not in text
+    code, text = shown(declaration, None)
+    assert "2 landed" in text, "without Dagster's records, what is not in the table has only landed"
+    assert shown(declaration, home, "--state", "lost")[0] == 2
+
+    land_bytes(deployment, "d4", b"still no Parquet")
+    deployment.land("d5", range(50, 52))
+    deployment.land("d6", range(60, 62))
+    deployment.tick(raise_on_error=False)
+    assert states(deployment) == told | {"d5": "ingested", "d6": "ingested"}, "a mended batch is asked for again"
