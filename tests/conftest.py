@@ -37,13 +37,27 @@ hypothesis.settings.register_profile("explore", max_examples=2000, deadline=None
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run tests that share a costly process on one xdist worker."""
     for item in items:
-        for room in ("spark", "dagster"):
-            if item.get_closest_marker(room):
-                item.add_marker(pytest.mark.xdist_group(room))
-                break
+        room = _room_of(item)
+        if room is not None:
+            item.add_marker(pytest.mark.xdist_group(room))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse a pytest to which xdist cannot tell the groups: each worker would start the costly processes again."""
+    if getattr(session.config.option, "loadgroup", False):
+        lost = [
+            item.nodeid for item in session.items if _room_of(item) and not item.nodeid.endswith(f"@{_room_of(item)}")
+        ]
+        if lost:
+            raise pytest.UsageError(f"pytest-xdist does not group {len(lost)} tests, such as {lost[0]}")
+
+
+def _room_of(item: pytest.Item) -> str | None:
+    return next((room for room in ("spark", "dagster") if item.get_closest_marker(room)), None)
 
 
 @pytest.fixture(scope="session", autouse=True)
