@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from lance_ops.cli import changing, looking
+from lance_ops.cli import init_command as starting
 from lance_ops.cli.arguments import AllowedBases, allow_bases
 from lance_ops.cli.output import printable
 from lance_ops.core.errors import LanceOpsError
@@ -84,6 +85,8 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     changing.plan,
     changing.execute,
     looking.doctor,
+    starting.init,
+    starting.schema,
 )
 
 

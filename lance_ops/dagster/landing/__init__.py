@@ -3,7 +3,9 @@
 from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, BatchStatus
 from lance_ops.dagster.landing.batches import batches_asset
+from lance_ops.dagster.landing.landing import list_files
 from lance_ops.dagster.landing.landing_check import build_landing_check
+from lance_ops.dagster.landing.landing_entries import LandedFile
 from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
 from lance_ops.dagster.landing.settled_check import build_settled_check
 
@@ -11,9 +13,11 @@ __all__ = [
     "BatchReport",
     "BatchState",
     "BatchStatus",
+    "LandedFile",
     "batch_states",
     "batches_asset",
     "build_landing_check",
     "build_raw_sensor",
     "build_settled_check",
+    "list_files",
 ]

@@ -9,7 +9,10 @@ import yaml
 
 from lance_ops.dagster.declaration import COMPONENT_TYPE
 
-__all__ = ["defs_yaml"]
+__all__ = ["SCHEMA_FILE", "defs_yaml"]
+
+SCHEMA_FILE = ".schemas/lance_dataset.json"
+"""Where a project has the JSON schema of its declarations."""
 
 
 def defs_yaml(attributes: Mapping[str, Any], comments: Sequence[str] = (), schema: str | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -10,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from lance_ops.core.errors import ConfigError
 from lance_ops.dagster.declaration import ComponentAttributes
-from lance_ops.dagster.project.defs_yaml import defs_yaml
+from lance_ops.dagster.project.defs_yaml import SCHEMA_FILE, defs_yaml
 
 __all__ = ["DatasetParameters", "DatasetScaffolder"]
 
@@ -43,7 +44,8 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
         if asked.landing is not None:
             attributes["raw"] = {"uri": asked.landing} | ({"glob": asked.glob} if asked.glob else {})
         ComponentAttributes.model_validate(attributes)
-        text = defs_yaml(attributes)
+        schema = None if request.project_root is None else request.project_root / SCHEMA_FILE
+        text = defs_yaml(attributes, schema=os.path.relpath(schema, folder) if schema and schema.exists() else None)
         if request.append:
             with request.target_path.open("a", encoding="utf-8") as file:
                 file.write(f"---\n{text}")

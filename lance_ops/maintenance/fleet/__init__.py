@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.fleet.discovery import find_tables
+    from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, find_tables
     from lance_ops.maintenance.fleet.maintaining import Budget, maintain
     from lance_ops.maintenance.fleet.report import FleetReport, FleetStatus, TableOutcome
 
-__all__ = ["Budget", "FleetReport", "FleetStatus", "TableOutcome", "find_tables", "maintain"]
+__all__ = ["ROOT_ITSELF", "Budget", "FleetReport", "FleetStatus", "TableOutcome", "find_tables", "maintain"]
 
 _MODULES = {
     "Budget": "maintaining",
     "FleetReport": "report",
     "FleetStatus": "report",
+    "ROOT_ITSELF": "discovery",
     "TableOutcome": "report",
     "find_tables": "discovery",
     "maintain": "maintaining",

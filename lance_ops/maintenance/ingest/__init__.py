@@ -9,7 +9,14 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.maintenance.ingest.ingest_plan import BadBatches, ChangedBatches, IngestOptions, plan_ingest
     from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
-    from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, RawReading, found_file
+    from lance_ops.maintenance.ingest.raw_files import (
+        IngestBatch,
+        RawFile,
+        RawReader,
+        RawReading,
+        found_file,
+        raw_format,
+    )
     from lance_ops.maintenance.ingest.raw_limits import RawLimits, TextReading
     from lance_ops.maintenance.ingest.raw_locations import (
         ListedFile,
@@ -41,6 +48,7 @@ __all__ = [
     "local_path",
     "plan_ingest",
     "printable",
+    "raw_format",
     "remote_file_system",
     "unified_raw_schema",
     "why_not_literal",
@@ -66,6 +74,7 @@ _MODULES = {
     "local_path": "raw_locations",
     "plan_ingest": "ingest_plan",
     "printable": "raw_names",
+    "raw_format": "raw_files",
     "remote_file_system": "raw_locations",
     "unified_raw_schema": "raw_schemas",
     "why_not_literal": "raw_names",

@@ -1,0 +1,213 @@
+"""Look at a landing folder, and propose a dataset for each kind of file in it.
+
+Files are of one kind if their paths differ only in dates, numbers and partition folders such as `day=2024-01-02`.
+`orders/2024-01-02.csv` and `orders/2024-01-03.csv` are one dataset, named after their folder; `orders_1.csv` and
+`customers_1.csv` beside each other are two. Files without numbers, such as `bern.csv` and `basel.csv`, are one dataset
+if they have the same columns.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+
+from lance_ops.core.errors import ConfigError, LanceOpsError
+from lance_ops.dagster.declaration import KeyPattern, StoreLocation
+from lance_ops.dagster.landing import LandedFile, list_files
+from lance_ops.dagster.project.proposal import LANDING, Proposal, columns_sentence, dataset_name, with_distinct_names
+from lance_ops.maintenance.ingest import RawFile, RawReader, printable, raw_format
+
+__all__ = ["LandingSurvey", "survey_landing"]
+
+_MARKER = "_SUCCESS"
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NUMBER = r"(?<![A-Za-z])[0-9](?:[0-9T:_.Z-]*[0-9Z])?"
+_VARYING = re.compile(f"(?P<uuid>{_UUID})|(?P<number>{_NUMBER})")
+_PARTITION = re.compile(r"(?P<column>[A-Za-z_][A-Za-z0-9_]*)=.*")
+_KEYS = (
+    r"(?P<key>\d{4}-\d{2}-\d{2}[T_-]\d{2}[-:_]?\d{2}(?:[-:_]?\d{2})?)",
+    r"(?P<key>\d{4}-\d{2}-\d{2})",
+    r"(?P<key>\d{4}/\d{2}/\d{2})/",
+    r"(?P<key>\d{8}T?\d*)",
+)
+"""Regular expressions of moments; the first that is all that varies in a dataset's paths becomes its key."""
+_EXPANDED = ("${", "{{", "{%", "{#")
+"""What a declaration expands, so that no path may contain it."""
+_MOST_KINDS = 20
+
+
+@dataclass(frozen=True)
+class LandingSurvey:
+    """The proposed datasets, and a sentence for each ending of files that nobody would read."""
+
+    proposals: tuple[Proposal, ...]
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What the files of a dataset have in common: the folder, and globs of what varies beneath it."""
+
+    folder: str
+    varying_folders: tuple[str, ...]
+    name: str
+    """The glob of the file's name without its ending."""
+    words: str
+    """The constant part of the file's name."""
+    ending: str
+
+    @property
+    def glob(self) -> str:
+        return "/".join((*self.varying_folders, f"{self.name}{self.ending}"))
+
+
+def survey_landing(location: StoreLocation) -> LandingSurvey:
+    """List a landing folder and read the columns of one file of each kind; raise `ConfigError` if it has no file."""
+    listed = [file for file in list_files(location) if isinstance(file, LandedFile)]
+    seen = [file for file in listed if not any(part.startswith(("_", ".")) for part in file.path.split("/"))]
+    if not seen:
+        raise ConfigError(f"{location.public_uri}: there is no file in this landing folder; land one, or leave it out")
+    kinds: defaultdict[_Kind, list[LandedFile]] = defaultdict(list)
+    unread: defaultdict[str, int] = defaultdict(int)
+    for file in sorted(seen, key=lambda file: file.path):
+        if any(sign in file.path for sign in _EXPANDED):
+            unread["a template in their path"] += 1
+            continue
+        kind = _kind_of(file.path)
+        if kind is None:
+            unread[PurePosixPath(file.path).suffix or "no ending"] += 1
+        else:
+            kinds[kind].append(file)
+    marked = {file.path.rpartition("/")[0] for file in listed if PurePosixPath(file.path).name == _MARKER}
+    with RawReader(location.storage_options) as reader:
+        found = [
+            _proposal(PurePosixPath(location.uri).name, kind, files, marked, reader)
+            for kind, files in _joined(kinds, reader)
+        ]
+    ignored = [f"{count} files with {ending} are not raw files that can be read" for ending, count in unread.items()]
+    return LandingSurvey(with_distinct_names(found), tuple(ignored))
+
+
+def _kind_of(path: str) -> _Kind | None:
+    """Return the kind of a file; None if no format has its ending."""
+    *folders, name = path.split("/")
+    try:
+        _, compression = raw_format(name)
+    except LanceOpsError:
+        return None
+    stem, dot, last = name.rpartition(".")
+    ending = f"{dot}{last}"
+    if compression is not None:
+        stem, dot, inner = stem.rpartition(".")
+        ending = f"{dot}{inner}{ending}"
+    varying = next((at for at, folder in enumerate(folders) if _varies(folder)), len(folders))
+    return _Kind(
+        "/".join(folders[:varying]),
+        tuple(map(_folder_glob, folders[varying:])),
+        _glob_of(stem),
+        _VARYING.sub(" ", stem).strip(" _-."),
+        ending,
+    )
+
+
+def _varies(folder: str) -> bool:
+    return _VARYING.fullmatch(folder) is not None or _PARTITION.fullmatch(folder) is not None
+
+
+def _folder_glob(folder: str) -> str:
+    partition = _PARTITION.fullmatch(folder)
+    return f"{partition['column']}=*" if partition else _glob_of(folder)
+
+
+def _glob_of(text: str) -> str:
+    """Return a glob with a wildcard for each number and each UUID in a text."""
+    found, end = [], 0
+    for varying in _VARYING.finditer(text):
+        found += [glob.escape(text[end : varying.start()]), "[0-9a-f]*" if varying["uuid"] else "[0-9]*"]
+        end = varying.end()
+    return "".join([*found, glob.escape(text[end:])])
+
+
+def _joined(kinds: dict[_Kind, list[LandedFile]], reader: RawReader) -> Iterator[tuple[_Kind, list[LandedFile]]]:
+    """Yield the kinds; those that share their folders become one if their names or their columns say that they are."""
+    beside: defaultdict[tuple[str, tuple[str, ...], str], list[_Kind]] = defaultdict(list)
+    for kind in kinds:
+        beside[kind.folder, kind.varying_folders, kind.ending].append(kind)
+    for (folder, varying, ending), group in beside.items():
+        if _are_one([kinds[kind] for kind in group], group, reader):
+            files = [file for kind in group for file in kinds[kind]]
+            words = group[0].words if len(group) == 1 and not folder and not varying else ""
+            name = "*" if not words else group[0].name
+            yield _Kind(folder, varying, name, words, ending), sorted(files, key=lambda file: file.path)
+        else:
+            yield from ((kind, kinds[kind]) for kind in group)
+
+
+def _are_one(files: Sequence[Sequence[LandedFile]], kinds: Sequence[_Kind], reader: RawReader) -> bool:
+    if len(kinds) == 1 or len(kinds) > _MOST_KINDS:
+        return True
+    if any("*" in kind.name for kind in kinds):
+        return False
+    schemas = [_schema(reader, of_kind[0]) for of_kind in files]
+    columns = {tuple(schema.names) if isinstance(schema, pa.Schema) else None for schema in schemas}
+    return len(columns) == 1 and None not in columns
+
+
+def _proposal(landing: str, kind: _Kind, files: Sequence[LandedFile], marked: set[str], reader: RawReader) -> Proposal:
+    name = dataset_name(kind.folder, kind.words) if kind.words else dataset_name(kind.folder or landing)
+    prefix = f"{kind.folder}/" if kind.folder else ""
+    paths = [file.path.removeprefix(prefix) for file in files]
+    raw: dict[str, Any] = {"uri": f"${{{LANDING}}}/{kind.folder}".rstrip("/"), "glob": kind.glob}
+    if {file.path.rpartition("/")[0] for file in files} <= marked:
+        raw |= {"batch": "folder", "marker": _MARKER}
+    else:
+        key = _key(paths, kind.ending)
+        raw |= {"key": key} if key else {}
+    return Proposal(name, f"{name}.lance", raw, comments=tuple(map(printable, _comments(kind, files, paths, reader))))
+
+
+def _key(paths: Sequence[str], ending: str) -> str | None:
+    """Return a regular expression for batches of one file each; None if the path without endings tells them apart."""
+    for pattern in _KEYS:
+        keys = KeyPattern(pattern).search(paths)
+        rest = {path.replace(key, "", 1) for path, key in zip(paths, keys, strict=True) if key}
+        if all(keys) and len(set(keys)) == len(paths) and len(rest) == 1:
+            return pattern
+    if all("." not in PurePosixPath(path.removesuffix(ending)).name for path in paths):
+        return None
+    return f"^(?P<key>.+){re.escape(ending)}$"
+
+
+def _comments(kind: _Kind, files: Sequence[LandedFile], paths: Sequence[str], reader: RawReader) -> Iterable[str]:
+    newest = max(files, key=lambda file: (file.modified, file.path))
+    oldest = min(files, key=lambda file: (file.modified, file.path))
+    size = sum(file.size_bytes for file in files)
+    yield f"Seen: {len(files)} files of {size:,} bytes, such as {paths[files.index(newest)]}"
+    now, before = _schema(reader, newest), _schema(reader, oldest)
+    if isinstance(now, str):
+        yield f"Its columns were not read: {now}"
+        return
+    yield columns_sentence(now)
+    if isinstance(before, pa.Schema) and before.names != now.names:
+        differing = sorted(set(before.names) ^ set(now.names)) or ["their order"]
+        yield f"The oldest file has other columns: {', '.join(differing)}"
+    partitions = [folder.removesuffix("=*") for folder in kind.varying_folders if folder.endswith("=*")]
+    if partitions:
+        yield f"The folders' values of {', '.join(partitions)} do not become columns; the batch's key holds them"
+
+
+def _schema(reader: RawReader, file: LandedFile) -> pa.Schema | str:
+    """Return the columns of a file, or why they cannot be read."""
+    if file.size_bytes == 0:
+        return f"{file.path} is empty"
+    try:
+        return reader.schema(RawFile(file.uri, file.size_bytes, file.token, file.listed))
+    except LanceOpsError as error:
+        return str(error)

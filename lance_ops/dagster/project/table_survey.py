@@ -1,0 +1,52 @@
+"""Look for Lance tables beneath a folder, and propose a declaration for each, whoever wrote it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_ops.core.errors import ConfigError, LanceOpsError
+from lance_ops.dagster.declaration import StoreLocation
+from lance_ops.dagster.project.proposal import Proposal, columns_sentence, dataset_name, with_distinct_names
+from lance_ops.maintenance.fleet import ROOT_ITSELF, find_tables
+from lance_ops.maintenance.health import index_coverage
+from lance_ops.maintenance.ingest import printable
+from lance_ops.snapshot import Snapshot
+
+__all__ = ["TableSurvey", "survey_tables"]
+
+_BTREE = "BTREE"
+
+
+@dataclass(frozen=True)
+class TableSurvey:
+    """The proposed datasets, and a sentence for each table that cannot be opened."""
+
+    proposals: tuple[Proposal, ...]
+    refused: tuple[str, ...] = ()
+
+
+def survey_tables(location: StoreLocation) -> TableSurvey:
+    """Open each table beneath a folder, in the order of their paths. A folder that does not exist has none."""
+    found, refused = [], []
+    for path in find_tables(location.uri, location.storage_options):
+        if path == ROOT_ITSELF:
+            raise ConfigError(f"{location.public_uri} is a table itself: give the folder above it")
+        try:
+            found.append(_proposal(path, Snapshot.open(f"{location.uri}/{path}", None, location.storage_options)))
+        except LanceOpsError as error:
+            refused.append(f"{printable(path)}: not declared: {error}")
+    return TableSurvey(with_distinct_names(found), tuple(refused))
+
+
+def _proposal(path: str, snapshot: Snapshot) -> Proposal:
+    indices = tuple(
+        {"column": index.fields[0], "name": index.name}
+        for index in index_coverage(snapshot)
+        if index.type_name.upper() == _BTREE and len(index.fields) == 1
+    )
+    seen = (
+        f"Seen: version {snapshot.version}, {snapshot.num_rows:,} rows, {len(snapshot.fragments):,} fragments",
+        columns_sentence(snapshot.schema.to_arrow()),
+    )
+    name = dataset_name(path.removesuffix(".lance"))
+    return Proposal(name, path, indices=indices, comments=tuple(map(printable, seen)))

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lance_ops.cli import app
+
+pytestmark = pytest.mark.dagster
+
+
+def test_init_says_what_it_wrote_and_what_is_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["init", "lake"])
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    written = [line.removeprefix("wrote ") for line in lines if line.startswith("wrote ")]
+    assert written and all((tmp_path / "lake" / name).is_file() for name in written)
+    assert lines[-2:] == ["0 datasets declared: none", "next: cd lake && dagster dev"]
+
+    refused = CliRunner().invoke(app, ["init", "lake"])
+    assert (refused.exit_code, refused.output.count("--add")) == (1, 1)
+    again = CliRunner().invoke(app, ["init", "lake", "--add", "--json"])
+    assert sorted(json.loads(again.output)["kept"]) == sorted(written)
+
+
+def test_schema_is_the_one_that_a_project_gets() -> None:
+    result = CliRunner().invoke(app, ["schema"])
+    assert json.loads(result.output)["properties"]["type"]["const"] == "lance_ops.dagster.LanceDatasetComponent"

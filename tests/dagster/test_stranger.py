@@ -1,0 +1,120 @@
+"""As a stranger: the wheel alone, an empty folder, and the commands of the README's section, in its order."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+
+from lance_ops.api import dataset
+
+pytestmark = [pytest.mark.dagster, pytest.mark.server]
+
+REPOSITORY = Path(__file__).parents[2]
+MOST_COMMANDS = 6
+
+
+def section() -> str:
+    """Return the README's section on a dataset of one's own."""
+    _, _, rest = (REPOSITORY / "README.md").read_text().partition("## Ten lines for your own\n")
+    return rest.partition("\n## ")[0]
+
+
+def commands() -> list[list[str]]:
+    """Return the section's commands, which stand before what they write."""
+    before = section().partition("```")[0]
+    return [shlex.split(line) for line in re.findall(r"^ {4}(\S.*)$", before, re.MULTILINE)]
+
+
+class Shell:
+    """A shell of somebody who has nothing but the wheel and its dependencies."""
+
+    def __init__(self, folder: Path, site: Path) -> None:
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("DAGSTER", "LANCE_OPS"))}
+        path = os.pathsep.join([str(site / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+        self.environment = {**kept, "PYTHONPATH": str(site), "PATH": path}
+
+    def run(self, command: list[str]) -> str:
+        if command[0] == "cd":
+            self.folder /= command[1]
+            return ""
+        ended = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended.stdout + ended.stderr
+
+    @contextmanager
+    def running(self, command: list[str]) -> Iterator[None]:
+        """Keep a command running, and end it."""
+        with (self.folder / "running.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=log, stderr=subprocess.STDOUT
+            )
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Install the wheel, without its dependencies, which are those of the tests' own environment."""
+    python = [sys.executable, "-m"]
+    build = [*python, "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(REPOSITORY)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    site = tmp_path / "site"
+    install = ["uv", "pip", "install", "--offline", "--no-deps", "--target", str(site), str(wheel)]
+    subprocess.run([*python, *install], check=True, capture_output=True)
+    return site
+
+
+def test_the_readmes_commands_lead_from_raw_files_to_a_maintained_dataset(site: Path, tmp_path: Path) -> None:
+    install, init, enter, validate, develop, maintain = commands()
+    assert install == ["pip", "install", "lance-ops[all]"]  # which is what the fixture did
+    assert len(commands()) <= MOST_COMMANDS
+    orders = tmp_path / "stranger" / "landing" / "orders"
+    orders.mkdir(parents=True)
+    for day in range(1, 4):
+        path = orders / f"2026-01-{day:02}.csv"
+        path.write_text(f"id,city,amount\n{day},Bern,{day}.5\n{day + 10},Basel,7.25\n")
+        os.utime(path, (1_770_000_000 + day,) * 2)
+    shell = Shell(tmp_path / "stranger", site)
+    assert f"{site}/" in shell.run([sys.executable, "-c", "import lance_ops; print(lance_ops.__file__)"])
+
+    shell.run(init)
+    shell.run(enter)
+    (shown,) = re.findall(r"```yaml\n(.*?)```", section(), re.DOTALL)
+    written = (shell.folder / "my_lake/defs/orders/defs.yaml").read_text()
+    assert yaml.safe_load(written) == yaml.safe_load(shown)
+    assert "All code locations passed validation" in shell.run(validate)
+
+    assert develop == ["dagster", "dev"]  # the daemon and the web server; the latter does no work
+    with dg.DagsterInstance.from_config(str(shell.folder)) as instance:
+        with shell.running(["dagster-daemon", "run"]):
+            deadline = time.monotonic() + 120
+            while not instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS])):
+                assert time.monotonic() < deadline, (shell.folder / "running.log").read_text()
+                time.sleep(0.2)
+        shell.run(maintain)
+        newest, first = instance.get_run_records()
+        assert [record.dagster_run.job_name for record in (first, newest)] == ["orders_ingest", "orders_maintenance"]
+        assert newest.dagster_run.status is dg.DagsterRunStatus.SUCCESS
+        batches = instance.get_materialized_partitions(dg.AssetKey(["orders", "batches"]))
+        assert batches == {f"2026-01-{day:02}" for day in range(1, 4)}
+    rows = dataset(str(shell.folder / "lake/orders.lance")).to_table().sort_by("id")
+    assert rows["id"].to_pylist() == [1, 2, 3, 11, 12, 13]
+    assert rows["amount"].to_pylist() == [1.5, 2.5, 3.5, 7.25, 7.25, 7.25]
