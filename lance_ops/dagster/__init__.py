@@ -18,6 +18,7 @@ except ImportError as error:
 from lance_ops.dagster.component import LanceDatasetComponent
 from lance_ops.dagster.declaration import load_dataset
 from lance_ops.dagster.definitions import build_asset_definitions, build_job_definitions
+from lance_ops.dagster.fleet import LanceFleetComponent
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.instance_settings import inspect_instance, open_instance
 from lance_ops.dagster.landing import BatchReport, BatchState, BatchStatus, batch_states
@@ -29,6 +30,7 @@ __all__ = [
     "BatchStatus",
     "CodeLocation",
     "LanceDatasetComponent",
+    "LanceFleetComponent",
     "Ticked",
     "batch_states",
     "build_asset_definitions",

@@ -26,6 +26,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
 ]
 
+FLEET_TYPE = "lance_ops.dagster.LanceFleetComponent"
+
 ATTRIBUTES = """
 name: bronze/trips
 uri: ${LAKE}/trips.lance
@@ -193,4 +195,4 @@ def test_the_scaffolder_writes_declarations_that_load(tmp_path: Path) -> None:
 
 def test_dagster_finds_the_component_in_the_module_of_its_registry_entry() -> None:
     found = discover_package_objects(["lance_ops.dagster"])
-    assert [f"{key.namespace}.{key.name}" for key in found] == [COMPONENT_TYPE]
+    assert [f"{key.namespace}.{key.name}" for key in found] == [COMPONENT_TYPE, FLEET_TYPE]

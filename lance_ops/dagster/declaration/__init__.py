@@ -2,11 +2,18 @@
 
 from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes, defs_schema
 from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets
+from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets, load_declaration
+from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.names import DatasetNames, safe_key
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
-from lance_ops.dagster.declaration.policies import CleanupPolicy, CompactionPolicy, UpkeepPolicy
+from lance_ops.dagster.declaration.policies import (
+    CleanupPolicy,
+    CompactionPolicy,
+    UpkeepPolicy,
+    checked_cron,
+    checked_timezone,
+)
 from lance_ops.dagster.declaration.raw_files import RawFiles
 from lance_ops.dagster.declaration.runner_choice import OnSpark, OnThreads, RunnerChoice
 from lance_ops.dagster.declaration.store_location import StoreLocation
@@ -19,19 +26,24 @@ __all__ = [
     "ComponentAttributes",
     "DatasetConfig",
     "DatasetNames",
+    "DeclaredModel",
     "KeyPattern",
     "OnSpark",
     "OnThreads",
+    "Options",
     "PathGlob",
     "RawFiles",
     "RunnerChoice",
     "StoreLocation",
     "UpkeepPolicy",
     "WriteOptions",
+    "checked_cron",
+    "checked_timezone",
     "defs_schema",
     "expand",
     "expand_all",
     "load_dataset",
     "load_datasets",
+    "load_declaration",
     "safe_key",
 ]

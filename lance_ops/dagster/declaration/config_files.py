@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from lance_ops.core.errors import ConfigError
 from lance_ops.core.redaction import raise_alone
 from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration.declared_model import DeclaredModel
 from lance_ops.dagster.declaration.documents import parse_document, read_document
 
-__all__ = ["load_dataset", "load_datasets"]
+__all__ = ["load_dataset", "load_datasets", "load_declaration"]
+
+Declared = TypeVar("Declared", bound=DeclaredModel)
 
 
 def load_datasets(folder: Path) -> tuple[DatasetConfig, ...]:
@@ -29,7 +33,12 @@ def load_datasets(folder: Path) -> tuple[DatasetConfig, ...]:
 
 
 def load_dataset(path: Path) -> DatasetConfig:
-    """Read one declared dataset. No error leads to one of a parser, which quotes lines and values."""
+    """Read one declared dataset."""
+    return load_declaration(path, DatasetConfig)
+
+
+def load_declaration(path: Path, model: type[Declared]) -> Declared:
+    """Read one YAML file as a model. No error leads to one of a parser, which quotes lines and values."""
     try:
         document = parse_document(read_document(path))
     except OSError as error:
@@ -39,7 +48,7 @@ def load_dataset(path: Path) -> DatasetConfig:
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: must be a mapping of keys, such as `name: flights`")
     try:
-        return DatasetConfig.model_validate(document)
+        return model.model_validate(document)
     except ValidationError as error:
         raise_alone(ConfigError("\n".join(_sentences(path, error))))
 

@@ -19,6 +19,8 @@ __all__ = [
     "Maintenance",
     "UpkeepPolicy",
     "VerificationPolicy",
+    "checked_cron",
+    "checked_timezone",
 ]
 
 
@@ -78,7 +80,7 @@ class VerificationPolicy(DeclaredModel):
     @field_validator("cron")
     @classmethod
     def _is_cron(cls, cron: str | None) -> str | None:
-        return _checked_cron(cron)
+        return checked_cron(cron)
 
 
 class UpkeepPolicy(DeclaredModel):
@@ -113,16 +115,12 @@ class Maintenance(DeclaredModel):
     @field_validator("cron")
     @classmethod
     def _is_cron(cls, cron: str | None) -> str | None:
-        return _checked_cron(cron)
+        return checked_cron(cron)
 
     @field_validator("timezone")
     @classmethod
     def _is_timezone(cls, name: str) -> str:
-        try:
-            ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError) as error:
-            raise ValueError(f"not a time zone: {name}") from error
-        return name
+        return checked_timezone(name)
 
 
 class HealthLimits(DeclaredModel):
@@ -139,7 +137,7 @@ class HealthLimits(DeclaredModel):
     )
 
 
-def _checked_cron(cron: str | None) -> str | None:
+def checked_cron(cron: str | None) -> str | None:
     """Return a schedule; raise `ValueError` for one that Dagster refuses."""
     try:
         if cron is not None:
@@ -147,3 +145,12 @@ def _checked_cron(cron: str | None) -> str | None:
     except dg.DagsterInvalidDefinitionError as error:
         raise ValueError(f"not a cron schedule: {cron}") from error
     return cron
+
+
+def checked_timezone(name: str) -> str:
+    """Return the name of a time zone; raise `ValueError` for an unknown one."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise ValueError(f"not a time zone: {name}") from error
+    return name

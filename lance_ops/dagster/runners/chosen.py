@@ -5,21 +5,35 @@ Dagster refuses two resources under one key. A dataset that chooses its own runn
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from lance_ops.dagster import runners
-from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, OnSpark, OnThreads
+from lance_ops.dagster.declaration import DatasetNames, OnSpark, OnThreads, RunnerChoice
 from lance_ops.dagster.runners.runner import RUNNER_KEY, LanceRunner, ThreadRunner
 
 __all__ = ["runner_key", "runner_resources"]
 
 
-def runner_key(config: DatasetConfig) -> str:
+class ChoosesRunner(Protocol):
+    """The declaration of a dataset or of a fleet."""
+
+    @property
+    def name(self) -> str:
+        """The declared name."""
+        ...
+
+    @property
+    def runner(self) -> RunnerChoice:
+        """What executes the tasks."""
+        ...
+
+
+def runner_key(config: ChoosesRunner) -> str:
     """Return the key of the resource that executes the dataset's tasks."""
     return RUNNER_KEY if config.runner == "code_location" else DatasetNames(config.name).of("runner")
 
 
-def runner_resources(config: DatasetConfig) -> dict[str, LanceRunner]:
+def runner_resources(config: ChoosesRunner) -> dict[str, LanceRunner]:
     """Return the dataset's own runner under its key; nothing if the code location provides `lance_runner`.
 
     Raises `MissingPackage` if the dataset's tasks run on Spark and the `spark` extra is not installed.

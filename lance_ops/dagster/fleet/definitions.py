@@ -1,0 +1,123 @@
+"""Build the asset, the job and the schedule of a declared fleet.
+
+A materialization of the asset is a night: what was done to each table, and what it saved. Attempts of one run share the
+night's budget.
+"""
+
+# No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
+
+from typing import Any
+
+import dagster as dg
+
+from lance_ops.dagster.declaration import DatasetNames
+from lance_ops.dagster.failures import retrying
+from lance_ops.dagster.fleet.declared_fleet import FleetConfig
+from lance_ops.dagster.markdown import size_text, table
+from lance_ops.dagster.runners import LanceRunner, runner_key, runner_resources
+from lance_ops.maintenance.fleet import FleetReport, FleetStatus, TableOutcome, maintain
+
+__all__ = ["build_fleet_definitions"]
+
+_SHOWN = 200
+
+
+class Night(dg.Config):
+    """Options of one run."""
+
+    dry_run: bool = False
+
+
+def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
+    """Return the asset `<name>`, the job `<name>_maintenance`, its schedule, and the runner that it declares."""
+    names = DatasetNames(config.name)
+    key = runner_key(config)
+
+    @dg.asset(
+        key=names.head,
+        description=config.description or f"The Lance tables beneath {config.root}, maintained within a budget.",
+        owners=list(config.owners),
+        kinds={"lance"},
+        required_resource_keys={key},
+        pool=names.pool,
+        config_schema=Night.to_config_schema().as_field(),
+    )
+    def fleet(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        dry_run = Night(**context.op_execution_context.op_config).dry_run
+        resource: LanceRunner = getattr(context.resources, key)
+        location = config.location()
+
+        def log(outcome: TableOutcome) -> None:
+            if outcome.status is not FleetStatus.NOTHING_OWED:
+                context.log.info(f"{outcome.table}: {outcome.status.value} {outcome.reason or ''}")  # noqa: G004
+
+        with retrying():
+            report = maintain(
+                location.uri,
+                config.night_budget(),
+                config.debt_policy(),
+                failure_threshold=config.failure_threshold,
+                verify_after=config.verify_after,
+                night=context.run.root_run_id or context.run.run_id,
+                dry_run=dry_run,
+                storage_options=location.storage_options,
+                runner=resource.logging_to(context.log),
+                on_outcome=log,
+            )
+        metadata = _metadata(report)
+        if not report.ok:
+            context.log_event(dg.AssetObservation(names.head, description=report.sentence, metadata=metadata))
+            raise dg.Failure(report.sentence, metadata=metadata, allow_retries=False)
+        return dg.MaterializeResult(metadata=metadata)
+
+    job = dg.define_asset_job(
+        names.of("maintenance"),
+        selection=dg.AssetSelection.assets(names.head),
+        description=f"Maintain the tables of {config.name}, the worst debt first.",
+        executor_def=dg.in_process_executor,
+    )
+    schedules = []
+    if config.cron is not None:
+        schedule = dg.ScheduleDefinition(
+            name=names.of("maintenance_schedule"),
+            job=job,
+            cron_schedule=config.cron,
+            execution_timezone=config.timezone,
+            default_status=dg.DefaultScheduleStatus.RUNNING,
+        )
+        schedules.append(schedule)
+    return dg.Definitions(assets=[fleet], jobs=[job], schedules=schedules, resources=runner_resources(config))
+
+
+def _metadata(report: FleetReport) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "lance/dry_run": report.dry_run,
+        "lance/sentence": report.sentence,
+        "lance/num_tables": len(report.outcomes),
+        "lance/rewritten_bytes": report.spent_bytes,
+        "lance/saved_read_bytes": report.saved_read_bytes,
+        "lance/tables": dg.MetadataValue.md(_tables_markdown(report)),
+    }
+    for status in FleetStatus:
+        metadata[f"lance/num_{status.value.replace(' ', '_')}"] = report.count(status)
+    return metadata
+
+
+def _tables_markdown(report: FleetReport) -> str:
+    """Return the tables that something was done to, or that wait or failed; the worst debt first."""
+    told = [each for each in report.outcomes if each.reason or each.status is not FleetStatus.NOTHING_OWED]
+    header = ["table", "state", "fragments", "read amplification", "rewritten", "a read saves", "what"]
+    lines = [
+        (
+            each.table,
+            each.status.value,
+            f"{each.num_fragments_before:,} → {each.num_fragments_after:,}",
+            f"{each.amplification_before:.1f} → {each.amplification_after:.1f}",
+            size_text(each.spent_bytes),
+            size_text(max(each.saved_read_bytes, 0)),
+            "; ".join([*each.steps, *([each.reason] if each.reason else [])]),
+        )
+        for each in told[:_SHOWN]
+    ]
+    more = f"\n\n… and {len(told) - _SHOWN:,} more" if len(told) > _SHOWN else ""
+    return (table(header, lines) if told else "No table owes anything.") + more

@@ -1,0 +1,50 @@
+"""Load a fleet that a `defs.yaml` declares.
+
+type: lance_ops.dagster.LanceFleetComponent
+attributes:
+  name: lake
+  root: ${LAKE}/silver
+  budget: {max_megabytes: 50000}
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import dagster as dg
+from pydantic import BaseModel
+
+from lance_ops.dagster.fleet.declared_fleet import FleetConfig
+from lance_ops.dagster.fleet.definitions import build_fleet_definitions
+
+__all__ = ["LanceFleetComponent"]
+
+
+class LanceFleetComponent(dg.Component):
+    """All Lance tables beneath a root, maintained every night within a budget."""
+
+    def __init__(self, config: FleetConfig) -> None:
+        self.config = config
+
+    @classmethod
+    def get_model_cls(cls) -> type[BaseModel]:
+        """Return the declaration's own model, so that its constraints apply here too."""
+        return FleetConfig
+
+    @classmethod
+    def get_spec(cls) -> dg.ComponentTypeSpec:
+        """Return what `dg list components` shows."""
+        return dg.ComponentTypeSpec(
+            description="All Lance tables beneath a root: the worst debt is paid first, within a budget a night.",
+            tags=["lance", "maintenance"],
+        )
+
+    @classmethod
+    def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
+        """Render the templates, and check the declaration again with the rendered values."""
+        given = attributes.model_dump(exclude_unset=True) if attributes else {}
+        return cls(FleetConfig.model_validate(context.resolution_context.resolve_value(given)))
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """Return the definitions of the declared fleet, with its runner."""
+        return build_fleet_definitions(self.config)

@@ -1,0 +1,91 @@
+"""One declaration maintains every table beneath a root, as an asset, a job and a schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from dagster.components.testing import create_defs_folder_sandbox
+
+import lance_ops
+from lance_ops.dagster import LanceFleetComponent
+from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions, load_fleets
+from lance_ops.dagster.in_process import CodeLocation
+from lance_ops.errors import ConfigError
+from tests.dagster.deployment import values
+
+pytestmark = [
+    pytest.mark.dagster,
+    pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
+    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
+]
+
+HEAD = dg.AssetKey("lake")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    root = tmp_path / "lake"
+    for name, num_fragments in (("a", 30), ("deep/b", 20), ("c", 1)):
+        table = pa.table({"id": range(num_fragments)})
+        lance_ops.write_dataset(table, str(root / name), max_rows_per_file=1)
+    return root
+
+
+def location(root: Path, instance: dg.DagsterInstance, **declared: object) -> CodeLocation:
+    config = FleetConfig.model_validate({"name": "lake", "root": str(root), **declared})
+    return CodeLocation(build_fleet_definitions(config), instance)
+
+
+def test_a_night_is_a_materialization_with_a_table_of_what_was_done(lake: Path, instance: dg.DagsterInstance) -> None:
+    located = location(lake, instance, budget={"max_tables": 1})
+    (schedule,) = located.definitions.schedules or ()
+    assert isinstance(schedule, dg.ScheduleDefinition)
+    assert (schedule.job_name, schedule.cron_schedule) == ("lake_maintenance", "0 1 * * *")
+    for number, done in enumerate(("a", "deep/b", None)):
+        assert located.run("lake_maintenance").success
+        (newest,) = instance.fetch_materializations(HEAD, limit=1).records
+        assert newest.asset_materialization is not None
+        found = values(newest.asset_materialization.metadata)
+        assert found["lance/num_done"] == (done is not None) and found["lance/num_tables"] == 3
+        assert found["lance/num_waiting"] == (number == 0)
+        assert f"| {done} | done |" in found["lance/tables"] if done else "No table owes" in found["lance/tables"]
+
+
+def test_a_night_with_too_many_failures_fails_and_says_which(lake: Path, instance: dg.DagsterInstance) -> None:
+    for manifest in (lake / "c" / "_versions").glob("*.manifest"):
+        manifest.write_bytes(b"junk")
+    result = (
+        location(lake, instance)
+        .definitions.resolve_job_def("lake_maintenance")
+        .execute_in_process(instance=instance, raise_on_error=False)
+    )
+    assert not result.success
+    (observed,) = instance.fetch_observations(HEAD, limit=10).records
+    assert observed.asset_observation is not None
+    assert "| c | failed |" in values(observed.asset_observation.metadata)["lance/tables"]
+    assert location(lake, instance, failure_threshold=0.5).run("lake_maintenance").success
+
+
+def test_a_component_and_a_yaml_file_declare_a_fleet(tmp_path: Path) -> None:
+    attributes = {"name": "lake", "root": "${LAKE}", "policy": {"compaction": {"target_rows_per_fragment": 7}}}
+    with create_defs_folder_sandbox() as sandbox:
+        path = sandbox.scaffold_component(
+            component_cls=LanceFleetComponent,
+            defs_yaml_contents={"type": "lance_ops.dagster.LanceFleetComponent", "attributes": attributes},
+        )
+        with sandbox.load_component_and_build_defs(defs_path=path) as (component, definitions):
+            assert isinstance(component, LanceFleetComponent)
+            assert component.config.debt_policy().compaction.target_rows_per_fragment == 7
+            dg.Definitions.validate_loadable(definitions)
+    (tmp_path / "a.yaml").write_text("fleet:\n  name: lake\n  root: /x\n  budget: {max_megabytes: 5}\n")
+    (fleet,) = load_fleets(tmp_path)
+    assert fleet.night_budget().max_bytes == 5 * 1024**2
+    (tmp_path / "b.yaml").write_text("fleet: {name: lake, root: /y}\n")
+    with pytest.raises(ConfigError, match="b.yaml: fleet.name: lake is declared twice"):
+        load_fleets(tmp_path)
+    (tmp_path / "b.yaml").write_text("fleet: {name: other, root: /y, cron: never}\n")
+    with pytest.raises(ConfigError, match="b.yaml: fleet.cron: not a cron schedule"):
+        load_fleets(tmp_path)
