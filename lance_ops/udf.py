@@ -1,5 +1,5 @@
 """The reference's `lance.udf`: functions that make columns."""
 
-from lance_ops.api import BatchUDF, batch_udf
+from lance_ops.api import BatchUDF, batch_udf, batch_udf_factory
 
-__all__ = ["BatchUDF", "batch_udf"]
+__all__ = ["BatchUDF", "batch_udf", "batch_udf_factory"]

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from lance_ops.api.sql import SqlQuery, SqlQueryBuilder
     from lance_ops.api.stats import DataStatistics, FieldStatistics, LanceStats
     from lance_ops.api.transactions import LanceOperation, Transaction
-    from lance_ops.api.udf import BatchUDF, batch_udf
+    from lance_ops.api.udf import BatchUDF, batch_udf, batch_udf_factory
     from lance_ops.api.write import write_dataset
     from lance_ops.core.logs import set_logger
     from lance_ops.indices import IndexConfig
@@ -136,6 +136,7 @@ __all__ = [
     "Version",
     "VersionRef",
     "batch_udf",
+    "batch_udf_factory",
     "blob_array",
     "blob_field",
     "bytes_read_counter",
@@ -221,6 +222,7 @@ _MODULES = {
     "Version": "lance_dataset",
     "VersionRef": "lance_dataset",
     "batch_udf": "udf",
+    "batch_udf_factory": "udf",
     "blob_array": "blob_values",
     "blob_field": "blob_values",
     "bytes_read_counter": "lance_ops.store",

@@ -15,7 +15,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_COLUMNS
 
-__all__ = ["BatchUDF", "batch_udf", "source_of"]
+__all__ = ["BatchUDF", "batch_udf", "batch_udf_factory", "source_of"]
 
 
 class BatchUDF:
@@ -47,6 +47,19 @@ def batch_udf(
     if callable(output_schema):
         raise InvalidInput("write @batch_udf() with brackets")
     return lambda func: BatchUDF(func, output_schema, checkpoint_file)
+
+
+def batch_udf_factory(
+    output_schema: pa.Schema | None = None, checkpoint_file: str | PathLike[str] | None = None
+) -> Callable[[Callable[[], Callable[[pa.RecordBatch], Any]]], BatchUDF]:
+    """Return a decorator that makes a `BatchUDF` of a function without arguments that returns the function to call.
+
+    It is called once in each process that runs tasks, before the first batch there: load a model in it. The process
+    lets go of the function when it makes another one. The other arguments are those of `batch_udf`.
+    """
+    if callable(output_schema):
+        raise InvalidInput("write @batch_udf_factory() with brackets")
+    return lambda factory: BatchUDF(column_changes.MadeFunction(factory), output_schema, checkpoint_file)
 
 
 def source_of(udf: BatchUDF, columns: Sequence[str], schema: Schema) -> column_changes.FunctionColumns:

@@ -14,6 +14,7 @@ lance = pytest.importorskip("lance", reason="pylance, the reference implementati
 pytestmark = pytest.mark.interop
 
 OURS_ALONE = {
+    "checkpoint",
     "cluster_by",
     "cluster_order",
     "compacted_sstables",

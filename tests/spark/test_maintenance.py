@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from lance_ops import changing
-from lance_ops.api import dataset, write_dataset
+from lance_ops.api import batch_udf_factory, dataset, write_dataset
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.core.errors import RetryableConflict, SchemaMismatch
 from lance_ops.indices import IndexConfig
@@ -126,6 +131,38 @@ def test_duplicates_are_found_and_deleted_by_tasks(spark: SparkSession, numbers:
     assert (found.num_keys, found.num_rows, found.examples[0].num_rows) == (15, 30, 2)
     _, num_rows = changing.delete_duplicates(opened.snapshot, ["x"], changing.Keep.FIRST, runner, sizes=sizes)
     assert num_rows == 15 and rows(numbers) == list(range(25))
+
+
+def test_a_function_is_made_once_a_worker_and_goes_on_after_a_failure(
+    spark: SparkSession, numbers: str, tmp_path: Path
+) -> None:
+    made, called = tmp_path / "made", tmp_path / "called"
+    made.mkdir()
+    called.mkdir()
+
+    def load(fails_at: int | None = None) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        Path(made, f"{os.getpid()}-{uuid4().hex}").touch()
+
+        def half(batch: pa.RecordBatch) -> pa.RecordBatch:
+            first = batch["x"][0].as_py()
+            if first == fails_at:
+                raise RuntimeError("the model went away")
+            Path(called, f"{first}-{uuid4().hex}").touch()
+            return pa.record_batch([pc.divide(batch["x"], 2)], names=["half"])
+
+        return half
+
+    schema = pa.schema({"half": pa.int64()})
+    failing = batch_udf_factory(schema)(partial(load, 20))
+    with pytest.raises(RuntimeError, match="went away"):
+        dataset(numbers).add_columns(failing, ["x"], runner=OnSpark(spark), checkpoint="half")
+    finished = len(list(called.iterdir()))
+    working = batch_udf_factory(schema)(load)
+    dataset(numbers).add_columns(working, ["x"], runner=OnSpark(spark), checkpoint="half")
+    assert dataset(numbers).to_table()["half"].to_pylist() == [x // 2 for x in range(40)]
+    assert 0 < finished < 10 == len(list(called.iterdir()))
+    workers = Counter(file.name.partition("-")[0] for file in made.iterdir())
+    assert max(workers.values()) <= 2  # once for each of the two functions
 
 
 def test_rows_are_sorted_by_tasks(spark: SparkSession, numbers: str) -> None:

@@ -52,6 +52,7 @@ class SchemaChanges(Reading):
         *,
         transaction_properties: Mapping[str, str] | None = None,
         runner: Runner | None = None,
+        checkpoint: str | None = None,
     ) -> None:
         """Add columns. Every fragment gets a new data file with them; only the columns that `transforms` needs are
         read.
@@ -59,7 +60,13 @@ class SchemaChanges(Reading):
         `transforms` is one of: a dictionary of SQL expressions by name; a `BatchUDF` or a function, called with record
         batches of `read_columns` (default: all columns); Arrow data with one row for each row of the table; or a field,
         a list of fields or a schema, which add columns that are null in every row and need no file.
+
+        `checkpoint` is a name for a long computation, of expressions or of a function. Files of finished fragments then
+        stay in the dataset when the call fails or its process ends, and a call with the same name, columns and
+        expressions computes the others alone. Use another name for another function.
         """
+        if checkpoint is not None and not (callable(transforms) or (isinstance(transforms, Mapping) and transforms)):
+            raise InvalidInput("a checkpoint is for columns of expressions or of a function")
         properties = transaction_properties
         if isinstance(transforms, pa.Field):
             transforms = [transforms]
@@ -73,9 +80,8 @@ class SchemaChanges(Reading):
 
             def computed(current: Snapshot) -> Snapshot:
                 schema, source = column_changes.bind_computed(current, transforms)
-                return column_changes.add_columns(
-                    current, schema, source, runner or InThreads(current.tasks_at_once), properties, batch_size
-                )
+                used = runner or InThreads(current.tasks_at_once)
+                return column_changes.add_columns(current, schema, source, used, properties, batch_size, checkpoint)
 
             self._commit_change(computed)
         elif callable(transforms):
@@ -85,7 +91,9 @@ class SchemaChanges(Reading):
             source = source_of(udf, columns, self._snapshot.schema)
             one_by_one = runner or InThreads(1)  # the function may not be safe to run in two threads at once
             self._commit_change(
-                lambda current: column_changes.add_columns(current, schema, source, one_by_one, properties, batch_size)
+                lambda current: column_changes.add_columns(
+                    current, schema, source, one_by_one, properties, batch_size, checkpoint
+                )
             )
             if udf.cache is not None:
                 udf.cache.remove()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         changed_schema,
         plan_schema_change,
     )
+    from lance_ops.changing.columns.made_functions import MadeFunction
     from lance_ops.changing.columns.value_replacement import (
         ReplacedValues,
         bind_replaced_values,
@@ -45,6 +46,7 @@ __all__ = [
     "ColumnFile",
     "ColumnSource",
     "FunctionColumns",
+    "MadeFunction",
     "ReplacedValues",
     "SchemaChange",
     "add_columns",
@@ -77,6 +79,7 @@ _MODULES = {
     "ColumnFile": "column_file",
     "ColumnSource": "column_sources",
     "FunctionColumns": "column_sources",
+    "MadeFunction": "made_functions",
     "ReplacedValues": "value_replacement",
     "SchemaChange": "evolution",
     "add_columns": "add",

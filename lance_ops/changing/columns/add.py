@@ -10,11 +10,13 @@ import pyarrow as pa
 from lance_ops.changing.columns.backfill import check_batch_size, plan_backfill, run_backfill, write_streamed_columns
 from lance_ops.changing.columns.column_file import ColumnFile, fragments_with_column_files, pending_columns
 from lance_ops.changing.columns.column_sources import ColumnSource, ComputedColumns, JoinedColumns
+from lance_ops.changing.columns.kept_files import KeptFiles
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import safe_to_take
-from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.core.predicate import Assignment, parse_value, result_type
 from lance_ops.core.schema import Schema, with_new_fields
+from lance_ops.core.versions import FileVersion
 from lance_ops.legacy import join_pending_dictionaries
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, schema_with_row_columns
 from lance_ops.runners import Job, Runner
@@ -35,10 +37,12 @@ def add_columns(
     runner: Runner,
     properties: Properties = None,
     batch_size: int | None = None,
+    checkpoint: str | None = None,
 ) -> Snapshot:
     """Write the new columns of every fragment and commit; only the columns that `source` reads are read.
 
-    Columns that are all `CAST(NULL AS …)` change only the schema, as `add_null_columns` does.
+    With the name of a `checkpoint`, finished files stay when a task or the process fails, and a call with the same name
+    takes them over. Columns that are all `CAST(NULL AS …)` change only the schema, as `add_null_columns` does.
 
     Raises `InvalidInput` for a name that exists or a value that cannot be computed, and `RetryableConflict` when a
     concurrent transaction added or changed fragments: plan again on the newest version.
@@ -47,9 +51,16 @@ def add_columns(
         check_batch_size(batch_size)
         return add_null_columns(snapshot, added, properties)
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
-    tasks = plan_backfill(snapshot, columns, source, batch_size)
+    kept = None if checkpoint is None else _kept_files(snapshot, checkpoint, columns, source)
+    tasks = plan_backfill(snapshot, columns, source, batch_size, kept)
     files = run_backfill(snapshot, tasks, runner, Job.on("add columns to", snapshot.uri, snapshot.version))
-    return _commit(snapshot, schema, columns, files, properties)
+    if kept is None:
+        return _commit(snapshot, schema, columns, files, properties)
+    pending = pending_columns(snapshot, files).kept_on_failure()
+    operation = _merge(schema, columns, fragments_with_column_files(snapshot, schema, files))
+    committed = commit_operation(snapshot, operation, properties=properties, pending=pending)
+    kept.remove(snapshot.store)
+    return committed
 
 
 def add_streamed_columns(
@@ -131,6 +142,14 @@ def _commit(
     with pending.abandoned_on_failure():
         operation = _merge(schema, columns, fragments_with_column_files(snapshot, schema, files))
     return commit_operation(snapshot, operation, properties=properties, pending=pending)
+
+
+def _kept_files(snapshot: Snapshot, name: str, columns: Schema, source: ColumnSource) -> KeptFiles:
+    if not name:
+        raise InvalidInput("a checkpoint has a name")
+    if snapshot.file_version is FileVersion.V0_1:
+        raise UnsupportedFeature("a checkpoint of columns in files of version 0.1", snapshot.uri)
+    return KeptFiles.of(name, columns, source.description)
 
 
 def _merge(schema: Schema, columns: Schema, fragments: Iterable[Fragment]) -> Merge:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lance_ops.changing.columns.column_file import ColumnFile, pending_columns, write_column_file
 from lance_ops.changing.columns.column_sources import ColumnSource
+from lance_ops.changing.columns.kept_files import KeptFiles
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -48,17 +49,25 @@ __all__ = [
 
 @dataclass(frozen=True)
 class BackfillTask:
-    """A fragment for which to write `columns`, computed in batches of at most `batch_size` rows."""
+    """A fragment for which to write `columns`, computed in batches of at most `batch_size` rows.
+
+    A file that is among those of an earlier attempt (`kept`) is not written again.
+    """
 
     snapshot: SnapshotReference
     fragment_id: int
     columns: Schema
     source: ColumnSource
     batch_size: int | None = None
+    kept: KeptFiles | None = None
 
 
 def plan_backfill(
-    snapshot: Snapshot, columns: Schema, source: ColumnSource, batch_size: int | None = None
+    snapshot: Snapshot,
+    columns: Schema,
+    source: ColumnSource,
+    batch_size: int | None = None,
+    kept: KeptFiles | None = None,
 ) -> tuple[BackfillTask, ...]:
     """Return one task for each fragment; raise `UnsupportedFeature` if the file version cannot have such columns.
 
@@ -68,11 +77,13 @@ def plan_backfill(
     check_batch_size(batch_size)
     check_rows_are_stored(snapshot, sum(each.physical_rows for each in snapshot.fragments), snapshot.fragments)
     reference = SnapshotReference.of(snapshot)
-    return tuple(BackfillTask(reference, part.id, columns, source, batch_size) for part in snapshot.fragments)
+    return tuple(BackfillTask(reference, part.id, columns, source, batch_size, kept) for part in snapshot.fragments)
 
 
 def run_backfill(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner, job: Job) -> list[ColumnFile]:
-    """Write the files of all tasks; a file of a job that fails is deleted."""
+    """Write the files of all tasks; a file of a job that fails is deleted, unless the tasks keep files."""
+    if any(task.kept for task in tasks):
+        return runner.map(write_columns, tasks, job)
     job = job.with_removal(partial(remove_files_of_job, snapshot.store))
     return runner.map(write_columns, tasks, job, lambda file: pending_columns(snapshot, [file]).abandon())
 
@@ -99,6 +110,9 @@ def write_columns(task: BackfillTask) -> ColumnFile:
     """Write the fragment's file; on an error it is deleted."""
     snapshot = task.snapshot.open()
     fragment = snapshot.fragments_by_id[task.fragment_id]
+    finished = task.kept.find(snapshot.store, fragment) if task.kept else None
+    if finished is not None:
+        return finished
     request = in_task(snapshot, backfill_request(snapshot, task.source.reads, fragment.id))
 
     def computed() -> Iterator[tuple[RowOffsets, pa.Table]]:
@@ -107,7 +121,10 @@ def write_columns(task: BackfillTask) -> ColumnFile:
             rows_name = f"{files} {fragment.deletion_path} {rows.offsets[0]}+{len(rows)}"
             yield rows.offsets, task.source.compute(rows.table, task.columns, rows_name)
 
-    return write_column_file(snapshot, fragment, task.columns, computed())
+    written = write_column_file(snapshot, fragment, task.columns, computed())
+    if task.kept:
+        task.kept.keep(snapshot.store, fragment, written)
+    return written
 
 
 def write_streamed_columns(

@@ -30,6 +30,11 @@ class ColumnSource(ABC):
     def reads(self) -> tuple[str, ...]:
         """The paths of the columns that `compute` needs; they may include row columns such as `_rowid`."""
 
+    @property
+    def description(self) -> str:
+        """A text by which a later attempt knows the same values again, as far as a text can say that."""
+        return f"{type(self).__name__} of {self.reads}"
+
     @abstractmethod
     def compute(self, rows: pa.Table, schema: Schema, rows_name: str) -> pa.Table:
         """Return the new columns of these rows; `rows_name` names the rows and their files.
@@ -47,6 +52,10 @@ class ComputedColumns(ColumnSource):
     @property
     def reads(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(path for each in self.assignments for path in each.value.columns()))
+
+    @property
+    def description(self) -> str:
+        return repr([(each.column, each.value.to_sql()) for each in self.assignments])
 
     def compute(self, rows: pa.Table, schema: Schema, rows_name: str) -> pa.Table:
         batches = rows.to_batches()

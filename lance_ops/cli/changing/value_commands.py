@@ -57,6 +57,10 @@ def update(
 def add_columns(
     uri: Uri,
     values: Expressions,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Keep finished files under this name, so that the command can go on."),
+    ] = None,
     spark: OnSpark = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
@@ -65,7 +69,7 @@ def add_columns(
     """Add columns of SQL expressions, as one version; the other columns are not rewritten."""
     by_column = _by_column(values)
     opened = open_dataset(uri, storage_options(storage_option, options_file))
-    opened.add_columns(by_column, runner=runner(spark))
+    opened.add_columns(by_column, runner=runner(spark), checkpoint=checkpoint)
     types = {name: str(opened.schema.field(name).type) for name in by_column}
     if as_json:
         print_json({"added": types, "version": opened.version})
