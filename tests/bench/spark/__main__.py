@@ -51,8 +51,11 @@ def main() -> None:
 
 
 def _session(scratch: str) -> SparkSession:
-    # Spark's Python workers start from the JVM: they find this checkout by PYTHONPATH only.
+    # Spark's Python workers start from the JVM: they find this checkout by PYTHONPATH only. They keep bytecode, as an
+    # installation does; otherwise a cold worker would compile this library, and Parquet's would compile nothing.
     os.environ["PYTHONPATH"] = str(_PAGE.parents[1])
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = f"{scratch}/bytecode"
     local = {"spark.driver.memory": "2g", "spark.local.dir": f"{scratch}/local"}
     session = get_or_create("lance-ops bench", master="local[2]", config=local)
     session.sparkContext.setLogLevel("ERROR")
