@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lance_ops.refs import pinned
+from lance_ops.refs import check_restores_no_erased_rows, pinned
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import Restore
 from lance_ops.writing import commit_operation
@@ -15,7 +15,9 @@ __all__ = ["restore"]
 def restore(snapshot: Snapshot, properties: Mapping[str, str] | None = None) -> Snapshot:
     """Commit this snapshot's content as a new version; `properties` go into its transaction.
 
-    Raises `VersionNotFound` if clean-up removed the snapshot's version.
+    Raises `VersionNotFound` if clean-up removed the snapshot's version, and `InvalidInput` if an erasure is on record
+    whose rows the version may hold.
     """
+    check_restores_no_erased_rows(snapshot)
     with pinned(snapshot):
         return commit_operation(snapshot.latest(), Restore(snapshot.version), properties=properties)

@@ -17,6 +17,7 @@ __all__ = [
     "CorruptFile",
     "DatasetAlreadyExists",
     "DatasetNotFound",
+    "ErasureNotProven",
     "IncompatibleTransaction",
     "IndexNotFound",
     "InvalidFilter",
@@ -243,6 +244,10 @@ class PlanOutdated(CommitConflict):
 
     def __init__(self, message: str = "", retryable: bool = False) -> None:
         super().__init__(message, retryable)
+
+
+class ErasureNotProven(LanceOpsError):
+    """Files remain that may hold erased rows; names some of them, and the report that names all."""
 
 
 class CommitStateUnknown(LanceOpsError):

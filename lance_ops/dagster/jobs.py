@@ -20,6 +20,7 @@ from lance_ops.dagster.ops import (
     compact_op,
     delete_rows_op,
     drop_index_op,
+    erase_op,
     health_op,
     reindex_op,
     restore_op,
@@ -32,6 +33,7 @@ __all__ = ["build_jobs", "build_schedules", "checks_job", "ingest_job"]
 
 _VERBS = {
     "delete_rows": delete_rows_op,
+    "erase": erase_op,
     "compact": compact_op,
     "reindex": reindex_op,
     "drop_index": drop_index_op,

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from lance_ops.refs.branches import create_branch, delete_branch
     from lance_ops.refs.clone import commit_shallow_clone, deep_clone, shallow_clone
     from lance_ops.refs.dataset_removal import drop_dataset
+    from lance_ops.refs.erasure_records import (
+        ERASURES_DIR,
+        check_restores_no_erased_rows,
+        erasure_before,
+        list_erasures,
+    )
     from lance_ops.refs.tags import (
         Tag,
         create_tag,
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from lance_ops.refs.version_pins import PINS_DIR, pinned, pinned_version
 
 __all__ = [
+    "ERASURES_DIR",
     "PINS_DIR",
     "REMOVALS_DIR",
     "UNVERIFIED_AGE",
@@ -41,6 +48,7 @@ __all__ = [
     "announced_removal",
     "branch_of",
     "branch_uri",
+    "check_restores_no_erased_rows",
     "check_version_is_kept",
     "commit_shallow_clone",
     "create_branch",
@@ -49,7 +57,9 @@ __all__ = [
     "delete_branch",
     "delete_tag",
     "drop_dataset",
+    "erasure_before",
     "list_branches",
+    "list_erasures",
     "list_tag_names",
     "list_tags",
     "open_branch",
@@ -66,6 +76,10 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ERASURES_DIR": "erasure_records",
+    "check_restores_no_erased_rows": "erasure_records",
+    "erasure_before": "erasure_records",
+    "list_erasures": "erasure_records",
     "PINS_DIR": "version_pins",
     "REMOVALS_DIR": "announced_removals",
     "UNVERIFIED_AGE": "announced_removals",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lance_ops.verbs.planning import Executed, do_now, execute_plan, make_plan
     from lance_ops.verbs.references import Tag
     from lance_ops.verbs.registry import ALL_VERBS, verb_named
-    from lance_ops.verbs.rows import DeleteRows, Restore
+    from lance_ops.verbs.rows import DeleteRows, Erase, Restore
     from lance_ops.verbs.stored_plan import StoredPlan, make_verb, parse_options
     from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Reindex
 
@@ -35,6 +35,7 @@ __all__ = [
     "Compact",
     "DeleteRows",
     "DropIndex",
+    "Erase",
     "Executed",
     "Execution",
     "Facts",
@@ -61,6 +62,7 @@ _MODULES = {
     "Compact": "upkeep",
     "DeleteRows": "rows",
     "DropIndex": "upkeep",
+    "Erase": "rows",
     "Executed": "planning",
     "Execution": "contract",
     "Facts": "contract",

@@ -34,6 +34,11 @@ class Executed:
     version: int
     facts: Facts
 
+    @property
+    def links(self) -> dict[str, str]:
+        """The facts that are paths or URIs of what people open, such as a report."""
+        return {name: str(value) for name, value in self.facts.items() if name.startswith("report")}
+
 
 def make_plan(verb: Verb, data: LanceDataset, runner: Runner | None = None) -> tuple[StoredPlan, Preview]:
     """Plan a verb on the opened version, and preview it. Nothing is written."""

@@ -28,3 +28,18 @@ def test_a_verb_and_its_options_are_checked(dataset_uri: str) -> None:
     write_dataset(pa.table({"x": [1]}), dataset_uri)
     assert "there is no verb 'nothing': use one of delete_rows" in run("plan", dataset_uri, "nothing").stderr
     assert run("plan", dataset_uri, "compact", "word").exit_code == 2
+
+
+def test_an_erasure_is_previewed_done_and_proven(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": range(4), "name": ["gone-7f3a" if x == 2 else "kept" for x in range(4)]}), dataset_uri)
+    asked = ("erase", dataset_uri, "name = 'gone-7f3a'", "--reason", "request 12")
+    assert "erase 1 rows, and what holds them" in text(*asked, "--dry-run")
+    assert dataset(dataset_uri).version == 1
+    done = answer(*asked)
+    assert (done["erased_rows"], done["is_proven"]) == (1, True)
+    assert "Proven: no remaining file holds the rows" in Path(done["report"]).read_text()
+    assert not [path for path in Path(dataset_uri).rglob("*") if path.is_file() and b"gone-7f3a" in path.read_bytes()]
+    (Path(dataset_uri) / "data" / "stray.lance").write_bytes(b"")
+    refused = run(*asked)
+    assert refused.exit_code == 1
+    assert "is not proven: data/stray.lance: no version names it" in refused.stderr

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from lance_ops.api import write_dataset
-from lance_ops.dagster.ops import Compact, DeleteRows, Restore
+from lance_ops.dagster.ops import Compact, DeleteRows, Erase, Reindex, Restore
 from tests.dagster.deployment import Deployment, output_metadata
 
 pytestmark = pytest.mark.dagster
@@ -99,3 +99,20 @@ def test_rows_are_deleted_by_the_keys_of_files(filled: Deployment, tmp_path: Pat
     assert filled.data.count_rows() == 28
     plan = next(o.metadata["lance/stored_plan"].value for o in observed(filled) if "lance/stored_plan" in o.metadata)
     assert json.loads(json.dumps(plan))["options"]["key_files"] == [keys]
+
+
+def test_an_erasure_is_executed_by_its_preview_and_links_the_proof(filled: Deployment, tmp_path: Path) -> None:
+    filled.run("reindex", Reindex(dry_run=False))
+    filled.data.update({"city": "'gone-7f3a'"}, "id = 7")
+    keys = str(tmp_path / "keys.parquet")
+    pyarrow.parquet.write_table(pa.table({"city": ["gone-7f3a"]}), keys)
+    preview = filled.run("erase", Erase(key_files=[keys], on=["city"], reason="request 12"))
+    page = output_metadata(preview)["lance/plan"]
+    assert "Erase 1 rows" in page
+    assert "| main | 5 | it names files that store the rows |" in page
+    done = output_metadata(filled.run("erase", Erase(execute=preview.run_id)))
+    assert (done["lance/erased_rows"], done["lance/is_proven"]) == (1, True)
+    assert "Proven: no remaining file" in Path(done["lance/report"]).read_text()
+    root = Path(filled.config.uri)
+    assert not [path for path in root.rglob("*") if path.is_file() and b"gone-7f3a" in path.read_bytes()]
+    assert filled.data.count_rows() == 29

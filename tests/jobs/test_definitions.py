@@ -26,6 +26,7 @@ def test_the_code_location_loads() -> None:
         "flights_compact",
         "flights_delete_rows",
         "flights_drop_index",
+        "flights_erase",
         "flights_ingest",
         "flights_maintenance",
         "flights_reindex",

@@ -1,4 +1,4 @@
-"""The methods of `LanceDataset` that verify a dataset's files and mend what they can."""
+"""The methods of `LanceDataset` that verify a dataset's files, mend what they can, and erase rows for good."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Mapping
 
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
-from lance_ops.maintenance import repair, verification
+from lance_ops.maintenance import erasure, repair, verification
+from lance_ops.reading import UserFilter
 from lance_ops.runners import Runner
 
 __all__ = ["Integrity"]
 
 
 class Integrity(Handle):
-    """Verification of the version that the handle stands on, and repair of the newest version."""
+    """Verification of the version that the handle stands on, repair of the newest version, and erasure from all."""
 
     def verify(
         self,
@@ -69,6 +70,28 @@ class Integrity(Handle):
         newest, result = repair.repair(self._snapshot, plan)
         self._move(newest)
         return result
+
+    def erase(
+        self,
+        matching: UserFilter,
+        *,
+        reason: str,
+        remove_tags: bool = False,
+        rewrite_branches: bool = False,
+        delete_unverified: bool = False,
+        at_most_rows: int | None = None,
+        runner: Runner | None = None,
+    ) -> erasure.ErasureReport:
+        """Erase rows from every retained version, tag and branch, and return the proof, which is kept beneath the root.
+
+        Fragments with such rows are rewritten, their indices built anew, and the versions that hold the rows removed.
+        Raises `InvalidInput` before anything is changed for tags and branches that hold them and that `remove_tags` and
+        `rewrite_branches` do not permit to touch. See `erasure.ErasureOptions` and `erasure.erase`.
+        """
+        options = erasure.ErasureOptions(reason, remove_tags, rewrite_branches, delete_unverified, at_most_rows)
+        report = erasure.erase(self._snapshot, erasure.Subject(matching), options, runner)
+        self._move(self._snapshot.latest())
+        return report
 
 
 def _level(name: str) -> verification.VerificationLevel:

@@ -6,6 +6,7 @@ from lance_ops.cli.changing.branch_commands import branches_app
 from lance_ops.cli.changing.change_commands import cleanup, compact, delete, reindex, restore
 from lance_ops.cli.changing.clone_command import clone
 from lance_ops.cli.changing.duplicates_command import duplicates
+from lance_ops.cli.changing.erase_command import erase
 from lance_ops.cli.changing.fleet_command import fleet
 from lance_ops.cli.changing.ingest_command import ingest_files
 from lance_ops.cli.changing.merge_command import merge
@@ -21,6 +22,7 @@ __all__ = [
     "compact",
     "delete",
     "duplicates",
+    "erase",
     "execute",
     "fleet",
     "ingest_files",

@@ -21,7 +21,7 @@ from lance_ops.cli.arguments import (
 )
 from lance_ops.cli.output import number, print_facts, print_json, print_line, print_table, size
 
-__all__ = ["execute", "plan"]
+__all__ = ["execute", "plan", "print_preview"]
 
 
 def plan(
@@ -52,7 +52,7 @@ def plan(
     if as_json:
         print_json({"plan": made.to_dict(), "preview": preview})
         return
-    _print_preview(preview)
+    print_preview(preview)
     if save is not None:
         print_line(f"stored: lance-ops execute {opened.uri} {save}")
 
@@ -80,7 +80,8 @@ def execute(
     _print_measures(done.before, done.after, f"version {done.read_version} to {done.version}")
 
 
-def _print_preview(preview: verbs.Preview) -> None:
+def print_preview(preview: verbs.Preview) -> None:
+    """Print a preview for people."""
     print_line(preview.summary)
     if preview.after is not None:
         _print_measures(preview.before, preview.after, "before, and after by estimate")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from lance_ops.dagster.ops.cleanup import Cleanup, cleanup_op
 from lance_ops.dagster.ops.compact import Compact, compact_op
 from lance_ops.dagster.ops.delete_rows import DeleteRows, delete_rows_op
+from lance_ops.dagster.ops.erase import Erase, erase_op
 from lance_ops.dagster.ops.health import health_op, record_verdicts, verdict_op
 from lance_ops.dagster.ops.reindex import DropIndex, Reindex, drop_index_op, reindex_op
 from lance_ops.dagster.ops.restore import Restore, restore_op
@@ -22,6 +23,7 @@ __all__ = [
     "Compact",
     "DeleteRows",
     "DropIndex",
+    "Erase",
     "Reindex",
     "Restore",
     "Tag",
@@ -31,6 +33,7 @@ __all__ = [
     "compact_op",
     "delete_rows_op",
     "drop_index_op",
+    "erase_op",
     "health_op",
     "record_verdicts",
     "reindex_op",

@@ -93,6 +93,7 @@ def _done(
         "lance/dry_run": False,
         "lance/before_after": dg.MetadataValue.md(comparison(done.before, done.after)),
         **{f"lance/{name}": value for name, value in done.facts.items()},
+        **{f"lance/{name}": dg.MetadataValue.path(path) for name, path in done.links.items()},
     }
     if plan is not None:
         metadata["lance/read_version"] = plan["read_version"]

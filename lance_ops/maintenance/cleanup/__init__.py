@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         explain_cleanup_old_versions,
     )
     from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
+    from lance_ops.maintenance.cleanup.named_files import NamedFiles
     from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "CleanupOptions",
     "CleanupStats",
     "CleanupTasks",
+    "NamedFiles",
     "auto_cleanup_config",
     "clean_up_if_due",
     "cleanup_old_versions",
@@ -35,6 +37,7 @@ _MODULES = {
     "CleanupOptions": "cleanup_options",
     "CleanupStats": "cleanup",
     "CleanupTasks": "shared_work",
+    "NamedFiles": "named_files",
     "auto_cleanup_config": "auto_cleanup",
     "clean_up_if_due": "auto_cleanup",
     "cleanup_old_versions": "cleanup",

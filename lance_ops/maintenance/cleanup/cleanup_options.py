@@ -18,7 +18,8 @@ class CleanupOptions:
 
     With both `older_than` and `retain_versions`, a version is removed only if both allow it. `versions` names the
     versions instead. `delete_unverified` removes files that no version names at any age: this is safe only while no
-    other process writes to the table.
+    other process writes to the table. `keep_branch_starts` keeps the versions that branches began with, as the
+    reference does; a branch itself does not need them, because it has manifests of its own.
     """
 
     older_than: timedelta | None = None
@@ -28,6 +29,7 @@ class CleanupOptions:
     delete_rate_limit: int | None = None
     versions: tuple[int, ...] | None = None
     delete_concurrency: int | None = None
+    keep_branch_starts: bool = True
 
     def __post_init__(self) -> None:
         if self.retain_versions is not None and self.retain_versions < 1:

@@ -107,7 +107,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     tagged_or_pinned, now = tagged_or_pinned_versions(snapshot, options)
     branches, marks = branches_begun(), [info for listed in marks_begun for info in listed()]
     detached_begun = store.begin_call(partial(detached_versions, store, snapshot.committer))
-    starts = frozenset(branch_start_versions(snapshot, branches))
+    starts = frozenset(branch_start_versions(snapshot, branches) if options.keep_branch_starts else ())
     versions = classify_versions(snapshot, options, now, frozenset(tagged_or_pinned), starts, tasks)
     if versions.old_but_tagged and options.error_if_tagged_old_versions:
         names = ", ".join(

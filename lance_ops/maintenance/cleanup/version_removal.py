@@ -110,7 +110,8 @@ def protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
     """Return the versions that a tag, a pin or a branch needs at this moment, with the name of one such each."""
     branches = snapshot.store.begin_call(partial(list_branches, reference_store(snapshot)))
     tagged_or_pinned, _ = tagged_or_pinned_versions(snapshot, plan.options, plan.planned_at)
-    return tagged_or_pinned | branch_start_versions(snapshot, branches())
+    starts = branch_start_versions(snapshot, branches())
+    return tagged_or_pinned | (starts if plan.options.keep_branch_starts else {})
 
 
 def _remove_batch(

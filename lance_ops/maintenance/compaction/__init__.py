@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.compaction.compacting import compact_files
     from lance_ops.maintenance.compaction.compaction import CompactionMetrics, commit_rewrites
     from lance_ops.maintenance.compaction.compaction import RewriteResult as RewrittenFragments
+    from lance_ops.maintenance.compaction.compaction import discard as discard_rewrite
     from lance_ops.maintenance.compaction.compaction import execute as execute_rewrite
     from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionPlan, plan_compaction
     from lance_ops.maintenance.compaction.compaction_plan import CompactionTask as RewriteTask
@@ -25,6 +26,7 @@ __all__ = [
     "commit_rewrites",
     "compact_files",
     "configured_options",
+    "discard_rewrite",
     "execute_rewrite",
     "migrate_files",
     "plan_compaction",
@@ -39,6 +41,7 @@ _MODULES = {
     "commit_rewrites": "compaction",
     "compact_files": "compacting",
     "configured_options": "option_defaults",
+    "discard_rewrite": "compaction:discard",
     "execute_rewrite": "compaction:execute",
     "migrate_files": "migration",
     "plan_compaction": "compaction_plan",

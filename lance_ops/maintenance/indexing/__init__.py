@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.indexing.reindex import create_scalar_index, drop_index, optimize_indices
+    from lance_ops.maintenance.indexing.reindex import (
+        create_scalar_index,
+        drop_index,
+        optimize_indices,
+        rebuild_index,
+    )
     from lance_ops.maintenance.indexing.remap_tasks import remap_segment
     from lance_ops.maintenance.indexing.task_shares import TaskSizes
     from lance_ops.maintenance.indexing.training_rows import indexed_values
@@ -18,6 +23,7 @@ __all__ = [
     "drop_index",
     "indexed_values",
     "optimize_indices",
+    "rebuild_index",
     "remap_segment",
 ]
 
@@ -27,6 +33,7 @@ _MODULES = {
     "drop_index": "reindex",
     "indexed_values": "training_rows",
     "optimize_indices": "reindex",
+    "rebuild_index": "reindex",
     "remap_segment": "remap_tasks",
 }
 

@@ -26,7 +26,7 @@ from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
 from lance_ops.writing import commit_operation, retry_conflicts
 
-__all__ = ["create_scalar_index", "drop_index", "optimize_indices"]
+__all__ = ["create_scalar_index", "drop_index", "optimize_indices", "rebuild_index"]
 
 _CONFLICT_RETRIES = 10
 
@@ -86,6 +86,22 @@ def optimize_indices(
 
         snapshot = retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
     return snapshot
+
+
+def rebuild_index(snapshot: Snapshot, name: str, *, runner: Runner | None = None) -> Snapshot:
+    """Train an index anew from all live rows, with its own type and parameters, in the place of all its segments.
+
+    Raises `IndexNotFound`, and `UnsupportedFeature` for a type that this library does not build.
+    """
+
+    def attempt(current: Snapshot) -> Snapshot:
+        segments = tuple(index for index in current.manifest.indices if index.name == name)
+        if not segments:
+            raise _not_found(current, name)
+        kind, field = index_type_of(segments[0]), _indexed_field(current, segments[0])
+        return commit_segment(current, SegmentBuilder(current, runner, TaskSizes()).train(kind, field, name), segments)
+
+    return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
 
 
 def drop_index(snapshot: Snapshot, name: str) -> Snapshot:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from lance_ops import changing
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
-from lance_ops.refs import tagged_version
+from lance_ops.refs import branch_of, erasure_before, reference_store, tagged_version
 from lance_ops.runners import Runner
 from lance_ops.snapshot import history
 from lance_ops.verbs.contract import (
@@ -52,6 +52,9 @@ class Restore(Verb):
             undone.append((str(committed.version), what, reason))
             if what == "Delete":
                 warnings.append(f"The rows that version {committed.version} deleted would return. {reason}".strip())
+        record = erasure_before(reference_store(restored.snapshot), branch_of(restored.snapshot), chosen)
+        if record is not None:
+            warnings.append(f"It would be refused: the version may hold rows that erasure {record['id']} removed.")
         return Preview(
             f"restore version {chosen}, which undoes {len(undone)} versions",
             Measures.of(data),

@@ -9,7 +9,15 @@ from lance_ops.committers import VERSION_HINT_PATH, Committer, list_detached, op
 from lance_ops.core.errors import LanceOpsError, ObjectNotFound
 from lance_ops.core.file_names import MAIN_BRANCH
 from lance_ops.maintenance.verification.findings import DamageKind, FindingCollector
-from lance_ops.refs import branch_of, branch_uri, list_branches, list_tag_names, read_tag, reference_store
+from lance_ops.refs import (
+    branch_of,
+    branch_uri,
+    erasure_before,
+    list_branches,
+    list_tag_names,
+    read_tag,
+    reference_store,
+)
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 
@@ -34,8 +42,9 @@ def check_references(snapshot: Snapshot, found: FindingCollector) -> None:
             of_branch = found.of_reference(name)
             if not exists(name, None):
                 of_branch.damaged(DamageKind.BRANCH, f"branch {name!r} has no version")
-            if not exists(branch.parent_branch, branch.parent_version):
-                began = f"version {branch.parent_version} of {_branch(branch.parent_branch)}"
+            parent, version = branch.parent_branch, branch.parent_version
+            if not exists(parent, version) and erasure_before(references, parent, version) is None:
+                began = f"version {version} of {_branch(parent)}"
                 of_branch.damaged(DamageKind.BRANCH, f"branch {name!r} began with {began}, which does not exist")
 
 

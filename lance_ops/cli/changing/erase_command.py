@@ -1,0 +1,73 @@
+"""The command `erase`: a subject's rows leave every version, tag and branch, and a report proves it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lance_ops import verbs
+from lance_ops.cli.arguments import (
+    DryRun,
+    Json,
+    OnSpark,
+    OptionsFile,
+    StorageOptions,
+    Uri,
+    open_dataset,
+    runner,
+    storage_options,
+)
+from lance_ops.cli.changing.plan_commands import print_preview
+from lance_ops.cli.output import print_facts, print_json, print_line
+
+__all__ = ["erase"]
+
+
+def erase(
+    uri: Uri,
+    predicate: Annotated[str | None, typer.Argument(metavar="[PREDICATE]", help="SQL that matches the rows.")] = None,
+    keys: Annotated[
+        list[str] | None, typer.Option("--keys", metavar="FILE", help="Instead: a raw file or dataset of keys.")
+    ] = None,
+    on: Annotated[
+        list[str] | None, typer.Option("--on", metavar="COLUMN", help="The key's column in both; may be repeated.")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Stays in the report: do not name the subject.")] = "",
+    remove_tags: Annotated[bool, typer.Option("--remove-tags", help="Remove tags on versions with the rows.")] = False,
+    rewrite_branches: Annotated[bool, typer.Option("--rewrite-branches", help="Erase on other branches, too.")] = False,
+    delete_unverified: Annotated[
+        bool, typer.Option("--delete-unverified", help="Remove young unnamed files, too: only while nobody writes.")
+    ] = False,
+    at_most_rows: Annotated[int | None, typer.Option(min=0, help="Refuse when more rows match.")] = None,
+    spark: OnSpark = None,
+    dry_run: DryRun = False,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
+) -> None:
+    """Erase rows from every retained version, tag and branch, and prove that no remaining file holds them."""
+    verb = verbs.Erase(
+        predicate,
+        reason,
+        tuple(keys or ()),
+        tuple(on or ()),
+        remove_tags,
+        rewrite_branches,
+        delete_unverified,
+        at_most_rows,
+    )
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    if dry_run:
+        preview = verbs.make_plan(verb, opened, runner(spark))[1]
+        if as_json:
+            print_json({"preview": preview, "dry_run": True})
+        else:
+            print_preview(preview)
+        return
+    done = verbs.do_now(verb, opened, runner(spark))
+    if as_json:
+        print_json({**done.facts, "version": done.version, "dry_run": False})
+        return
+    print_line(f"proven: no remaining file holds the rows; version {done.version}")
+    print_facts({name.replace("_", " "): str(value) for name, value in done.facts.items()})

@@ -1,0 +1,279 @@
+"""Erase a subject's rows, in rounds, until a search of every retained version finds nothing.
+
+    plan_erasure(main, subject) -> Holdings        what holds the rows; reads, and writes nothing
+    erase(main, subject, options) -> ErasureReport
+
+A round deletes the rows at the heads, rewrites the fragments whose files store them, and builds their indices anew.
+When no head holds them any more, the older versions that do are removed, and then their files. Another writer may
+append such rows meanwhile, or rewrite fragments with them: the next round finds them. A crash leaves a record that
+blocks restores; the same erasure, begun again, goes on.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+
+from lance_ops.core.errors import InvalidInput, ObjectNotFound, ReferenceNotFound, RetryableConflict, UnsafePath
+from lance_ops.core.file_names import INDICES_DIR
+from lance_ops.indices import index_type_of
+from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, NamedFiles, cleanup_old_versions
+from lance_ops.maintenance.compaction import RewriteTask, commit_rewrites, discard_rewrite, execute_rewrite
+from lance_ops.maintenance.erasure.holdings import BranchHoldings, Holdings, Search
+from lance_ops.maintenance.erasure.proof import named_by_versions, prove
+from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport
+from lance_ops.maintenance.erasure.subject import Subject
+from lance_ops.maintenance.indexing import rebuild_index
+from lance_ops.refs import delete_tag, list_erasures, open_branch, reference_store, writable_reference_store
+from lance_ops.runners import InThreads, Job, Runner
+from lance_ops.snapshot import Snapshot, SnapshotReference
+from lance_ops.store import path_beneath
+from lance_ops.transactions import Delete, remove_files_of_job
+from lance_ops.writing import MAX_BYTES_PER_FILE, commit_operation, write_deletion_files
+
+__all__ = ["ErasureOptions", "check_permitted", "erase", "plan_erasure"]
+
+_MOST_ROUNDS = 20
+_REASON_PROPERTY = "lance_ops.reason"
+_ERASURE_PROPERTY = "lance_ops.erasure"
+
+
+@dataclass(frozen=True)
+class ErasureOptions:
+    """Why the rows go, and what may go with them.
+
+    Tags on versions that hold the rows are removed only with `remove_tags`. Other branches are rewritten, and the
+    versions that they began with removed, only with `rewrite_branches`. `delete_unverified` also removes young files
+    that no version names: only while nothing else writes. Nothing is erased if more than `at_most_rows` would go.
+    """
+
+    reason: str
+    remove_tags: bool = False
+    rewrite_branches: bool = False
+    delete_unverified: bool = False
+    at_most_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise InvalidInput("reason is empty: say why the rows go; do not name the subject, for the reason stays")
+
+
+def plan_erasure(snapshot: Snapshot, subject: Subject, runner: Runner | None = None) -> Holdings:
+    """Find what holds the rows, on every branch; nothing is written.
+
+    Raises `InvalidFilter` for a filter that the newest version of the main branch does not understand.
+    """
+    main = open_branch(snapshot, None)
+    subject.bind(main)
+    return Search(subject, runner or InThreads()).run(main)
+
+
+def erase(snapshot: Snapshot, subject: Subject, options: ErasureOptions, runner: Runner | None = None) -> ErasureReport:
+    """Erase the rows everywhere beneath the root, prove it, and keep the report there.
+
+    Raises `InvalidInput` before anything is changed if a tag, a branch, a detached version or running work holds the
+    rows and may not be touched; it names them. Raises `UnsupportedFeature` for an index that cannot be built anew, and
+    `UnsafePath` for files outside the root. A report that is not proven says what is left.
+    """
+    used = runner or InThreads()
+    main = open_branch(snapshot, None)
+    subject.bind(main)
+    search = Search(subject, used)
+    found = search.run(main)
+    check_permitted(found, options)
+    return _Erasing(subject, options, used, search, _begin(main, subject, options, found)).run(found)
+
+
+def check_permitted(found: Holdings, options: ErasureOptions) -> None:
+    """Raise `InvalidInput` that names what holds the rows and may not be touched."""
+    main = found.main.head
+    if options.at_most_rows is not None and found.num_live_rows > options.at_most_rows:
+        raise InvalidInput(
+            f"{found.num_live_rows:,} rows match and at_most_rows is {options.at_most_rows:,}: nothing was erased"
+        )
+    if found.tags and not options.remove_tags:
+        names = ", ".join(f"{name} (version {version} of {branch})" for name, (branch, version) in found.tags.items())
+        raise InvalidInput(f"{main.uri}: tags hold the rows: {names}; permit remove_tags, or delete the tags")
+    branches = [branch.name for branch in found.branches[:-1] if branch.holding]
+    if branches and not options.rewrite_branches:
+        raise InvalidInput(
+            f"{main.uri}: branches hold the rows: {', '.join(branches)}; permit rewrite_branches, or delete them"
+        )
+    if found.pins:
+        names = ", ".join(f"version {version} ({path})" for version, path in found.pins.items())
+        raise InvalidInput(f"{main.uri}: running work holds the rows: {names}; try again when it is done")
+    if found.detached:
+        names = ", ".join(map(str, found.detached))
+        raise InvalidInput(f"{main.uri}: detached versions hold the rows: {names}; remove their manifests first")
+    outside = [uri for uri in found.files if path_beneath(main.uri, uri) is None]
+    if outside:
+        raise UnsafePath(f"{main.uri} reads {min(outside)} of another dataset: erase the rows there first")
+    for branch in found.branches:
+        for index in branch.head.manifest.indices:
+            if index.name in branch.stale_indices:
+                index_type_of(index)
+
+
+def _begin(main: Snapshot, subject: Subject, options: ErasureOptions, found: Holdings) -> ErasureReport:
+    """Write the record, before anything is changed; go on with the record of an erasure that was interrupted."""
+    store = writable_reference_store(main)
+    begun = [
+        record["id"]
+        for record in list_erasures(store)
+        if not record.get("finished_at") and record.get("subject") == subject.digest(record["id"])
+    ]
+    number = begun[0] if begun else uuid.uuid4().hex
+    report = ErasureReport(
+        number,
+        main.uri,
+        options.reason,
+        subject.digest(number),
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        branches={branch.name: ErasedBranch(branch.head.version + 1) for branch in found.branches},
+    )
+    report.save(store)
+    return report
+
+
+class _Erasing:
+    """An erasure under way, and its report so far."""
+
+    def __init__(
+        self, subject: Subject, options: ErasureOptions, runner: Runner, search: Search, report: ErasureReport
+    ) -> None:
+        self._subject = subject
+        self._options = options
+        self._runner = runner
+        self._search = search
+        self._report = report
+        self._tainted: NamedFiles | None = None
+
+    def run(self, found: Holdings) -> ErasureReport:
+        """Take rounds until nothing holds the rows, and prove it."""
+        main = found.main.head
+        first_live = found.num_live_rows
+        for _ in range(_MOST_ROUNDS):
+            if found.is_clean:
+                break
+            check_permitted(found, ErasureOptions(**{**vars(self._options), "at_most_rows": None}))
+            with suppress(RetryableConflict):  # the next round plans anew
+                if any(branch.head_holds for branch in found.branches):
+                    self._rewrite_heads(found)
+                else:
+                    self._remove_holders(found)
+            found = self._search.run(main)
+        self._sweep(found)
+        files, unproven, num_values = prove(found.main.head, found, self._runner)
+        self._report = self._report.with_values(
+            finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            rows_appended_meanwhile=max(self._report.erased_rows - first_live, 0),
+            branches={
+                branch.name: ErasedBranch(branch.head.version, tuple(sorted(branch.clean - {branch.head.version})))
+                for branch in found.branches
+            },
+            searched_fragments=self._search.num_fragments,
+            searched_values=num_values,
+            files=files,
+            unproven=unproven,
+        )
+        self._report.save(reference_store(found.main.head))
+        return self._report
+
+    def _rewrite_heads(self, found: Holdings) -> None:
+        for branch in found.branches:
+            if branch.head_holds:
+                self._rewrite_head(branch)
+
+    def _rewrite_head(self, branch: BranchHoldings) -> None:
+        """Delete the rows, rewrite the fragments that store them, and build the indices anew."""
+        head, live = branch.head, branch.live_rows
+        if live:
+            deletions = write_deletion_files(head, live)
+            # The transaction stays readable, so it must not say which rows.
+            operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, "erased")
+            properties = {_REASON_PROPERTY: self._options.reason, _ERASURE_PROPERTY: self._report.id}
+            head = commit_operation(head, operation, properties=properties, pending=deletions.pending)
+            self._add(erased_rows=sum(map(len, live.values())))
+        reference = SnapshotReference.of(head)
+        tasks = [
+            RewriteTask(
+                reference,
+                (fragment.id,),
+                max(fragment.physical_rows, 1),
+                MAX_BYTES_PER_FILE,
+                head.file_version,
+                sum(file.file_size_bytes for file in fragment.files),
+            )
+            for fragment in head.fragments
+            if fragment.id in branch.tainted_fragments
+        ]
+        if tasks:
+            job = Job.on("erase from", head.uri, head.version, tuple(task.size_bytes for task in tasks))
+            job = job.with_removal(partial(remove_files_of_job, head.store))
+            rewrites = self._runner.map(execute_rewrite, tasks, job, partial(discard_rewrite, head.store))
+            head, _ = commit_rewrites(head, rewrites, runner=self._runner)
+            self._add(rewritten_fragments=len(tasks))
+        present = {index.name for index in head.manifest.indices}
+        for name in sorted(branch.stale_indices & present):
+            head = rebuild_index(head, name, runner=self._runner)
+        names = {*self._report.rebuilt_indices, *(branch.stale_indices & present)}
+        self._report = self._report.with_values(rebuilt_indices=tuple(sorted(names)))
+
+    def _remove_holders(self, found: Holdings) -> None:
+        """Remove the tags and the older versions that hold the rows. What they name is removed in the end."""
+        self._remember_files(found)
+        store = writable_reference_store(found.main.head)
+        for name in found.tags:
+            with suppress(ReferenceNotFound):  # somebody else deleted it
+                delete_tag(store, name)
+            self._add_names(removed_tags=[name])
+        for branch in found.branches:
+            if branch.holding:
+                options = CleanupOptions(
+                    versions=tuple(branch.holding),
+                    error_if_tagged_old_versions=False,
+                    delete_unverified=self._options.delete_unverified,
+                    keep_branch_starts=not self._options.rewrite_branches,
+                )
+                cleanup_old_versions(branch.head, options, CleanupTasks(self._runner))
+                self._add_names(removed_versions=[f"{branch.name}/{number}" for number in sorted(branch.holding)])
+
+    def _remember_files(self, found: Holdings) -> None:
+        """Remember the files of the versions that go: another branch's folder is not looked at by their clean-up."""
+        tainted = self._tainted = self._tainted or NamedFiles(found.main.head.uri)
+        for branch in found.branches:
+            for version in branch.holding:
+                tainted.add(branch.head.at(version).manifest, branch.head.uri)
+
+    def _sweep(self, found: Holdings) -> None:
+        """Delete the files that removed versions named and that no version names any more; if permitted, any such."""
+        if self._options.delete_unverified:
+            for branch in found.branches:
+                cleanup_old_versions(branch.head, CleanupOptions(versions=(), delete_unverified=True))
+        if self._tainted is None:
+            return
+        store = found.main.head.store
+        named = named_by_versions(found)
+        left = [*(self._tainted.paths - named.paths)]
+        for folder in self._tainted.index_folders - named.index_folders:
+            if INDICES_DIR in folder.split("/"):
+                left += [info.path for info in store.list(folder)]
+        for path in left:
+            sidecars = (
+                [info.path for info in store.list(path.removesuffix(".lance"))] if path.endswith(".lance") else []
+            )
+            for each in (path, *sidecars):
+                with suppress(ObjectNotFound):
+                    store.delete(each)
+
+    def _add(self, **counts: int) -> None:
+        changed = {name: getattr(self._report, name) + count for name, count in counts.items()}
+        self._report = self._report.with_values(**changed)
+
+    def _add_names(self, **names: Iterable[str]) -> None:
+        changed = {name: tuple(dict.fromkeys([*getattr(self._report, name), *more])) for name, more in names.items()}
+        self._report = self._report.with_values(**changed)

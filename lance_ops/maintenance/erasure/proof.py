@@ -1,0 +1,145 @@
+"""Prove an erasure: read every remaining file, hash it, and look for the erased values in its bytes.
+
+The rows of data files were searched by their values before, decoded. This reads the bytes of everything beneath the
+root, manifests and transactions too, because an uncompressed value would show there. A file that no version names is
+not proven: a writer may be about to bring it in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lance_ops.committers import open_root
+from lance_ops.core.errors import ObjectNotFound
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, INDICES_DIR, TREE_DIR
+from lance_ops.maintenance.cleanup import NamedFiles
+from lance_ops.maintenance.erasure.holdings import Holdings
+from lance_ops.maintenance.erasure.report import ProvenFile
+from lance_ops.refs import ERASURES_DIR
+from lance_ops.runners import Job, Runner
+from lance_ops.snapshot import Snapshot, history
+from lance_ops.store import ObjectInfo
+
+__all__ = ["named_by_versions", "prove"]
+
+_PART = 8 << 20
+_BYTES_PER_TASK = 256 << 20
+_FEWEST_BYTES = 4
+"""Shorter values stand in any file by chance."""
+
+
+@dataclass(frozen=True)
+class ProofTask:
+    """Files to read, and the values to look for."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(repr=False)
+    paths: tuple[str, ...]
+    values: tuple[bytes, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """The hash of a file, and whether a value stands in it; a file that is gone has no hash."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+    has_value: bool
+
+
+def prove(main: Snapshot, found: Holdings, runner: Runner) -> tuple[tuple[ProvenFile, ...], tuple[str, ...], int]:
+    """Return every remaining file, what is not proven, and how many values were looked for."""
+    values = tuple(value for value in sorted(found.values) if len(value) >= _FEWEST_BYTES)
+    named = named_by_versions(found)
+    listed = [info for info in main.store.list() if not info.path.startswith(f"{ERASURES_DIR}/")]
+    tasks = [
+        ProofTask(main.uri, dict(main.storage_options), tuple(info.path for info in cut), values)
+        for cut in _cuts(listed)
+    ]
+    outcomes = runner.map(_read_files, tasks, Job.on("prove the erasure in", main.uri, main.version))
+    files, unproven = [], []
+    for read in (each for outcome in outcomes for each in outcome):
+        if not read.sha256:
+            continue
+        examined = "searched row by row, and its bytes" if _directory(read.path) == DATA_DIR else "searched its bytes"
+        if _directory(read.path) in (DATA_DIR, DELETIONS_DIR, INDICES_DIR) and not _is_named(read.path, named):
+            examined = "named by no version"
+            unproven.append(f"{read.path}: no version names it; it may be of a writer at work, or of one that crashed")
+        if read.has_value:
+            examined = "holds an erased value"
+            unproven.append(f"{read.path}: an erased value stands in its bytes")
+        files.append(ProvenFile(read.path, read.size_bytes, read.sha256, examined))
+    for name, why in _left(found):
+        unproven.append(f"{name}: {why}")
+    return tuple(files), tuple(unproven), len(values)
+
+
+def named_by_versions(found: Holdings) -> NamedFiles:
+    """Return the files beneath the root of the main branch that a retained version of any branch names."""
+    named = NamedFiles(found.main.head.uri)
+    for branch in found.branches:
+        for committed in history(branch.head, to_the_end=True):
+            named.add(committed.manifest, branch.head.uri)
+    return named
+
+
+def _left(found: Holdings) -> Iterator[tuple[str, str]]:
+    for branch in found.branches:
+        for version, why in branch.holding.items():
+            yield f"version {version} of {branch.name}", why
+    for version, why in found.detached.items():
+        yield f"detached version {version}", why
+
+
+def _read_files(task: ProofTask) -> list[ReadFile]:
+    store = open_root(task.uri, task.storage_options).store
+    read = []
+    longest = max(map(len, task.values), default=1)
+    for path in task.paths:
+        digest, has_value, before = hashlib.sha256(), False, b""
+        try:
+            size = store.size(path)
+            for start in range(0, size, _PART):
+                part = store.get_range(path, start, min(start + _PART, size)).to_pybytes()
+                digest.update(part)
+                window = before + part
+                has_value = has_value or any(value in window for value in task.values)
+                before = window[-(longest - 1) :] if longest > 1 else b""
+        except ObjectNotFound:  # clean-up of another process removed it
+            read.append(ReadFile(path, 0, "", False))
+            continue
+        read.append(ReadFile(path, size, digest.hexdigest(), has_value))
+    return read
+
+
+def _cuts(infos: Sequence[ObjectInfo]) -> Iterator[list[ObjectInfo]]:
+    cut: list[ObjectInfo] = []
+    size = 0
+    for info in infos:
+        cut.append(info)
+        size += info.size_bytes
+        if size >= _BYTES_PER_TASK:
+            yield cut
+            cut, size = [], 0
+    if cut:
+        yield cut
+
+
+def _directory(path: str) -> str:
+    """Return which directory of a branch a file is in."""
+    parts = path.split("/")
+    if parts[0] == TREE_DIR:
+        known = [part for part in parts if part in (DATA_DIR, DELETIONS_DIR, INDICES_DIR)]
+        return known[0] if known else ""
+    return parts[0]
+
+
+def _is_named(path: str, named: NamedFiles) -> bool:
+    """Return whether a version names a file, or the data file or the index that it is a part of."""
+    folders = [path]
+    while "/" in folders[-1]:
+        folders.append(folders[-1].rpartition("/")[0])
+    return path in named or any(f"{each}.lance" in named.paths or each in named.index_folders for each in folders)

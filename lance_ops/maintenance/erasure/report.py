@@ -1,0 +1,135 @@
+"""The report of an erasure: what was removed, and the proof; as JSON, which is also the record, and as a page.
+
+    _lance_ops/erasures/{id}.json, {id}.html
+
+Neither holds an erased value. `subject` is a keyed digest of the filter, with the id as the key.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from lance_ops.refs import ERASURES_DIR
+from lance_ops.store import Store
+
+__all__ = ["ErasedBranch", "ErasureReport", "ProvenFile"]
+
+_MOST_FILES_ON_PAGE = 1000
+
+
+@dataclass(frozen=True)
+class ProvenFile:
+    """A remaining file: its path beneath the root, its size and content hash, and how it was examined."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+    examined: str
+
+
+@dataclass(frozen=True)
+class ErasedBranch:
+    """The newest version of a branch after the erasure, and the older ones that were proven to hold no such row."""
+
+    version: int
+    clean_versions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ErasureReport:
+    """What an erasure did; `unproven` names what may still hold the rows, and `is_proven` that nothing does."""
+
+    id: str
+    uri: str
+    reason: str
+    subject: str
+    begun_at: str
+    finished_at: str = ""
+    erased_rows: int = 0
+    rows_appended_meanwhile: int = 0
+    rewritten_fragments: int = 0
+    rebuilt_indices: tuple[str, ...] = ()
+    removed_versions: tuple[str, ...] = ()
+    removed_tags: tuple[str, ...] = ()
+    branches: Mapping[str, ErasedBranch] = field(default_factory=dict)
+    searched_fragments: int = 0
+    searched_values: int = 0
+    files: tuple[ProvenFile, ...] = ()
+    unproven: tuple[str, ...] = ()
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the erasure is finished and no remaining file may hold the rows."""
+        return bool(self.finished_at) and not self.unproven
+
+    @property
+    def json_path(self) -> str:
+        """The path of the record, relative to the dataset's root."""
+        return f"{ERASURES_DIR}/{self.id}.json"
+
+    @property
+    def html_path(self) -> str:
+        """The path of the page, relative to the dataset's root."""
+        return f"{ERASURES_DIR}/{self.id}.html"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as values for JSON."""
+        return {**asdict(self), "is_proven": self.is_proven}
+
+    def save(self, store: Store) -> None:
+        """Write the record, and the page once the erasure is finished, into the root of the main branch."""
+        store.put(self.json_path, json.dumps(self.to_dict(), indent=1).encode())
+        if self.finished_at:
+            store.put(self.html_path, self.to_html().encode())
+
+    def summary(self) -> dict[str, str]:
+        """Return the facts for people, without the files."""
+        return {
+            "dataset": self.uri,
+            "reason": self.reason,
+            "erased rows": f"{self.erased_rows:,}",
+            "of these, appended meanwhile": f"{self.rows_appended_meanwhile:,}",
+            "rewritten fragments": f"{self.rewritten_fragments:,}",
+            "rebuilt indices": ", ".join(self.rebuilt_indices) or "none",
+            "removed versions": ", ".join(self.removed_versions) or "none",
+            "removed tags": ", ".join(self.removed_tags) or "none",
+            "remaining versions": "; ".join(
+                f"{name}: {', '.join(map(str, (*sorted(branch.clean_versions), branch.version)))}"
+                for name, branch in self.branches.items()
+            ),
+            "fragments searched row by row": f"{self.searched_fragments:,}",
+            "values searched in the bytes of all files": f"{self.searched_values:,}",
+            "remaining files": f"{len(self.files):,}",
+            "begun": self.begun_at,
+            "finished": self.finished_at,
+            "subject (HMAC-SHA-256, key is the id)": self.subject,
+        }
+
+    def to_html(self) -> str:
+        """Return the report as a page that stands alone."""
+        verdict = "Proven: no remaining file holds the rows" if self.is_proven else "NOT proven"
+        facts = "".join(_row("th", name, value) for name, value in self.summary().items())
+        unproven = "".join(f"<li>{html.escape(each)}</li>" for each in self.unproven)
+        shown = self.files[:_MOST_FILES_ON_PAGE]
+        files = "".join(_row("td", f.path, f"{f.size_bytes:,}", f.sha256, f.examined) for f in shown)
+        more = f"<p>The JSON report lists all {len(self.files):,} files.</p>" if len(self.files) > len(shown) else ""
+        return (
+            '<!doctype html><meta charset="utf-8"><title>Erasure</title>'
+            "<style>body{font:14px sans-serif;margin:2em}th{text-align:left}td,th{padding:2px 12px 2px 0}</style>"
+            f"<h1>Erasure {html.escape(self.id)}</h1><h2>{verdict}</h2>"
+            f"<table>{facts}</table>{f'<h2>Not proven</h2><ul>{unproven}</ul>' if unproven else ''}"
+            f"<h2>Remaining files</h2><table>{_row('th', 'file', 'bytes', 'SHA-256', 'examined')}{files}</table>{more}"
+        )
+
+    def with_values(self, **changes: Any) -> ErasureReport:
+        """Return the report with other values."""
+        return replace(self, **changes)
+
+
+def _row(first: str, *cells: str) -> str:
+    head, *rest = (html.escape(cell) for cell in cells)
+    return f"<tr><{first}>{head}</{first}>{''.join(f'<td>{cell}</td>' for cell in rest)}</tr>"

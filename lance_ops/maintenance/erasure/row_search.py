@@ -1,0 +1,94 @@
+"""Search the stored rows of fragments in tasks: deleted rows, too, because their values are still in the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pt
+from pyroaring import BitMap
+
+from lance_ops.core.predicate import Predicate
+from lance_ops.reading import ScanRequest, in_task, scan_rows
+from lance_ops.runners import Job, Runner
+from lance_ops.snapshot import Snapshot, SnapshotReference
+from lance_ops.table import Fragment
+
+__all__ = ["FoundRows", "search_fragments"]
+
+_FRAGMENTS_PER_TASK = 16
+_MOST_VALUES = 10_000
+
+
+@dataclass(frozen=True)
+class SearchTask:
+    """Fragments of one version to search; `value_column` is a column of texts or bytes whose values are wanted."""
+
+    snapshot: SnapshotReference
+    predicate: Predicate
+    fragment_ids: tuple[int, ...]
+    value_column: str | None
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """Physical offsets of stored rows that match, by fragment, as bitmaps; and their distinct values as bytes."""
+
+    offsets: Mapping[int, bytes]
+    values: frozenset[bytes]
+
+
+def search_fragments(
+    snapshot: Snapshot, predicate: Predicate, fragments: Sequence[Fragment], runner: Runner
+) -> tuple[dict[int, BitMap], frozenset[bytes]]:
+    """Return the stored rows that match, and the values that mark them if the filter reads one column of texts."""
+    reference, column = SnapshotReference.of(snapshot), _value_column(snapshot, predicate)
+    ids = [fragment.id for fragment in fragments]
+    tasks = [SearchTask(reference, predicate, cut, column) for cut in _cuts(ids)]
+    found = runner.map(find_stored_rows, tasks, Job.on("search", snapshot.uri, snapshot.version))
+    offsets = {key: BitMap.deserialize(data) for outcome in found for key, data in outcome.offsets.items()}
+    return offsets, frozenset().union(*(outcome.values for outcome in found))
+
+
+def find_stored_rows(task: SearchTask) -> FoundRows:
+    """Search every row of the task's fragments by its value; no index and no statistics decide what is read."""
+    snapshot = task.snapshot.open()
+    schema = snapshot.schema.project([task.value_column] if task.value_column else [])
+    request = ScanRequest(
+        schema,
+        task.predicate,
+        fragment_ids=task.fragment_ids,
+        include_deleted_rows=True,
+        use_scalar_index=False,
+        use_stats=False,
+    )
+    found: dict[int, BitMap] = {}
+    values: set[bytes] = set()
+    for rows in scan_rows(snapshot, in_task(snapshot, request)):
+        found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
+        if task.value_column and len(values) < _MOST_VALUES:
+            values.update(map(_bytes, rows.table.column(0).unique().drop_null().to_pylist()))
+    return FoundRows({key: offsets.serialize() for key, offsets in found.items()}, frozenset(values))
+
+
+def _value_column(snapshot: Snapshot, predicate: Predicate) -> str | None:
+    """Return the only column that the filter reads, if it holds texts or bytes.
+
+    A value of one of several columns may also stand in the rows of others.
+    """
+    columns = predicate.columns()
+    if len(columns) != 1:
+        return None
+    kind: pa.DataType = snapshot.schema.field(columns[0]).arrow_type
+    is_text = pt.is_string(kind) or pt.is_large_string(kind) or pt.is_binary(kind) or pt.is_large_binary(kind)
+    return columns[0] if is_text else None
+
+
+def _cuts(ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for start in range(0, len(ids), _FRAGMENTS_PER_TASK):
+        yield tuple(ids[start : start + _FRAGMENTS_PER_TASK])
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,51 @@
+"""Whose rows to erase: those that match a filter, or that have one of some keys. Nothing here is ever stored."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.predicate import Predicate
+from lance_ops.reading import UserFilter, bind_filter
+from lance_ops.snapshot import Snapshot
+
+__all__ = ["Subject"]
+
+_MOST_KEYS = 10_000
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A filter that matches the rows to erase."""
+
+    matching: UserFilter
+
+    @classmethod
+    def of_keys(cls, keys: pa.Table) -> Subject:
+        """Return the subject of the rows whose columns have the values of a row of `keys`; nulls match nothing."""
+        if not keys.num_rows or keys.num_rows > _MOST_KEYS:
+            raise InvalidInput(f"an erasure takes 1 to {_MOST_KEYS:,} keys, not {keys.num_rows:,}")
+        names = keys.schema.names
+        if len(names) == 1:
+            return cls(pc.field(names[0]).isin(keys.column(0).combine_chunks().drop_null()))
+        rows = [
+            reduce(lambda left, right: left & right, (pc.field(name) == row[name] for name in names))
+            for row in keys.drop_null().to_pylist()
+        ]
+        return cls(reduce(lambda left, right: left | right, rows))
+
+    def bind(self, snapshot: Snapshot) -> Predicate:
+        """Return the filter on this version's columns; raise as `bind_filter` does."""
+        if isinstance(self.matching, str) and not self.matching.strip():
+            raise InvalidInput("the filter is empty: name the rows to erase")
+        return bind_filter(snapshot, self.matching)
+
+    def digest(self, salt: str) -> str:
+        """Return a keyed digest: whoever knows the subject can find out whether a record is about it."""
+        return hmac.new(salt.encode(), str(self.matching).encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,116 @@
+"""Erase a subject's rows from every retained version, tag and branch, and prove it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from lance_ops.api import LanceDataset
+from lance_ops.core.errors import ErasureNotProven, InvalidInput
+from lance_ops.maintenance.erasure import (
+    ErasureOptions,
+    Holdings,
+    Subject,
+    check_permitted,
+    erase,
+    plan_erasure,
+)
+from lance_ops.runners import Runner
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.rows.given_keys import read_keys
+
+__all__ = ["Erase"]
+
+_MOST_LINES = 50
+
+
+@dataclass(frozen=True)
+class Erase(Verb):
+    """Whose rows to erase, as for `DeleteRows`, why, and what may go with them; see `ErasureOptions`.
+
+    A stored plan holds the predicate. Name the subject in a file of keys if the plan must not.
+    """
+
+    name: ClassVar[str] = "erase"
+    when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+
+    predicate: str | None = None
+    reason: str = ""
+    key_files: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    remove_tags: bool = False
+    rewrite_branches: bool = False
+    delete_unverified: bool = False
+    at_most_rows: int | None = None
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Show what holds the rows; no row is shown, because a preview is kept."""
+        options = self._options()
+        found = plan_erasure(data.snapshot, self._subject(data), runner)
+        before, num_rows = Measures.of(data), found.main.num_live_rows
+        try:
+            check_permitted(found, options)
+            refused: tuple[str, ...] = ()
+        except InvalidInput as error:
+            refused = (f"It would be refused: {error}",)
+        rewritten = [
+            fragment
+            for branch in found.branches
+            for fragment in branch.head.fragments
+            if fragment.id in branch.tainted_fragments
+        ]
+        size = sum(file.file_size_bytes for fragment in rewritten for file in fragment.files)
+        return Preview(
+            f"erase {found.num_live_rows:,} rows, and what holds them",
+            before,
+            replace(before, rows=before.rows - num_rows, deleted_rows=0),
+            reads_bytes=size,
+            writes_bytes=size,
+            sections=tuple(_sections(found)),
+            warnings=(*refused, "Versions that hold the rows are removed for good, and cannot be read or restored."),
+            facts={"matching_rows": found.num_live_rows, "rewritten_fragments": len(rewritten)},
+            does_nothing=found.is_clean,
+        )
+
+    def execute(self, work: Execution) -> Facts:
+        """Erase and prove; raise `ErasureNotProven` with what is left. The report is kept in any case."""
+        data = work.data
+        report = erase(data.snapshot, self._subject(data), self._options(), work.runner)
+        page = f"{report.uri}/{report.html_path}"
+        if not report.is_proven:
+            left = "; ".join(report.unproven[:5])
+            raise ErasureNotProven(f"{report.uri}: erasure {report.id} is not proven: {left}; all of it is in {page}")
+        return {
+            "erased_rows": report.erased_rows,
+            "rewritten_fragments": report.rewritten_fragments,
+            "removed_versions": len(report.removed_versions),
+            "remaining_files": len(report.files),
+            "is_proven": True,
+            "report": page,
+            "report_json": f"{report.uri}/{report.json_path}",
+        }
+
+    def _subject(self, data: LanceDataset) -> Subject:
+        if (self.predicate is None) == (not self.key_files) or bool(self.key_files) != bool(self.on):
+            raise InvalidInput("say whose rows to erase: give either predicate, or key_files with on")
+        if self.predicate is not None:
+            return Subject(self.predicate)
+        return Subject.of_keys(read_keys(data, self.key_files, self.on))
+
+    def _options(self) -> ErasureOptions:
+        return ErasureOptions(
+            self.reason, self.remove_tags, self.rewrite_branches, self.delete_unverified, self.at_most_rows
+        )
+
+
+def _sections(found: Holdings) -> list[Section]:
+    versions = [
+        (branch.name, str(version), why)
+        for branch in found.branches
+        for version, why in sorted(branch.holding.items(), reverse=True)
+    ]
+    tags = [(name, branch, str(version)) for name, (branch, version) in found.tags.items()]
+    return [
+        *([Section("Versions that hold the rows", ("branch", "version", "why"), tuple(versions[:_MOST_LINES]))]),
+        *([Section("Tags on them", ("tag", "branch", "version"), tuple(tags))] if tags else []),
+    ]
