@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lance_ops.changing.restoration import restore
     from lance_ops.changing.row_replacement import replace_matching, replace_rows
     from lance_ops.changing.row_updates import bind_updates, update
+    from lance_ops.changing.source_keys import SourceKeys, key_hashes
     from lance_ops.changing.table_metadata import MetadataValues, bind_field_metadata, bind_metadata, update_config
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Duplicates",
     "Keep",
     "MetadataValues",
+    "SourceKeys",
     "bind_field_metadata",
     "bind_metadata",
     "bind_updates",
@@ -29,6 +31,7 @@ __all__ = [
     "delete_duplicates",
     "find_duplicates",
     "find_rows",
+    "key_hashes",
     "plan_deletion",
     "replace_matching",
     "replace_rows",
@@ -43,6 +46,7 @@ _MODULES = {
     "Duplicates": "duplicates",
     "Keep": "duplicates",
     "MetadataValues": "table_metadata",
+    "SourceKeys": "source_keys",
     "bind_field_metadata": "table_metadata",
     "bind_metadata": "table_metadata",
     "bind_updates": "row_updates",
@@ -52,6 +56,7 @@ _MODULES = {
     "delete_duplicates": "duplicates",
     "find_duplicates": "duplicates",
     "find_rows": "deletion",
+    "key_hashes": "source_keys",
     "plan_deletion": "deletion",
     "replace_matching": "row_replacement",
     "replace_rows": "row_replacement",

@@ -71,3 +71,14 @@ def test_a_bad_command_line_is_refused(landed: Path, dataset_uri: str) -> None:
         run(dataset_uri, landed / "a.csv", "--schema", landed / declared, fails=2)
     assert "delimiter must be one" in run(dataset_uri, landed / "a.csv", "--delimiter", "||", fails=1)
     run(dataset_uri, landed / "a.csv", "--schema-mode", "merge", fails=2)
+
+
+def test_rows_are_merged_by_key(tmp_path: Path, dataset_uri: str) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("id,v\n1,x\n2,y\n")
+    second.write_text("id,v\n2,Y\n3,z\n")
+    by_key = ("--mode", "upsert", "--key", "id")
+    run(dataset_uri, first, *by_key)
+    assert run(dataset_uri, second, *by_key) == "ingested 2 rows, 1 inserted, 1 updated: version 3\n"
+    assert sorted(dataset(dataset_uri).to_table().column("v").to_pylist()) == ["Y", "x", "z"]
+    assert "need the columns of the key" in run(dataset_uri, second, "--mode", "scd2", fails=1)

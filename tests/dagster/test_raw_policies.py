@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.landing.landing import list_landing
-from tests.dagster.deployment import LANDED, Deploy, Deployment
+from tests.dagster.deployment import LANDED, Deploy, Deployment, values
 
 pytestmark = pytest.mark.dagster
 
@@ -57,6 +58,28 @@ def test_a_rewritten_batch_exchanges_its_rows_in_one_version(deploy: Deploy) -> 
     deployment.land("b", range(1))
     deployment.ingest("a", "b")
     assert sorted(deployment.data.to_table()["id"].to_pylist()) == [0, 10, 11], "a backfill replaces it, too"
+
+
+def test_rows_are_merged_by_key_by_sensor_and_backfill(deploy: Deploy) -> None:
+    deployment = deploy(write={"mode": "upsert", "keys": ["id"]})
+    deployment.land("a", range(3))
+    deployment.land("b", range(2, 5), city="Basel")
+    (run,) = deployment.tick().runs
+    events = run.asset_materializations_for_node("trips__batches")
+    merged = [values(each.metadata) for each in events if each.asset_key == deployment.names.batches]
+    assert [each["lance/inserted_rows"] for each in merged] == [5, 5], "of the run, on each of its partitions"
+    assert [row["city"] for row in rows_of(deployment)] == ["Bern", "Bern", "Basel", "Basel", "Basel"]
+    deployment.land("c", range(1), city="Chur")
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["c"])
+    deployment.ingest("a", "c")
+    assert [row["city"] for row in rows_of(deployment)] == ["Chur", "Bern", "Basel", "Basel", "Basel"]
+    assert deployment.check()["batches_exactly_once"].passed
+
+
+def rows_of(deployment: Deployment) -> list[dict[str, Any]]:
+    """Return the table's rows in the order of their ids."""
+    found: list[dict[str, Any]] = deployment.data.to_table().sort_by("id").to_pylist()
+    return found
 
 
 def test_the_newest_batch_is_the_whole_table_if_so_declared(deploy: Deploy) -> None:

@@ -12,13 +12,15 @@ import typer
 
 from lance_ops.api import json_to_schema
 from lance_ops.cli.arguments import DryRun, Json, OnSpark, OptionsFile, StorageOptions, Uri, runner, storage_options
-from lance_ops.cli.output import counted, print_json, print_line
+from lance_ops.cli.output import counted, number, print_json, print_line
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.schema import SchemaMode, arrow_type_of
 from lance_ops.maintenance.ingest import (
     ChangedBatches,
     ExtraColumns,
+    HistoryColumns,
     IngestBatch,
+    IngestMode,
     IngestOptions,
     MissingColumns,
     RawReading,
@@ -62,6 +64,15 @@ def ingest_files(
     changed: Annotated[
         ChangedBatches, typer.Option(help="What to do with a batch that changed; replace needs --batch-column.")
     ] = ChangedBatches.REFUSE,
+    mode: Annotated[
+        IngestMode, typer.Option(help="Append rows, merge them by key, or keep the history of each key (scd2).")
+    ] = IngestMode.APPEND,
+    key: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column of the key of --mode; may be repeated.")
+    ] = None,
+    valid_from: Annotated[
+        str, typer.Option(metavar="COLUMN", help="With --mode scd2, when a row begins.")
+    ] = HistoryColumns.valid_from,
     delimiter: Annotated[str, typer.Option(help="Between the cells of CSV.")] = _TEXT.delimiter,
     quote: Annotated[str, typer.Option(help="Around cells of CSV; empty: none.")] = _TEXT.quote,
     escape: Annotated[str, typer.Option(help="Before quotes in cells of CSV; default: quotes are doubled.")] = "",
@@ -96,7 +107,7 @@ def ingest_files(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Append raw files as one version; a batch that the table holds already is left out."""
+    """Append raw files, or merge them by key, as one version; a batch that the table holds already is left out."""
     text = TextReading(
         delimiter,
         quote,
@@ -120,6 +131,9 @@ def ingest_files(
         case_sensitive=case_sensitive,
         batch_column=batch_column,
         changed_batches=changed,
+        mode=mode,
+        keys=tuple(key or ()),
+        history=HistoryColumns(valid_from),
     )
     of_table, of_files = storage_options(storage_option, options_file), storage_options(file_option)
     found = [found_file(file, of_files or {}) for file in files]
@@ -149,7 +163,10 @@ def ingest_files(
         print_line("the table holds every batch already")
     else:
         replaced = f", in place of their rows of before: {', '.join(result.replaced)}" if result.replaced else ""
-        print_line(f"ingested {counted(result.num_rows, 'row')}: version {result.version}{replaced}")
+        merged = ""
+        if result.merged is not None:
+            merged = f", {number(result.merged.inserted)} inserted, {number(result.merged.updated)} updated"
+        print_line(f"ingested {counted(result.num_rows, 'row')}{merged}: version {result.version}{replaced}")
 
 
 def _declared(file: Path) -> pa.Schema:

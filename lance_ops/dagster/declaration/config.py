@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from lance_ops.committers import with_prefixes
-from lance_ops.core.errors import ConfigError
+from lance_ops.core.errors import ConfigError, InvalidInput
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.policies import HealthLimits, IndexSpec, Maintenance
@@ -73,9 +73,14 @@ class DatasetConfig(DeclaredModel):
         return self
 
     @model_validator(mode="after")
-    def _changed_batches_can_be_found(self) -> Self:
+    def _raw_and_write_agree(self) -> Self:
         if self.raw is not None and self.raw.changed == "replace" and self.write.batch_column is None:
             raise ValueError("raw.changed: replace finds the rows of a batch by write.batch_column: name a column")
+        try:
+            if self.raw is not None:
+                self.ingest_options()
+        except InvalidInput as error:
+            raise ValueError(f"raw and write contradict each other: {error}") from error
         return self
 
     def table(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
@@ -108,4 +113,7 @@ class DatasetConfig(DeclaredModel):
             batch_column=write.batch_column,
             changed_batches=ChangedBatches.REPLACE if raw.changed == "replace" else ChangedBatches.REFUSE,
             bad_batches=BadBatches(raw.bad),
+            mode=write.mode,
+            keys=write.keys,
+            history=write.history(),
         )

@@ -1,4 +1,4 @@
-"""The declaration of how a table's fragments are written."""
+"""The declaration of how batches become rows of a table, and how its fragments are written."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from pydantic import Field, field_validator
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.schema import arrow_type_of
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
+from lance_ops.maintenance.ingest import HistoryColumns, IngestMode
 
 __all__ = ["WriteOptions"]
 
 
 class WriteOptions(DeclaredModel):
-    """How fragments are written; the defaults are those of the reference."""
+    """How rows enter the table, and how fragments are written; the latter's defaults are those of the reference."""
+
+    mode: IngestMode = Field(
+        default=IngestMode.APPEND,
+        description="Append rows; merge them by write.keys (upsert); or keep the history of each key's rows (scd2).",
+    )
+    keys: tuple[str, ...] = Field(default=(), description="The columns by which upsert and scd2 merge rows.")
+    valid_from: str = Field(default="valid_from", description="With scd2, the files' column of when a row begins.")
+    valid_to: str = Field(default="valid_to", description="With scd2, the table's column of when a row ends.")
+    current: str = Field(default="current", description="With scd2, the table's column of whether a row has no end.")
 
     max_rows_per_file: int = Field(default=1024 * 1024, ge=1, description="A fragment has at most so many rows.")
     data_storage_version: str = Field(default="stable", description="The file version of a new table.")
@@ -35,6 +45,10 @@ class WriteOptions(DeclaredModel):
             except LanceOpsError as error:
                 raise ValueError(str(error)) from error
         return columns
+
+    def history(self) -> HistoryColumns:
+        """Return the columns of a history as `maintenance.ingest` takes them."""
+        return HistoryColumns(self.valid_from, self.valid_to, self.current)
 
     def column_types(self) -> dict[str, pa.DataType]:
         """Return the declared types as `maintenance.ingest` takes them."""

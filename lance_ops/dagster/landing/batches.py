@@ -160,6 +160,10 @@ def _run_metadata(result: IngestResult) -> dict[str, Any]:
         "lance/skipped_batches": len(result.skipped),
         "lance/ingested_rows": result.num_rows,
     }
+    if result.merged is not None:
+        metadata["lance/inserted_rows"] = result.merged.inserted
+        metadata["lance/updated_rows"] = result.merged.updated
+        metadata["lance/deleted_rows"] = result.merged.deleted
     if result.version is not None:
         metadata["lance/version"] = result.version
     return metadata

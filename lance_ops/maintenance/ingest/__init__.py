@@ -1,4 +1,4 @@
-"""Append raw files to a table, each batch exactly once: plan, tasks, one commit."""
+"""Bring raw files into a table, each batch exactly once: plan, tasks, one commit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.ingest.ingest_plan import BadBatches, ChangedBatches, IngestOptions, plan_ingest
+    from lance_ops.maintenance.ingest.by_key import HistoryColumns
+    from lance_ops.maintenance.ingest.ingest_plan import (
+        BadBatches,
+        ChangedBatches,
+        IngestMode,
+        IngestOptions,
+        plan_ingest,
+    )
     from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
     from lance_ops.maintenance.ingest.raw_files import (
         IngestBatch,
@@ -32,7 +39,9 @@ __all__ = [
     "BadBatches",
     "ChangedBatches",
     "ExtraColumns",
+    "HistoryColumns",
     "IngestBatch",
+    "IngestMode",
     "IngestOptions",
     "IngestResult",
     "ListedFile",
@@ -58,7 +67,9 @@ _MODULES = {
     "BadBatches": "ingest_plan",
     "ChangedBatches": "ingest_plan",
     "ExtraColumns": "raw_rows",
+    "HistoryColumns": "by_key",
     "IngestBatch": "raw_files",
+    "IngestMode": "ingest_plan",
     "IngestOptions": "ingest_plan",
     "IngestResult": "ingestion",
     "ListedFile": "raw_locations",

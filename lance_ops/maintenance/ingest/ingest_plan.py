@@ -9,10 +9,13 @@ from enum import Enum
 import pyarrow as pa
 
 from lance_ops.changing.columns import SchemaChange, changed_schema, plan_schema_change
+from lance_ops.changing.merge_insert.by_tasks import new_folder
+from lance_ops.committers import MANIFEST_STORE_OPTION
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import CaseRule, Schema, SchemaMode, spelled_as
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.batch_ledger import IngestedBatch, ingested_batches
+from lance_ops.maintenance.ingest.by_key import HistoryColumns, KeyedBatches
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReading
 from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns, RowFitting, plain_schema
 from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
@@ -22,7 +25,9 @@ from lance_ops.writing import FragmentLimits, check_stable_row_ids, table_schema
 
 __all__ = [
     "BadBatches",
+    "BatchChanged",
     "ChangedBatches",
+    "IngestMode",
     "IngestOptions",
     "IngestPlan",
     "IngestTask",
@@ -47,14 +52,37 @@ class BadBatches(Enum):
     SET_ASIDE = "set_aside"
 
 
+class IngestMode(Enum):
+    """What becomes of rows: they are appended, or merged by key, or are changes in the histories of their keys."""
+
+    APPEND = "append"
+    UPSERT = "upsert"
+    HISTORY = "scd2"
+
+
+class BatchChanged(InvalidInput):
+    """A batch that was ingested with other content; `key` names it."""
+
+    def __init__(self, key: str, version: int) -> None:
+        self.key, self.version = key, version
+        super().__init__(
+            f"batch {key!r} was ingested in version {version} with other content: delete its rows and give the new "
+            "files a key of their own, restore the files as they were, or replace its rows"
+        )
+
+    def __reduce__(self) -> tuple[type[BatchChanged], tuple[str, int]]:
+        return type(self), (self.key, self.version)
+
+
 @dataclass(frozen=True)
 class IngestOptions:
     """Schema and format of a table to create, limits of fragments, how to read raw files, and how much a task reads.
 
     `schema` is that of a new table; with `schema_mode` `add` or `overwrite`, also the one to which an existing table
     changes. Without it, files tell it, but for the types in `column_types`, and the names of CSV without a header are
-    those of `column_types`. `batch_column` names a text column that holds the key of each row's batch, by
-    which `changed_batches` can replace the rows of a batch.
+    those of `column_types`. `batch_column` names a text column that holds the key of each row's batch, by which
+    `changed_batches` can replace the rows of a batch. With `mode` `UPSERT` or `HISTORY`, rows are merged by the columns
+    `keys`. Of rows with one key the last counts, in the order of batches, files and rows.
     """
 
     schema: pa.Schema | None = None
@@ -72,6 +100,9 @@ class IngestOptions:
     batch_column: str | None = None
     changed_batches: ChangedBatches = ChangedBatches.REFUSE
     bad_batches: BadBatches = BadBatches.REFUSE
+    mode: IngestMode = IngestMode.APPEND
+    keys: tuple[str, ...] = ()
+    history: HistoryColumns = field(default_factory=HistoryColumns)
 
     def __post_init__(self) -> None:
         if self.schema_mode is not SchemaMode.ERROR and self.extra_columns is ExtraColumns.IGNORE:
@@ -80,16 +111,38 @@ class IngestOptions:
             )
         if self.changed_batches is ChangedBatches.REPLACE and self.batch_column is None:
             raise InvalidInput("the rows of a changed batch are found by the batch column: name one")
+        if (self.mode is IngestMode.APPEND) == bool(self.keys):
+            raise InvalidInput("modes 'upsert' and 'scd2' need the columns of the key, and mode 'append' has none")
+        if self.mode is not IngestMode.APPEND and self.schema_mode is SchemaMode.OVERWRITE:
+            raise InvalidInput(
+                f"mode {self.mode.value!r} merges rows, and schema mode 'overwrite' replaces all of them"
+            )
+        if self.mode is IngestMode.HISTORY and self.changed_batches is ChangedBatches.REPLACE:
+            raise InvalidInput("a history keeps what batches said: ingest a changed batch as one of its own")
 
     @property
     def case_rule(self) -> CaseRule:
         """The rule by which names of files are matched with the table's."""
         return CaseRule(self.case_sensitive)
 
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """The table's columns that no raw file has."""
+        label = () if self.batch_column is None else (self.batch_column,)
+        return label + (self.history.derived if self.mode is IngestMode.HISTORY else ())
+
+    @property
+    def required_columns(self) -> tuple[str, ...]:
+        """The columns that every row of a raw file needs a value of."""
+        return self.keys + ((self.history.valid_from,) if self.mode is IngestMode.HISTORY else ())
+
 
 @dataclass(frozen=True)
 class IngestTask:
-    """Raw files to write as fragments of a table with this schema; `keys` are those of their batches."""
+    """Raw files to write as fragments of a table with this schema; `keys` are those of their batches.
+
+    The files are refused if a row has no value of a `required` column.
+    """
 
     uri: str
     files: tuple[RawFile, ...]
@@ -103,6 +156,7 @@ class IngestTask:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     sets_aside: bool = False
+    required: tuple[str, ...] = ()
 
     def without(self, keys: Container[str]) -> IngestTask:
         """Return the task without the files of these batches."""
@@ -115,7 +169,7 @@ class IngestPlan:
     """The batches that are new at `snapshot` (None: the table must be created), and the tasks that write them.
 
     `change` is what the table's schema needs first to become `schema`. `replaced` are the keys of the batches whose
-    rows of before leave the table.
+    rows of before leave the table. With a `merge` the tasks write rows for its stage.
     """
 
     uri: str
@@ -131,6 +185,7 @@ class IngestPlan:
     overwrites: bool = False
     replaced: tuple[str, ...] = ()
     batch_column: str | None = None
+    merge: KeyedBatches | None = None
 
     @property
     def job(self) -> Job:
@@ -192,32 +247,37 @@ def plan_ingest(
     overwrites = snapshot is not None and options.schema_mode is SchemaMode.OVERWRITE
     version = FileVersion.parse(options.data_storage_version) if snapshot is None else snapshot.file_version
     if snapshot is None or (overwrites and files):
-        schema = table_schema(_with_batch_column(declared_or_found(None), options.batch_column), version)
+        schema = table_schema(_with_own_columns(declared_or_found(None), options), version)
     else:
         schema = snapshot.schema
         if options.schema_mode is SchemaMode.ADD and files:
             before = plain_schema(schema)
-            known = _without(before, options.batch_column)
-            change = plan_schema_change(before, _with_batch_column(declared_or_found(known), options.batch_column))
+            known = _without(before, options.own_columns)
+            change = plan_schema_change(before, _with_own_columns(declared_or_found(known), options))
             schema = changed_schema(snapshot, change)
     table = plain_schema(schema)
     if options.batch_column is not None:
         _check_batch_column(uri, table, options.batch_column)
+    for name in (*options.required_columns, *options.own_columns):
+        if name not in table.names:
+            raise InvalidInput(f"{uri}: the table has no column {name!r}, which mode {options.mode.value!r} needs")
+    merge = None if options.mode is IngestMode.APPEND else _merge(uri, schema, version, options, storage_options)
     missing, extra = options.missing_columns, options.extra_columns
-    fitting = RowFitting(_without(table, options.batch_column), options.case_rule, missing, extra)
+    fitting = RowFitting(_without(table, options.own_columns), options.case_rule, missing, extra)
     first = IngestTask(
-        uri,
+        merge.uri if merge else uri,
         (),
-        schema,
-        version,
+        merge.schema if merge else schema,
+        merge.file_version if merge else version,
         options.limits,
         options.reading,
         fitting,
         (),
         options.batch_column,
-        dict(storage_options or {}),
+        merge.storage_options if merge else dict(storage_options or {}),
         raw_options,
         options.bad_batches is BadBatches.SET_ASIDE,
+        options.required_columns,
     )
     tasks = tuple(
         replace(first, files=tuple(file for _, file in share), keys=tuple(key for key, _ in share))
@@ -238,6 +298,30 @@ def plan_ingest(
         overwrites,
         replaced,
         options.batch_column,
+        merge,
+    )
+
+
+def _merge(
+    uri: str,
+    schema: Schema,
+    version: FileVersion,
+    options: IngestOptions,
+    storage_options: Mapping[str, str] | None,
+) -> KeyedBatches:
+    """Return how staged rows are merged; the stage has the table's columns but for those of a history's end."""
+    history = options.history if options.mode is IngestMode.HISTORY else None
+    derived = history.derived if history else ()
+    names = [f"`{name}`" if "." in name else name for name in schema.names if name not in derived]
+    return KeyedBatches(
+        f"{uri}/{new_folder()}",
+        schema.project(names),
+        FileVersion.V2_0 if version is FileVersion.V0_1 else version,  # whose dictionaries would need their own commit
+        (),
+        options.keys,
+        history,
+        options.batch_column,
+        storage_options={key: value for key, value in (storage_options or {}).items() if key != MANIFEST_STORE_OPTION},
     )
 
 
@@ -255,23 +339,25 @@ def _new_batches(
             new.append(batch)
         elif found.token != batch.token:
             if options.changed_batches is not ChangedBatches.REPLACE:
-                raise InvalidInput(
-                    f"batch {batch.key!r} was ingested in version {found.version} with other content: delete its rows "
-                    "and give the new files a key of their own, restore the files as they were, or replace its rows"
-                )
+                raise BatchChanged(batch.key, found.version)
             new.append(batch)
             replaced.append(batch.key)
     return tuple(new), tuple(replaced)
 
 
-def _with_batch_column(schema: pa.Schema, name: str | None) -> pa.Schema:
-    if name is None or name in schema.names:
-        return schema
-    return schema.append(pa.field(name, pa.string()))
+def _with_own_columns(schema: pa.Schema, options: IngestOptions) -> pa.Schema:
+    """Return the schema with the columns that ingestion fills; raise `InvalidInput` without a history's beginning."""
+    own: dict[str, pa.DataType] = {} if options.batch_column is None else {options.batch_column: pa.string()}
+    if options.mode is IngestMode.HISTORY:
+        history = options.history
+        if history.valid_from not in schema.names:
+            raise InvalidInput(f"the raw files have no column {history.valid_from!r}, where a row's history begins")
+        own |= {history.valid_to: schema.field(history.valid_from).type, history.current: pa.bool_()}
+    return pa.schema([*schema, *(pa.field(name, kind) for name, kind in own.items() if name not in schema.names)])
 
 
-def _without(schema: pa.Schema, name: str | None) -> pa.Schema:
-    return pa.schema([field for field in schema if field.name != name])
+def _without(schema: pa.Schema, names: Container[str]) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name not in names])
 
 
 def _check_batch_column(uri: str, table: pa.Schema, name: str) -> None:

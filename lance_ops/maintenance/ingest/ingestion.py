@@ -6,7 +6,8 @@
 
 All batches of a call become one version. Its transaction records each batch's token, and a batch whose token is in the
 table's history is not ingested again. If the table lacks columns, a version before it adds them. A batch whose files
-changed can replace its rows: then the version is an Update, which deletes the rows that hold the batch's key.
+changed can replace its rows: then the version is an Update, which deletes the rows that hold the batch's key. By key,
+the tasks write the rows of the new batches to a stage, and a merge of the stage is the version (room `by_key`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 
 from lance_ops.changing import replace_matching
 from lance_ops.changing.columns import change_schema
+from lance_ops.changing.merge_insert import MergeCounts
 from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RawFileRefused, RetryableConflict, SchemaMismatch
 from lance_ops.core.redaction import redact
@@ -27,7 +29,15 @@ from lance_ops.core.schema import Schema
 from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance.batch_ledger import batch_properties
 from lance_ops.maintenance.cleanup import clean_up_if_due
-from lance_ops.maintenance.ingest.ingest_plan import BadBatches, IngestOptions, IngestPlan, IngestTask, plan_ingest
+from lance_ops.maintenance.ingest.by_key import KeyedBatches, merge_batches
+from lance_ops.maintenance.ingest.ingest_plan import (
+    BadBatches,
+    BatchChanged,
+    IngestOptions,
+    IngestPlan,
+    IngestTask,
+    plan_ingest,
+)
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_schemas import FileDisagrees
@@ -69,7 +79,8 @@ class IngestResult:
     """What an ingestion did; `version` is None if the table already held every batch.
 
     `replaced` are those of the ingested batches whose rows of before left the table. `refused` are the batches that
-    were set aside, each with the reason, which names file, column and value.
+    were set aside, each with the reason, which names file, column and value. `merged` counts what a merge by key did;
+    `num_rows` are the rows of the raw files, as without a merge.
     """
 
     version: int | None
@@ -80,6 +91,7 @@ class IngestResult:
     rows_by_batch: Mapping[str, int] = field(default_factory=dict)
     replaced: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
+    merged: MergeCounts | None = None
 
 
 def ingest(
@@ -113,13 +125,16 @@ def ingest(
         )
         if plan is None:
             return IngestResult(None, 0, 0, (), (), refused=unreadable)
-        outcomes, refused = _run(plan, runner)
         try:
+            outcomes, refused = _run(plan, runner)
             result = commit_ingest(plan.without(refused), outcomes, runner)
             return replace(result, refused=unreadable | refused)
         except (RetryableConflict, DatasetAlreadyExists):  # another run ingested a batch, or created the table
             if attempt == _CONFLICT_RETRIES:
                 raise
+        finally:
+            if plan.merge is not None:
+                open_root(plan.merge.uri, plan.merge.storage_options).store.clear()
     raise AssertionError("the loop returns or raises")
 
 
@@ -142,6 +157,10 @@ def _plan_readable(
             if options.bad_batches is BadBatches.REFUSE or not keys:
                 raise
             refused[keys[0]] = str(error)
+        except BatchChanged as error:
+            if options.bad_batches is BadBatches.REFUSE:
+                raise
+            refused[error.key] = str(error)
 
 
 def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str, str]]:
@@ -149,7 +168,8 @@ def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str
 
     A batch may have files in several tasks. Those that wrote files of a refused batch run again without it.
     """
-    store = open_root(plan.uri, plan.storage_options).store
+    place = plan.merge or plan
+    store = open_root(place.uri, place.storage_options).store
     tasks, outcomes, refused = list(plan.tasks), [WrittenFiles((), {})] * len(plan.tasks), dict[str, str]()
     todo = list(range(len(tasks)))
     while todo:
@@ -218,10 +238,14 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles], runner: Ru
     fragments = tuple(fragment for outcome in outcomes for fragment in outcome.fragments)
     rows_by_file = {uri: rows for outcome in outcomes for uri, rows in outcome.rows_by_file.items()}
     properties = batch_properties({batch.key: batch.token for batch in plan.batches})
-    if plan.snapshot is None:
+    merged = None
+    if plan.merge is not None:
+        committed, merged = _merge(plan, plan.merge, fragments, properties, runner or InThreads())
+    elif plan.snapshot is None:
         committed = _create(plan, fragments, properties)
     else:
         committed = _change(plan, plan.snapshot, fragments, properties, runner or InThreads())
+    if plan.snapshot is not None:
         clean_up_if_due(plan.snapshot.version, committed)
     return IngestResult(
         committed.version,
@@ -231,7 +255,30 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles], runner: Ru
         plan.skipped,
         {batch.key: sum(rows_by_file[file.uri] for file in batch.files) for batch in plan.batches},
         plan.replaced,
+        merged=merged,
     )
+
+
+def _merge(
+    plan: IngestPlan,
+    merge: KeyedBatches,
+    fragments: tuple[Fragment, ...],
+    properties: Mapping[str, str],
+    runner: Runner,
+) -> tuple[Snapshot, MergeCounts]:
+    """Merge the staged rows into the table, which is created without rows first if there is none."""
+    target = plan.snapshot
+    with _pending(open_root(merge.uri, merge.storage_options).store, fragments).abandoned_on_failure():
+        if target is None:
+            root = open_root(plan.uri, plan.storage_options)
+            target = create_dataset(
+                root, plan.schema, PendingFiles(), plan.file_version, stable_row_ids=plan.stable_row_ids
+            )
+        if plan.change:
+            target = change_schema(target, plan.change, plan.schema, runner)
+        if plan.replaced:
+            _check_labelled(target, str(plan.batch_column), plan.replaced)
+    return merge_batches(target, replace(merge, fragments=fragments, replaced=plan.replaced), runner, properties)
 
 
 def _create(plan: IngestPlan, fragments: tuple[Fragment, ...], properties: Mapping[str, str]) -> Snapshot:
@@ -287,6 +334,8 @@ def _check_labelled(snapshot: Snapshot, column: str, keys: Sequence[str]) -> Non
 def _write_file(writer: FragmentWriter, file: RawFile, key: str, reader: RawReader, task: IngestTask) -> int:
     num_rows = 0
     for batch in task.fitting.rows(file, reader):
+        for name in task.required:
+            _check_has_values(file, batch, name, num_rows)
         if task.batch_column is not None:
             batch = batch.append_column(task.batch_column, pa.repeat(key, batch.num_rows))
         try:
@@ -295,6 +344,17 @@ def _write_file(writer: FragmentWriter, file: RawFile, key: str, reader: RawRead
             raise SchemaMismatch(f"raw file {shown_uri(file.uri)}: {error}") from error
         num_rows += batch.num_rows
     return num_rows
+
+
+def _check_has_values(file: RawFile, batch: pa.RecordBatch, name: str, num_rows_before: int) -> None:
+    """Raise `SchemaMismatch` for a file without the column, or for its first row without a value."""
+    if name not in batch.schema.names:
+        raise SchemaMismatch(f"raw file {shown_uri(file.uri)} has no column {name!r}, by which rows are merged")
+    if batch.column(name).null_count:
+        row = num_rows_before + pc.index(pc.is_null(batch.column(name)), True).as_py() + 1
+        raise SchemaMismatch(
+            f"raw file {shown_uri(file.uri)}: row {row}: column {name!r} is null, and rows are merged by it"
+        )
 
 
 def discard(store: Store, outcome: WrittenFiles) -> None:
