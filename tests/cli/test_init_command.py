@@ -3,12 +3,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from typer.testing import CliRunner
 
 from lance_ops.cli import app
 
-pytestmark = pytest.mark.dagster
+pytestmark = [pytest.mark.dagster, pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")]
 
 
 def test_init_says_what_it_wrote_and_what_is_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,6 +25,15 @@ def test_init_says_what_it_wrote_and_what_is_next(tmp_path: Path, monkeypatch: p
     assert (refused.exit_code, refused.output.count("--add")) == (1, 1)
     again = CliRunner().invoke(app, ["init", "lake", "--add", "--json"])
     assert sorted(json.loads(again.output)["kept"]) == sorted(written)
+
+
+def test_a_project_without_datasets_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "bare-lake-of-init"
+    assert CliRunner().invoke(app, ["init", str(home)]).exit_code == 0
+    monkeypatch.syspath_prepend(home)
+    loaded = dg.load_from_defs_folder(path_within_project=home / "bare_lake_of_init")
+    dg.Definitions.validate_loadable(loaded)
+    assert loaded.resolve_all_asset_keys() == []
 
 
 def test_schema_is_the_one_that_a_project_gets() -> None:

@@ -62,7 +62,8 @@ def project_files(project: NewProject) -> dict[str, str]:
         folder = f"{package}/defs/{DatasetNames(proposal.name).identifier}"
         files[f"{folder}/defs.yaml"] = defs_yaml(proposal.attributes, proposal.comments, f"../../../{SCHEMA_FILE}")
     if not project.proposals:
-        files[f"{package}/defs/.gitkeep"] = ""
+        # Dagster refuses a folder of definitions without any file that it reads.
+        files[f"{package}/defs/__init__.py"] = '"""What Dagster loads: a folder for each dataset."""\n'
     return files
 
 
