@@ -8,6 +8,7 @@ import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, PlanOutdated
+from lance_ops.indices import IndexConfig
 from lance_ops.verbs import (
     ALL_VERBS,
     Cleanup,
@@ -99,3 +100,12 @@ def test_words_of_a_command_line_become_options() -> None:
 
 def test_every_verb_has_a_name_of_its_own() -> None:
     assert len({verb.name for verb in ALL_VERBS}) == len(ALL_VERBS)
+
+
+def test_a_rebuilt_index_keeps_its_parameters_and_one_of_another_type_is_made_anew(numbers: LanceDataset) -> None:
+    numbers.create_scalar_index("x", IndexConfig("zonemap", {"rows_per_zone": 5}))
+    do_now(Reindex(rebuild=True), numbers)
+    assert dataset(numbers.uri).stats.index_stats("x_idx")["indices"] == [{"num_zones": 3, "rows_per_zone": 5}]
+    do_now(Reindex(create={"x_idx": "x:BTREE"}, rebuild=True), numbers)
+    (index,) = dataset(numbers.uri).describe_indices()
+    assert (index.name, index.index_type) == ("x_idx", "BTree")

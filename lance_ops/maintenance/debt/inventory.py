@@ -106,7 +106,3 @@ def _growth(snapshot: Snapshot, infos: Sequence[tuple[int, ObjectInfo | None]]) 
             )
             return Growth(began, (snapshot.num_rows - past.num_rows) / days, grown / days)
     return None
-
-
-def _data_bytes(snapshot: Snapshot) -> int:
-    return snapshot.manifest.fragments.totals().data_file_bytes

@@ -9,7 +9,7 @@ from typing import ClassVar
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance.health import index_coverage
-from lance_ops.maintenance.indexing import create_scalar_index, drop_index, optimize_indices
+from lance_ops.maintenance.indexing import create_scalar_index, drop_index, optimize_indices, rebuild_index
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
@@ -61,13 +61,17 @@ class Reindex(Verb):
     def execute(self, work: Execution) -> Facts:
         """Build what is missing, then extend the others."""
         snapshot = work.data.snapshot
-        present = {index.name for index in index_coverage(snapshot)}
+        present = {index.name: index for index in index_coverage(snapshot)}
         names = self._names(snapshot)
         kept = [name for name in names if name in present and not self.rebuild]
         for name in names:
             if name not in kept:
                 column, kind = self._column_and_type(LanceDataset.of(snapshot), name)
-                snapshot = create_scalar_index(snapshot, column, kind, name, runner=work.runner)
+                old = present.get(name)
+                if old is not None and (old.fields, old.type_name.upper()) == ((column,), kind.upper()):
+                    snapshot = rebuild_index(snapshot, name, runner=work.runner)  # which keeps its parameters
+                else:
+                    snapshot = create_scalar_index(snapshot, column, kind, name, runner=work.runner)
         if kept:
             snapshot = optimize_indices(snapshot, kept, runner=work.runner)
         return {f"indexed_{each.name}": f"{each.indexed_ratio:.1%}" for each in index_coverage(snapshot)}
