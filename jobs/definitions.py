@@ -22,5 +22,6 @@ def definitions() -> dg.Definitions:
     return dg.Definitions.merge(
         asset_definitions(),
         *[build_job_definitions(config) for config in declared_datasets()],
-        dg.Definitions(resources={RUNNER_KEY: spark}),
+        # A backfill from the UI has no job of its own. In one process, all of its steps share a Spark session.
+        dg.Definitions(resources={RUNNER_KEY: spark}, executor=dg.in_process_executor),
     )

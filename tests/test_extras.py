@@ -32,7 +32,7 @@ OPTIONAL = (
 )
 NEEDED_BY_TYPER = ("pydantic",)  # from release 0.29 on, to read arguments
 
-CHOSEN_APART = {"images", "obstore", "torch"}
+CHOSEN_APART = {"images", "obstore", "postgres", "torch"}
 """Extras that `all` leaves out: two are for training, and large; the other is a second client of stores."""
 
 _WITHOUT = """

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from lance_ops.dagster.backfill_sensor import build_backfill_sensor
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head import build_checks, build_version_sensor
 from lance_ops.dagster.jobs import build_jobs, build_schedules
@@ -37,10 +38,11 @@ def build_asset_definitions(config: DatasetConfig) -> dg.Definitions:
 
 def build_job_definitions(config: DatasetConfig) -> dg.Definitions:
     """Return the dataset's jobs, sensors and schedule."""
+    jobs = build_jobs(config)
     sensors = [build_version_sensor(config)]
     if config.raw is not None:
-        sensors.append(build_raw_sensor(config))
-    scheduled = dg.Definitions(jobs=build_jobs(config), sensors=sensors, schedules=build_schedules(config))
+        sensors += [build_raw_sensor(config), build_backfill_sensor(config, jobs)]
+    scheduled = dg.Definitions(jobs=jobs, sensors=sensors, schedules=build_schedules(config))
     return dg.Definitions.merge(scheduled, build_upkeep(config))
 
 

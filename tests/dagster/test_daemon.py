@@ -9,12 +9,15 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.execution.backfill import PartitionBackfill
+from dagster._core.scheduler.instigation import SensorInstigatorData
 
 from lance_ops.dagster.instances import instance_file
 from tests.dagster.deployment import Deployment
@@ -24,6 +27,7 @@ pytestmark = [pytest.mark.dagster, pytest.mark.server]
 
 DEFINITIONS = """
 import time
+import warnings
 from pathlib import Path
 
 import dagster as dg
@@ -41,7 +45,9 @@ class Held(ThreadRunner):
         return super().runner(on_progress)
 
 
-defs = dg.Definitions.merge(build_definitions(config), dg.Definitions(resources={{RUNNER_KEY: Held()}}))
+defs = dg.Definitions.merge(
+    build_definitions(config), dg.Definitions(resources={{RUNNER_KEY: Held()}}, executor=dg.in_process_executor)
+)
 """
 
 PROCESS = re.compile(r"\(pid: (\d+)\)")
@@ -121,16 +127,62 @@ def num_succeeded(instance: dg.DagsterInstance) -> int:
     return instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS]))
 
 
-def test_the_daemon_ingests_a_backlog_in_one_run_and_one_commit(
-    deployment: Deployment, laptop: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_daemon_ingests_a_backlog_in_one_run_and_checks_what_a_backfill_ingests(
+    deployment: Deployment, laptop: dict[str, str], hold: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    hold.touch()
+    for number, key in enumerate(["u0", "u1"]):  # which never settle for the sensor
+        os.utime(deployment.land(key, range(100 + number, 110 + number)), (time.time() + 10**6,) * 2)
+    with dg.DagsterInstance.from_config(laptop["DAGSTER_HOME"]) as instance:
+        launch_backfill(instance, deployment, ["u0", "u1"])
     with daemon(deployment, laptop, tmp_path, monkeypatch) as instance:
-        wait_for(lambda: num_succeeded(instance) == 1)
-        (record,) = instance.get_run_records()
-        assert record.dagster_run.tags["dagster/asset_partition_range_start"] == "d0"
-        assert record.dagster_run.tags["dagster/asset_partition_range_end"] == "d7"
-        assert len(instance.get_materialized_partitions(deployment.names.batches)) == 8
-        assert (deployment.data.version, deployment.data.count_rows()) == (1, 80)
+        wait_for(lambda: "trips_backfills" in sensors_with_a_cursor(instance))
+        hold.unlink()
+        wait_for(lambda: num_succeeded(instance) == 3)
+        runs = {record.dagster_run.job_name: record.dagster_run for record in instance.get_run_records()}
+        assert runs.keys() == {"trips_ingest", "__ASSET_JOB", "trips_checks"}
+        assert runs["trips_ingest"].tags["dagster/asset_partition_range_start"] == "d0"
+        assert runs["trips_ingest"].tags["dagster/asset_partition_range_end"] == "d7"
+        assert runs["__ASSET_JOB"].tags["dagster/backfill"] == "by-hand"
+        assert runs["trips_checks"].tags["dagster/run_key"] == runs["__ASSET_JOB"].run_id
+        checked = instance.get_latest_asset_check_evaluation_record(
+            dg.AssetCheckKey(deployment.names.head, "batches_exactly_once")
+        )
+        assert checked is not None and checked.run_id in {runs["trips_checks"].run_id, runs["trips_ingest"].run_id}
+        of_backfill = instance.get_records_for_run(runs["__ASSET_JOB"].run_id).records
+        assert not [record for record in of_backfill if "multiprocess" in record.event_log_entry.user_message]
+        assert len(instance.get_materialized_partitions(deployment.names.batches)) == 10
+        assert (deployment.data.version, deployment.data.count_rows()) == (2, 100)
+
+
+def sensors_with_a_cursor(instance: dg.DagsterInstance) -> set[str]:
+    """Return the sensors that have ticked. One of run statuses begins with the runs that end after its first tick."""
+    states = instance.all_instigator_state()
+    return {
+        state.name
+        for state in states
+        if isinstance(state.instigator_data, SensorInstigatorData) and state.instigator_data.cursor
+    }
+
+
+def launch_backfill(instance: dg.DagsterInstance, deployment: Deployment, keys: list[str]) -> None:
+    """Store a backfill as the UI does; the daemon launches its run."""
+    instance.add_dynamic_partitions(deployment.names.of("batches"), keys)
+    with warnings.catch_warnings(action="ignore"):  # Dagster calls what it deprecates itself
+        backfill = PartitionBackfill.from_asset_partitions(
+            backfill_id="by-hand",
+            asset_graph=deployment.location.definitions.resolve_asset_graph(),
+            partition_names=keys,
+            asset_selection=[deployment.names.batches],
+            backfill_timestamp=time.time(),
+            tags={},
+            dynamic_partitions_store=instance,
+            all_partitions=False,
+            title=None,
+            description=None,
+            run_config=None,
+        )
+    instance.add_backfill(backfill)
 
 
 def test_a_killed_run_of_a_team_gives_its_slot_back_and_is_asked_for_again(

@@ -1,6 +1,7 @@
 """The settings of a Dagster instance under which datasets stay healthy unattended, as files to copy.
 
-`laptop.yaml` stores in SQLite, `team.yaml` in PostgreSQL. The tests kill runs under these very files.
+`laptop.yaml` stores in SQLite, `team.yaml` in PostgreSQL. The tests run the daemon on
+these very files, and kill a run under `team.yaml`.
 """
 
 from __future__ import annotations
