@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,8 @@ import pytest
 import lance_ops
 from lance_ops.errors import CorruptFile, InvalidInput
 from lance_ops.reading import scan_plan
-from tests.fragments_read import note_fragments_read
+from lance_ops.snapshot import Snapshot, open_alike
+from lance_ops.table import Fragment
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -171,7 +174,16 @@ def test_the_first_batch_of_a_filtered_scan_comes_before_the_last_block_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = lance_ops.write_dataset(pa.table({"a": range(100_000)}), tmp_path / "t", max_rows_per_file=1000).uri
-    read = note_fragments_read(monkeypatch)
+    first_batches_came, opened_after_them = threading.Event(), list[bool]()
+
+    def open_last_later(snapshot: Snapshot, fragments: Sequence[Fragment], *arguments: Any) -> Any:
+        if fragments[-1].id == 99:
+            opened_after_them.append(first_batches_came.wait(timeout=60))
+        return open_alike(snapshot, fragments, *arguments)
+
+    monkeypatch.setattr("lance_ops.reading.joined_fragments.open_alike", open_last_later)
     batches = lance_ops.dataset(uri).to_batches(filter="a % 2 = 0", batch_size=100)
     assert [batch.num_rows for batch in islice(batches, 3)] == [100, 100, 100]
-    assert 0 < len(read) < 60
+    first_batches_came.set()
+    assert sum(batch.num_rows for batch in batches) == 50_000 - 300
+    assert opened_after_them == [True]
