@@ -35,7 +35,11 @@ def test_the_code_location_loads() -> None:
         "flights_upkeep",
         "flights_verify",
     }
-    assert {sensor.name for sensor in repository.sensor_defs} == {"flights_raw_files", "flights_versions"}
+    assert {sensor.name for sensor in repository.sensor_defs} == {
+        "flights_backfills",
+        "flights_raw_files",
+        "flights_versions",
+    }
     assert [schedule.name for schedule in repository.schedule_defs] == ["flights_maintenance_schedule"]
 
 
