@@ -117,7 +117,7 @@ def _stored_rows(data: Any) -> by_tasks.SourceRows | None:
 
 
 def _size_bytes(rows: by_tasks.SourceRows) -> int:
-    return sum(file.file_size_bytes for fragment in rows.version.open().fragments for file in fragment.files)
+    return rows.version.open().size_bytes
 
 
 def _paths(data: Any) -> list[str]:

@@ -212,6 +212,16 @@ class Snapshot:
             return self.manifest.num_rows
         return sum(self.num_live_rows(fragment) for fragment in self.fragments)
 
+    @property
+    def num_deleted_rows(self) -> int:
+        """The number of rows that are deleted and still stored; raises what `num_rows` raises."""
+        return sum(fragment.physical_rows for fragment in self.fragments) - self.num_rows
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the data files, as far as the manifest states them; decodes no fragment."""
+        return self.manifest.fragments.totals().data_file_bytes
+
     def num_live_rows(self, fragment: Fragment) -> int:
         """Return the number of a fragment's rows that are not deleted; raise `CorruptFile` for a negative one."""
         is_known = fragment.deletion_file is None or fragment.deletion_file.num_deleted_rows

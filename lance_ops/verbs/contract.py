@@ -48,14 +48,8 @@ class Measures:
     @classmethod
     def of(cls, data: LanceDataset) -> Measures:
         """Measure a version from its manifest."""
-        fragments = data.snapshot.fragments
-        rows = data.snapshot.num_rows
-        return cls(
-            rows,
-            sum(fragment.physical_rows for fragment in fragments) - rows,
-            len(fragments),
-            sum(file.file_size_bytes for fragment in fragments for file in fragment.files),
-        )
+        snapshot = data.snapshot
+        return cls(snapshot.num_rows, snapshot.num_deleted_rows, len(snapshot.fragments), snapshot.size_bytes)
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,9 @@ def inspect(
         "timestamp": snapshot.manifest.timestamp,
         "data_storage_version": opened.data_storage_version,
         "num_rows": snapshot.num_rows,
-        "num_deleted_rows": sum(fragment.physical_rows for fragment in snapshot.fragments) - snapshot.num_rows,
+        "num_deleted_rows": snapshot.num_deleted_rows,
         "num_fragments": len(snapshot.fragments),
-        "size_bytes": sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files),
+        "size_bytes": snapshot.size_bytes,
     }
     if as_json:
         columns = [

@@ -101,8 +101,6 @@ def _growth(snapshot: Snapshot, infos: Sequence[tuple[int, ObjectInfo | None]]) 
         began = past.manifest.timestamp
         if began is not None and newest - began >= _SHORTEST:
             days = (newest - began) / timedelta(days=1)
-            grown = (
-                snapshot.manifest.fragments.totals().data_file_bytes - past.manifest.fragments.totals().data_file_bytes
-            )
+            grown = snapshot.size_bytes - past.size_bytes
             return Growth(began, (snapshot.num_rows - past.num_rows) / days, grown / days)
     return None

@@ -94,7 +94,7 @@ def health(snapshot: Snapshot, thresholds: HealthThresholds | None = None) -> He
         num_small_fragments=small,
         num_deleted_rows=deleted,
         num_versions=num_versions,
-        size_bytes=sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files),
+        size_bytes=snapshot.size_bytes,
         indices=indices,
         findings=tuple(_findings(limits, small, deleted, sum(rows), num_versions, indices)),
     )

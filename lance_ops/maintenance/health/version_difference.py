@@ -76,8 +76,8 @@ def compare_versions(before: Snapshot, after: Snapshot) -> VersionDifference:
         after=after.version,
         rows_before=before.num_rows,
         rows_after=after.num_rows,
-        size_before=_size(before),
-        size_after=_size(after),
+        size_before=before.size_bytes,
+        size_after=after.size_bytes,
         fragments_added=tuple(sorted(newer.keys() - older.keys())),
         fragments_removed=tuple(sorted(older.keys() - newer.keys())),
         fragments_changed=tuple(
@@ -87,10 +87,6 @@ def compare_versions(before: Snapshot, after: Snapshot) -> VersionDifference:
         indices=tuple(_indices(before, after)),
         versions=tuple(past for past in timeline(newest, last - first) if past.version > first),
     )
-
-
-def _size(snapshot: Snapshot) -> int:
-    return sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files)
 
 
 def _stored(fragment: Fragment) -> object:

@@ -49,16 +49,14 @@ def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummar
 def _summary(snapshot: Snapshot, past: CommittedVersion, tags: tuple[str, ...]) -> VersionSummary:
     """Return the summary of a version; `snapshot` is that version."""
     properties = dict(past.transaction_properties)
-    fragments = snapshot.fragments
-    num_rows = snapshot.num_rows
     return VersionSummary(
         version=past.version,
         timestamp=past.manifest.timestamp,
         operation=past.stored_transaction.operation_type.__name__ if past.stored_transaction else "?",
-        num_rows=num_rows,
-        num_fragments=len(fragments),
-        num_deleted_rows=sum(fragment.physical_rows for fragment in fragments) - num_rows,
-        size_bytes=sum(file.file_size_bytes for fragment in fragments for file in fragment.files),
+        num_rows=snapshot.num_rows,
+        num_fragments=len(snapshot.fragments),
+        num_deleted_rows=snapshot.num_deleted_rows,
+        size_bytes=snapshot.size_bytes,
         indexed_ratio=indexed_ratio(index_coverage(snapshot)),
         tags=tags,
         batches=tuple(batches_of(properties)),
