@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -14,10 +15,13 @@ from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batche
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, cleanup_old_versions
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupPlan, plan_cleanup
 from lance_ops.maintenance.cleanup.paced_deletes import DeleteTask, delete_by_tasks
+from lance_ops.runners import Job
 from lance_ops.store import ObjectInfo
 from tests.maintenance.conftest import rows
 from tests.pickling_runner import PicklingRunner
 
+T = TypeVar("T")
+R = TypeVar("R")
 Make = Callable[..., lance_ops.LanceDataset]
 OPTIONS = CleanupOptions(timedelta(0), error_if_tagged_old_versions=False)
 
@@ -125,7 +129,13 @@ class RemovingRunner(PicklingRunner):
         super().__init__()
         self.dataset = dataset
 
-    def map(self, function, tasks, job=None, discard=None):  # type: ignore[no-untyped-def]
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        job: Job | None = None,
+        discard: Callable[[R], None] | None = None,
+    ) -> list[R]:
         if not self.jobs:
             self.dataset.snapshot.committer.remove(self.dataset.version - 1)
         return super().map(function, tasks, job, discard)

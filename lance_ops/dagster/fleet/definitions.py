@@ -49,7 +49,7 @@ def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
 
         def log(outcome: TableOutcome) -> None:
             if outcome.status is not FleetStatus.NOTHING_OWED:
-                context.log.info(f"{outcome.table}: {outcome.status.value} {outcome.reason or ''}")  # noqa: G004
+                context.log.info("%s: %s %s", outcome.table, outcome.status.value, outcome.reason or "")
 
         with retrying():
             report = maintain(
