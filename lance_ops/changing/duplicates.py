@@ -56,7 +56,7 @@ class DuplicateKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Duplicates:
-    """`num_keys` keys have more than one row, and `num_rows` rows together.
+    """`num_keys` is the number of keys with more than one row; `num_rows` is the number of all rows with these keys.
 
     `examples` are some of the keys, the most frequent first.
     """

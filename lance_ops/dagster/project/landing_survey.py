@@ -136,7 +136,7 @@ def _glob_of(text: str) -> str:
 
 
 def _joined(kinds: dict[_Kind, list[LandedFile]], reader: RawReader) -> Iterator[tuple[_Kind, list[LandedFile]]]:
-    """Yield the kinds; those that share their folders become one if their names or their columns say that they are."""
+    """Yield the kinds of files. Kinds in the same folders become one if `_are_one` says that they are one dataset."""
     beside: defaultdict[tuple[str, tuple[str, ...], str], list[_Kind]] = defaultdict(list)
     for kind in kinds:
         beside[kind.folder, kind.varying_folders, kind.ending].append(kind)

@@ -47,7 +47,7 @@ class TableDebt:
 
     @property
     def rewrite_bytes(self) -> int:
-        """The bytes that paying what is owed reads and writes again."""
+        """The bytes that all steps which are owed would read and write again."""
         return sum(due.cost_bytes for due in self.owed)
 
     def due(self, key: str) -> Due | None:

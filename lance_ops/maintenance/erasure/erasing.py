@@ -3,10 +3,11 @@
     plan_erasure(main, subject) -> Holdings        what holds the rows; reads, and writes nothing
     erase(main, subject, options) -> ErasureReport
 
-A round deletes the rows at the heads, rewrites the fragments whose files store them, and builds their indices anew.
-When no head holds them any more, the older versions that do are removed, and then their files. Another writer may
-append such rows meanwhile, or rewrite fragments with them: the next round finds them. A crash leaves a record that
-blocks restores; the same erasure, begun again, goes on.
+A round deletes the rows in the newest version of each branch, rewrites the fragments whose files store them, and
+builds their indices anew. When no newest version holds the rows any more, the round removes the older versions that
+hold them, and then the files of these versions. Another writer may append such rows meanwhile, or rewrite fragments
+with them: the next round finds them. A crash leaves a record that blocks restores; the same erasure, begun again, goes
+on.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class ErasureOptions:
 
 
 def plan_erasure(snapshot: Snapshot, subject: Subject, runner: Runner | None = None) -> Holdings:
-    """Find what holds the rows, on every branch; nothing is written.
+    """Find the versions, files and indices that hold the rows, on every branch. This writes nothing.
 
     Raises `InvalidFilter` for a filter that the newest version of the main branch does not understand.
     """
@@ -250,7 +251,7 @@ class _Erasing:
                 tainted.add(branch.head.at(version).manifest, branch.head.uri)
 
     def _sweep(self, found: Holdings) -> None:
-        """Delete the files that removed versions named and that no version names any more; if permitted, any such."""
+        """Delete the files that only removed versions named; with `delete_unverified`, every file without a version."""
         if self._options.delete_unverified:
             for branch in found.branches:
                 cleanup_old_versions(branch.head, CleanupOptions(versions=(), delete_unverified=True))

@@ -43,7 +43,7 @@ class ChangedBatches(Enum):
 
 
 class BadBatches(Enum):
-    """What becomes of a batch with a file that is not read or does not fit.
+    """What ingestion does with a batch if one of its files is unreadable or does not fit the table.
 
     `REFUSE` fails the whole ingestion. `SET_ASIDE` ingests the other batches, and says which ones are left and why.
     """

@@ -15,7 +15,7 @@ __all__ = ["Compact"]
 
 @dataclass(frozen=True)
 class Compact(Verb):
-    """The options of `CompactionOptions` that a plan can have."""
+    """A compaction; its options are those of `CompactionOptions` that a stored plan may set."""
 
     name: ClassVar[str] = "compact"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
