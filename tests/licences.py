@@ -19,7 +19,7 @@ __all__ = ["ACCEPTED", "PAGE", "closure", "licence_of", "packages", "parts_of", 
 
 PAGE = Path(__file__).parent.parent / "docs" / "licences.md"
 
-EXTRAS = ("spark", "java", "dagster", "gcs", "azure", "manifest-stores", "pandas", "sql", "pydantic")
+EXTRAS = ("alerts", "spark", "java", "dagster", "gcs", "azure", "manifest-stores", "pandas", "sql", "pydantic")
 """The extras that `[all]` joins."""
 
 ACCEPTED = frozenset(
