@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import pyarrow as pa
 
@@ -91,7 +91,7 @@ def leaves_of(schema: Schema) -> tuple[Leaf, ...]:
 class LeafNumbers(NamedTuple):
     """The leaves of a schema in the order of its columns, the ids of their fields, and the column of each id."""
 
-    leaves: tuple[Leaf, ...]
+    leaves: Sequence[Leaf]
     field_ids: tuple[int, ...]
     index_of: Mapping[int, int]
 
@@ -99,9 +99,41 @@ class LeafNumbers(NamedTuple):
 @lru_cache(maxsize=64)
 def number_leaves(schema: Schema) -> LeafNumbers:
     """Return the columns of a file with this schema; files with the same schema share the result."""
-    leaves = leaves_of(schema)
-    field_ids = tuple([leaf.field.id for leaf in leaves])
+    leaves: Sequence[Leaf]
+    if any(field.children for field in schema.fields):
+        leaves = leaves_of(schema)
+        field_ids = tuple([leaf.field.id for leaf in leaves])
+    else:
+        leaves = _RootLeaves(schema.fields)
+        field_ids = tuple([field.id for field in schema.fields])
     return LeafNumbers(leaves, field_ids, {field_id: index for index, field_id in enumerate(field_ids)})
+
+
+class _RootLeaves(Sequence[Leaf]):
+    """The leaves of top-level fields without children; each is made when it is first asked for.
+
+    A file of thousands of columns is opened to read a few of them.
+    """
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self._fields = fields
+        self._made: list[Leaf | None] = [None] * len(fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    @overload
+    def __getitem__(self, index: int) -> Leaf: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Leaf]: ...
+    def __getitem__(self, index: int | slice) -> Leaf | Sequence[Leaf]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(len(self))[index]]
+        leaf = self._made[index]
+        if leaf is None:
+            (leaf,) = leaves_of_field(self._fields[index])
+            self._made[index] = leaf
+        return leaf
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ from lance_ops.wire.digests import (
 )
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe
-from lance_ops.wire.shared_schemas import shared_schema
+from lance_ops.wire.shared_schemas import encoded_schema, shared_schema
 from lance_ops.wire.unknown import restore_unknown, unknown_fields, unknown_numbers
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "digest_of",
     "digest_of_buffer",
     "digests_of_parts",
+    "encoded_schema",
     "frame",
     "has_digest_block",
     "metadata_to_pb",

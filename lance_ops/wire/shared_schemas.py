@@ -1,7 +1,8 @@
-"""A cache of decoded schemas: the versions of a table share one schema, and so do its files and many tables.
+"""Caches of decoded and of encoded schemas: a table's versions share one schema, and so do its files and many tables.
 
 A schema caches what it derives, above all its Arrow schema, so a shared schema also saves that work. A manifest numbers
-its fields and its schema's metadata as the `Schema` message of a data file does, so both are the same bytes.
+its fields and its schema's metadata as the `Schema` message of a data file does, so both are the same bytes. A commit
+that does not change the schema writes the bytes that the version before it has.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from functools import lru_cache
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.pb import file_pb2
-from lance_ops.wire.fields import schema_from_pb
+from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 from lance_ops.wire.framing import parse_message
+from lance_ops.wire.unknown import unknown_numbers
 
-__all__ = ["shared_schema"]
+__all__ = ["encoded_schema", "shared_schema"]
 
 _CAPACITY = 64
 
@@ -31,6 +33,14 @@ def shared_schema(encoded: bytes, path: str) -> Schema:
         return schema_from_pb(message.fields, message.metadata, path)
 
 
+def encoded_schema(schema: Schema) -> bytes:
+    """Return the `Schema` message of a schema: a manifest's message that states only the schema.
+
+    A schema with dictionaries is not cached: it may hold their values, and their positions differ between versions.
+    """
+    return _encode(schema) if schema.has_dictionaries else _encode_once(_ByIdentity(schema))
+
+
 @lru_cache(_CAPACITY)
 def _as_encoded(encoded: bytes) -> Schema:
     # Some writers write maps in no order: schemas that differ in nothing else are one schema.
@@ -41,4 +51,35 @@ def _as_encoded(encoded: bytes) -> Schema:
 @lru_cache(_CAPACITY)
 def _in_order(encoded: bytes) -> Schema:
     message = file_pb2.Schema.FromString(encoded)
-    return schema_from_pb(message.fields, message.metadata, "")
+    schema = schema_from_pb(message.fields, message.metadata, "")
+    if not unknown_numbers(message):  # a manifest gives other numbers another meaning
+        _encode_once(_ByIdentity(schema, encoded))
+    return schema
+
+
+class _ByIdentity:
+    """A schema as a cache key that compares by identity, and its message if that is known.
+
+    Comparing equal schemas field by field would take about as long as encoding one.
+    """
+
+    __slots__ = ("encoded", "schema")
+
+    def __init__(self, schema: Schema, encoded: bytes | None = None) -> None:
+        self.schema, self.encoded = schema, encoded
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByIdentity) and self.schema is other.schema
+
+
+@lru_cache(_CAPACITY)
+def _encode_once(key: _ByIdentity) -> bytes:
+    return _encode(key.schema) if key.encoded is None else key.encoded
+
+
+def _encode(schema: Schema) -> bytes:
+    message = file_pb2.Schema(fields=schema_to_pb(schema), metadata=metadata_to_pb(schema.metadata))
+    return message.SerializeToString(deterministic=True)

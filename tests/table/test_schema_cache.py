@@ -10,8 +10,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.schema import Dictionary, Schema, with_dictionaries
 from lance_ops.pb import file_pb2, table_pb2
 from lance_ops.table import decode_manifest, encode_manifest
-from lance_ops.table.manifest.schema_cache import encoded_schema
-from lance_ops.wire import shared_schema
+from lance_ops.wire import encoded_schema, shared_schema
 from tests.table.samples import DICTIONARIES, DICTIONARY_SCHEMA, SCHEMA, manifest
 
 
@@ -51,6 +50,25 @@ def test_a_schema_is_encoded_once() -> None:
     assert encoded_schema(schema) is encoded_schema(schema)
     assert shared_schema(encoded_schema(schema), "m") == schema
     assert encoded_schema(replace(SCHEMA, metadata={"a": "c"})) != encoded_schema(schema)
+
+
+def test_a_decoded_schema_is_written_as_the_bytes_that_it_was_read_from() -> None:
+    message = file_pb2.Schema()
+    message.fields.add(name="a", id=0, parent_id=-1, logical_type="int32", type=file_pb2.Field.LEAF)
+    read = shared_schema(message.SerializeToString(), "m")
+    changed = replace(read, fields=(replace(read.fields[0], name="b"),))
+
+    assert encoded_schema(read) == message.SerializeToString()
+    assert file_pb2.Schema.FromString(encoded_schema(changed)).fields[0].name == "b"
+    assert shared_schema(encoded_schema(changed), "m") == changed
+
+
+def test_what_a_file_states_beside_its_schema_never_reaches_a_manifest() -> None:
+    fields = file_pb2.Schema(fields=[{"name": "a", "parent_id": -1, "logical_type": "int32"}]).SerializeToString()
+    version = table_pb2.Manifest(version=99).SerializeToString()  # unknown fields of a schema, not of a manifest
+    read = shared_schema(fields + version, "f")
+
+    assert decode_manifest(encode_manifest(replace(manifest(), schema=read), b""), "m").version == manifest().version
 
 
 def test_a_schema_with_dictionaries_is_encoded_with_its_own_positions() -> None:

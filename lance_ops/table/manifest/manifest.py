@@ -14,8 +14,7 @@ from lance_ops.table.fragments import Fragment, FragmentList
 from lance_ops.table.index_metadata import IndexMetadata
 from lance_ops.table.manifest.base_path import BasePath
 from lance_ops.table.manifest.feature_flag import FeatureFlag
-from lance_ops.table.manifest.schema_cache import encoded_schema
-from lance_ops.wire import restore_unknown, unknown_fields
+from lance_ops.wire import encoded_schema, restore_unknown, unknown_fields
 
 __all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
 
