@@ -14,8 +14,9 @@ from lance_ops.errors import InvalidInput, VersionNotFound
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOptions
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
+from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_files
 from lance_ops.refs.announced_removals import REMOVALS_DIR
-from lance_ops.store import LocalStore
+from lance_ops.store import LocalStore, ObjectInfo
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.table import ExternalFile, FragmentList
 from tests.maintenance.conftest import rows
@@ -190,6 +191,25 @@ def test_delete_concurrency_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(LocalStore, "delete_several", count)
     assert dataset.cleanup_old_versions(NOW, delete_concurrency=at_once).data_files_removed == 5
     assert most == at_once
+
+
+@pytest.mark.parametrize(("size_bytes", "requests"), [(1 << 10, 1), (128 << 20, 20)])
+def test_short_files_are_removed_by_the_calling_thread_and_large_ones_by_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size_bytes: int, requests: int
+) -> None:
+    asked: list[tuple[int, Sequence[str]]] = []
+
+    def note(_: LocalStore, paths: Sequence[str]) -> set[str]:
+        asked.append((threading.get_ident(), paths))
+        return set()
+
+    monkeypatch.setattr(LocalStore, "delete_several", note)
+    store = LocalStore(str(tmp_path))
+    infos = [ObjectInfo(f"data/{number}.lance", size_bytes, store.now()) for number in range(40)]
+    assert delete_files(store, infos, Pace(None), 16) == (infos, [])
+    assert sorted(path for _, paths in asked for path in paths) == sorted(info.path for info in infos)
+    assert len(asked) == requests
+    assert (threading.get_ident() in {thread for thread, _ in asked}) == (requests == 1)
 
 
 def test_a_version_committed_after_the_plan_keeps_its_files(make: Make) -> None:

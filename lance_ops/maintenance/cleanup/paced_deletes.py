@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lance_ops.core.map_ordered import map_ordered
@@ -13,6 +13,10 @@ from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.store import ObjectInfo, Store
 
 __all__ = ["DeleteTask", "Pace", "delete_by_tasks", "delete_files"]
+
+
+_BYTES_AT_ONCE = 256 << 20
+"""A file system takes about 20 ms to free as much, far longer than to hand files to another thread."""
 
 
 class Pace:
@@ -42,11 +46,24 @@ def delete_files(
         pace.wait()
         return store.delete_several(paths)
 
-    paths = [info.path for info in infos]
-    share, workers = (1, 1) if pace.is_set else (store.deleted_at_once, at_once)
-    requests = [paths[at : at + share] for at in range(0, len(paths), share)]
+    requests = list(_requests(store, infos, 1 if pace.is_set else store.deleted_at_once))
+    workers = 1 if pace.is_set else min(at_once, len(requests))
     failed = set().union(*map_ordered(delete, requests, workers, workers))
     return [info for info in infos if info.path not in failed], [info for info in infos if info.path in failed]
+
+
+def _requests(store: Store, infos: Sequence[ObjectInfo], most: int) -> Iterator[list[str]]:
+    """Yield the paths of at most `most` files at a time, and in a file system of `_BYTES_AT_ONCE` or one more file."""
+    request: list[str] = []
+    num_bytes = 0
+    for info in infos:
+        request.append(info.path)
+        num_bytes += info.size_bytes
+        if len(request) == most or (store.reads_in_place and num_bytes >= _BYTES_AT_ONCE):
+            yield request
+            request, num_bytes = [], 0
+    if request:
+        yield request
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from lance_ops.store.ranges import check_ranges, slice_ranges
 __all__ = ["LocalStore"]
 
 _LONGEST_TICK = timedelta(milliseconds=20)
-_DELETED_AT_ONCE = 64
+_DELETED_AT_ONCE = 1024
 T = TypeVar("T")
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
@@ -250,7 +250,7 @@ class LocalStore(Store):
 
     @property
     def deleted_at_once(self) -> int:
-        """Many: to hand a file to another thread takes longer than to remove it."""
+        """Many: the system locks a directory while it removes a name, so threads would wait for each other."""
         return _DELETED_AT_ONCE
 
     def delete_several(self, paths: Sequence[str]) -> set[str]:
