@@ -49,7 +49,7 @@ import pyarrow as pa, lance_ops
 lance_ops.write_dataset(pa.table({{"a": [1, 2]}}), {str(tmp_path / "t")!r})
 assert lance_ops.dataset({str(tmp_path / "t")!r}).to_table().num_rows == 2
 print(*({{"sqlglot", "fsspec", "sqlalchemy"}} & sys.modules.keys()))
-assert lance_ops.dataset({str(tmp_path / "t")!r}).count_rows("a = 2") == 1
+assert lance_ops.dataset({str(tmp_path / "t")!r}).count_rows("a + 0 = 2") == 1
 print("sqlglot" in sys.modules)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -83,10 +83,10 @@ def _run(code: str, table: str, disabled: str = "") -> list[str]:
         ("assert t().to_table().column('id').to_pylist() == list(range(100))", set()),
         ("assert t().take([3, 5]).column('id').to_pylist() == [3, 5]", set()),
         ("assert t().head(2).num_rows == 2", set()),
-        ("assert t().count_rows('id = 7') == 1", {"sqlglot"}),
+        ("assert t().count_rows('id = 7 AND x >= 0.5') == 1", set()),
         ("assert t().to_table(filter='x < 1.5 AND id IN (3, 4)').num_rows == 2", {"sqlglot"}),
         ("assert t().to_table(filter=\"name LIKE 'name 3%' AND x IS NOT NULL\").num_rows == 14", {"sqlglot"}),
-        ("assert t().to_table(filter='id = -1').num_rows == 0", {"sqlglot"}),
+        ("assert t().to_table(filter=\"name = 'none' and id > -1\").num_rows == 0", set()),
     ],
 )
 def test_a_cold_process_loads_only_the_packages_that_its_path_needs(table: str, code: str, loaded: set[str]) -> None:

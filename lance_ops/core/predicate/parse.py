@@ -24,7 +24,8 @@ def parse_filter(
     a condition; `UnsupportedFeature` for a function or construct that this library does not know.
     """
     if isinstance(given, str):
-        return sql.parse_sql(given, schema)
+        plain = sql.parse_plain(given, schema)
+        return sql.parse_sql(given, schema) if plain is None else plain
     if isinstance(given, pc.Expression):
         return arrow.parse_arrow(given, schema, whatever_arrow_can=whatever_arrow_can)
     if not isinstance(given, tree.Predicate):
@@ -32,4 +33,4 @@ def parse_filter(
     columns = [node for node in given.walk() if isinstance(node, tree.Column)]
     if all(column == binding.resolve(schema, [binding.Name(name) for name in column.path]) for column in columns):
         return given
-    return sql.parse_sql(given.to_sql(), schema)
+    return parse_filter(given.to_sql(), schema)
