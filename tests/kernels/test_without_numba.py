@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lance_ops import kernels
@@ -196,7 +197,7 @@ print("numba" in sys.modules)
 """
 
 
-@pytest.mark.parametrize(("times", "loaded"), [(1, False), (30, True)])
+@pytest.mark.parametrize(("times", "loaded"), [(1, False), (90, True)])
 def test_a_process_loads_numba_after_its_first_calls(tmp_path: Path, times: int, loaded: bool) -> None:
     path = str(tmp_path / "numbers.lance")
     with LanceFileWriter(path) as writer:
@@ -205,3 +206,20 @@ def test_a_process_loads_numba_after_its_first_calls(tmp_path: Path, times: int,
         [sys.executable, "-c", _READ, path, str(times)], env=os.environ, capture_output=True, text=True, check=True
     )
     assert run.stdout.split() == [str(loaded)]
+
+
+_SCAN = """
+import sys
+from lance_ops.file import LanceFileReader
+assert LanceFileReader(sys.argv[1]).read_all().to_table().num_rows == 200_000
+print(*({"numba", "pandas"} & sys.modules.keys()))
+"""
+
+
+def test_a_scan_of_some_megabytes_of_numbers_and_strings_loads_no_numba(tmp_path: Path) -> None:
+    path, numbers = str(tmp_path / "rows.lance"), np.arange(200_000) * 7919 % 200_003
+    with LanceFileWriter(path) as writer:
+        names = pc.binary_join_element_wise("customer", pa.array(numbers).cast(pa.string()), "-")
+        writer.write_batch(pa.table({"id": numbers, "name": names, "share": numbers / 3}))
+    run = subprocess.run([sys.executable, "-c", _SCAN, path], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lance_ops.kernels.without_numba.byte_strings import (
-    fsst_decode,
-    fsst_decode_chunks,
     join_strings,
     place_items,
     repeat_items,
 )
 from lance_ops.kernels.without_numba.chunk_places import locate_values, pick_strings, read_headers
 from lance_ops.kernels.without_numba.first_calls import FirstCalls, do_without_numba
+from lance_ops.kernels.without_numba.fsst import fsst_decode, fsst_decode_chunks
 from lance_ops.kernels.without_numba.packed_numbers import pick_packed, read_widths, unpack_blocks
 
 __all__ = ["TWINS", "FirstCalls", "do_without_numba"]
