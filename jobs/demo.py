@@ -30,7 +30,8 @@ from jobs.proofs import Expected, Proof, prove
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster import CodeLocation, Ticked, size_text
 from lance_ops.dagster.declaration import DatasetNames
-from lance_ops.dagster.ops import Cleanup, Compact, DeleteRows, Reindex, Tag
+from lance_ops.dagster.ops import launch
+from lance_ops.verbs import Cleanup, Compact, DeleteRows, Reindex, Tag
 
 __all__ = ["Demo", "main"]
 
@@ -77,19 +78,20 @@ class Demo:
             self._ingest(num_partitions=1)
             self._replay(str(late))
         with self._step(f"3  the flights of aircraft {_ERASED} are erased"):
-            self._job("tag", Tag(name=_TAG, dry_run=False))
+            self._job("tag", launch(Tag(tag=_TAG), dry_run=False))
             self._job(
-                "delete_rows", DeleteRows(predicate=f"tailnum = '{_ERASED}'", reason="erasure request", dry_run=False)
+                "delete_rows",
+                launch(DeleteRows(predicate=f"tailnum = '{_ERASED}'", reason="erasure request"), dry_run=False),
             )
         with self._step("4  an index is built; compaction remaps it; new rows are indexed"):
-            self._job("reindex", Reindex(dry_run=False))
-            self._job("compact", Compact(dry_run=False))
+            self._job("reindex", launch(Reindex(), dry_run=False))
+            self._job("compact", launch(Compact(), dry_run=False))
             land_days(self.flights, [later], self.landing)
             self._ingest(num_partitions=1)
-            self._job("reindex", Reindex(dry_run=False))
+            self._job("reindex", launch(Reindex(), dry_run=False))
         with self._step("5  old versions are cleaned up, first as a dry run"):
-            self._job("cleanup", Cleanup(older_than_days=0))
-            self._job("cleanup", Cleanup(older_than_days=0, dry_run=False))
+            self._job("cleanup", launch(Cleanup(older_than_days=0)))
+            self._job("cleanup", launch(Cleanup(older_than_days=0), dry_run=False))
         with self._step("6  what came out"):
             self._check()
         versions = self._recorded_versions()

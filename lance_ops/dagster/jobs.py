@@ -13,42 +13,23 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head import INTACT
 from lance_ops.dagster.ops import (
     START,
-    Cleanup,
-    Compact,
-    Reindex,
-    cleanup_op,
-    compact_op,
-    delete_rows_op,
-    drop_index_op,
-    erase_op,
     health_op,
-    reindex_op,
-    restore_op,
-    tag_op,
+    launch,
+    planned_op,
     verdict_op,
     verify_op,
 )
+from lance_ops.verbs import ALL_VERBS, Cleanup, Compact, Reindex
 
 __all__ = ["build_jobs", "build_schedules", "checks_job", "ingest_job"]
 
-_VERBS = {
-    "delete_rows": delete_rows_op,
-    "erase": erase_op,
-    "compact": compact_op,
-    "reindex": reindex_op,
-    "drop_index": drop_index_op,
-    "cleanup": cleanup_op,
-    "restore": restore_op,
-    "tag": tag_op,
-    "verify": verify_op,
-}
 _MAINTENANCE = ("health", "compact", "reindex", "cleanup", "verdict")
 
 
 def build_jobs(config: DatasetConfig) -> list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition]:
     """Return every job of a dataset: `<dataset>_ingest`, `<dataset>_maintenance` and `<dataset>_<verb>`."""
     # Dagster allows one op under each name, so the maintenance job runs the same ops as the verbs' own jobs.
-    ops = {verb: make(config) for verb, make in _VERBS.items()}
+    ops = {verb.name: planned_op(config, verb) for verb in ALL_VERBS} | {"verify": verify_op(config)}
     jobs: list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition] = [checks_job(config)]
     if config.raw is not None:
         jobs.append(ingest_job(config))
@@ -106,13 +87,8 @@ def _maintenance_job(config: DatasetConfig, verbs: Mapping[str, dg.OpDefinition]
     In this job no verb is a dry run: the declared policy decides what it removes, and tagged versions stay.
     """
     ops = {**verbs, "health": health_op(config), "verdict": verdict_op(config)}
-    for_real = dg.RunConfig(
-        ops={
-            "compact": Compact(dry_run=False),
-            "reindex": Reindex(dry_run=False),
-            "cleanup": Cleanup(dry_run=False),
-        }
-    )
+    steps = (Compact(), Reindex(), Cleanup())
+    for_real = dg.RunConfig(ops={verb.name: launch(verb, dry_run=False) for verb in steps})
     return _job_of(config, "maintenance", {step: ops[step] for step in _MAINTENANCE}, for_real)
 
 

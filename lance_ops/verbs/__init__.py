@@ -21,11 +21,13 @@ if TYPE_CHECKING:
         Verb,
         WhenMoved,
     )
+    from lance_ops.verbs.given_options import make_verb, parse_options
+    from lance_ops.verbs.options import DeclaredOption, Option, options_of
     from lance_ops.verbs.planning import Executed, do_now, execute_plan, make_plan
     from lance_ops.verbs.references import Tag
     from lance_ops.verbs.registry import ALL_VERBS, verb_named
     from lance_ops.verbs.rows import DeleteRows, Erase, Restore
-    from lance_ops.verbs.stored_plan import StoredPlan, make_verb, parse_options
+    from lance_ops.verbs.stored_plan import StoredPlan
     from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Reindex
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "REASON_PROPERTY",
     "Cleanup",
     "Compact",
+    "DeclaredOption",
     "DeleteRows",
     "DropIndex",
     "Erase",
@@ -40,6 +43,7 @@ __all__ = [
     "Execution",
     "Facts",
     "Measures",
+    "Option",
     "Preview",
     "Reindex",
     "Restore",
@@ -52,6 +56,7 @@ __all__ = [
     "execute_plan",
     "make_plan",
     "make_verb",
+    "options_of",
     "parse_options",
     "verb_named",
 ]
@@ -60,6 +65,7 @@ _MODULES = {
     "ALL_VERBS": "registry",
     "Cleanup": "upkeep",
     "Compact": "upkeep",
+    "DeclaredOption": "options",
     "DeleteRows": "rows",
     "DropIndex": "upkeep",
     "Erase": "rows",
@@ -68,6 +74,7 @@ _MODULES = {
     "Facts": "contract",
     "Measures": "contract",
     "Preview": "contract",
+    "Option": "options",
     "REASON_PROPERTY": "contract",
     "Reindex": "upkeep",
     "Restore": "rows",
@@ -79,8 +86,9 @@ _MODULES = {
     "do_now": "planning",
     "execute_plan": "planning",
     "make_plan": "planning",
-    "make_verb": "stored_plan",
-    "parse_options": "stored_plan",
+    "make_verb": "given_options",
+    "options_of": "options",
+    "parse_options": "given_options",
     "verb_named": "registry",
 }
 

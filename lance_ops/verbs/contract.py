@@ -1,7 +1,7 @@
 """What a verb must do: say what it would do to a version, and do it.
 
-A verb is a frozen dataclass whose fields are its options, so that a plan can be stored as JSON and made again. The
-types of the fields are `str`, `int`, `float`, `bool`, tuples of `str`, mappings of `str` to `str`, and None.
+A verb is a frozen dataclass whose fields are its options, each declared with an `Option`. So a plan can be stored as
+JSON and made again, and the command line and Dagster take a verb's options from it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import ClassVar, TypeAlias
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
+from lance_ops.verbs.options import options_of
 
 __all__ = ["REASON_PROPERTY", "Execution", "Facts", "Measures", "Preview", "Section", "Verb", "WhenMoved", "reason_of"]
 
@@ -98,7 +99,13 @@ class Verb(ABC):
 
     name: ClassVar[str]
     """The verb's name in stored plans, in the command line and in Dagster."""
+    summary: ClassVar[str]
+    """What the verb does, as one sentence of a job's page or of a list."""
     when_moved: ClassVar[WhenMoved]
+
+    def __post_init__(self) -> None:
+        for option in options_of(type(self)).values():
+            option.check(self.name, getattr(self, option.name))
 
     @abstractmethod
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:

@@ -12,17 +12,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.verbs.contract import Preview, Verb
-from lance_ops.verbs.registry import verb_named
+from lance_ops.verbs.given_options import make_verb
 
-__all__ = ["StoredPlan", "make_verb", "parse_options"]
+__all__ = ["StoredPlan", "version_id"]
 
 _FORMAT = 1
 _MOST_CHARACTERS = 1 << 20
@@ -98,72 +97,6 @@ def version_id(data: LanceDataset) -> str:
     """Return what distinguishes the opened version from another one of the same number."""
     manifest = data.snapshot.manifest
     return manifest.transaction_file or (manifest.timestamp.isoformat() if manifest.timestamp else "")
-
-
-def make_verb(name: str, options: Mapping[str, Any]) -> Verb:
-    """Return the verb of a name with these options.
-
-    Raises `InvalidInput` that names an option that is unknown, of a wrong type, or lacking.
-    """
-    kind = verb_named(name)
-    hints = {field.name: get_type_hints(kind)[field.name] for field in fields(kind)}
-    given: dict[str, Any] = {}
-    for option, value in options.items():
-        if option not in hints:
-            raise InvalidInput(f"{name} has no option {option!r}: it has {', '.join(hints)}")
-        value = tuple(value) if isinstance(value, list) else value
-        if not _fits(value, hints[option]):
-            raise InvalidInput(f"{name}: option {option} cannot be {value!r}")
-        given[option] = value
-    try:
-        return kind(**given)
-    except TypeError:
-        lacking = [field for field in hints if field not in given]
-        raise InvalidInput(f"{name} needs more options, among {', '.join(lacking)}") from None
-
-
-def parse_options(name: str, pairs: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return options from words of a command line, each word as the type of its option wants it."""
-    kind = verb_named(name)
-    hints = get_type_hints(kind)
-    found: dict[str, Any] = {}
-    for option, words in pairs.items():
-        hint = hints.get(option)
-        kinds = {hint, *get_args(hint)} if get_origin(hint) in (Union, UnionType) else {hint}
-        if tuple in {get_origin(each) for each in kinds}:
-            found[option] = tuple(words)
-        elif Mapping in {get_origin(each) for each in kinds}:
-            found[option] = {key: value for key, _, value in (word.partition("=") for word in words)}
-        else:
-            found[option] = _scalar(name, option, words[-1], kinds)
-    return found
-
-
-def _scalar(name: str, option: str, word: str, kinds: set[Any]) -> Any:
-    if bool in kinds and word.lower() in ("true", "false"):
-        return word.lower() == "true"
-    for kind in (int, float):
-        if kind in kinds:
-            try:
-                return kind(word)
-            except ValueError:
-                raise InvalidInput(f"{name}: option {option} is a number, not {word!r}") from None
-    return word
-
-
-def _fits(value: object, hint: Any) -> bool:
-    """Return whether a value is of a field's type."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return any(_fits(value, each) for each in arguments)
-    if origin is tuple:
-        return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
-    if origin is Mapping:
-        pairs = value.items() if isinstance(value, dict) else ((None, None),)
-        return all(isinstance(key, str) and isinstance(each, str) for key, each in pairs)
-    if hint is float:
-        return type(value) in (int, float)
-    return value is None if hint is type(None) else type(value) is hint
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -8,9 +8,10 @@ import pytest
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.in_process import CodeLocation
-from lance_ops.dagster.ops import Compact, DeleteRows, Reindex
+from lance_ops.dagster.ops import launch
 from lance_ops.dagster.runners.runner import RUNNER_KEY
 from lance_ops.dagster.runners.spark_runner import SparkRunner
+from lance_ops.verbs import Compact, DeleteRows, Reindex
 from tests.dagster.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ def test_a_backlog_is_one_spark_run_and_one_commit_and_the_verbs_run_there_too(o
         on_spark.land(f"d{day}", range(day * 10, day * 10 + 10))
     assert len(on_spark.tick().runs) == 1
     assert on_spark.data.version == 1
-    on_spark.run("delete_rows", DeleteRows(predicate="id < 5", reason="r", dry_run=False))
-    on_spark.run("reindex", Reindex(dry_run=False))
-    on_spark.run("compact", Compact(dry_run=False))
+    on_spark.run("delete_rows", launch(DeleteRows(predicate="id < 5", reason="r"), dry_run=False))
+    on_spark.run("reindex", launch(Reindex(), dry_run=False))
+    on_spark.run("compact", launch(Compact(), dry_run=False))
     assert sorted(on_spark.data.to_table()["id"].to_pylist()) == list(range(5, 60))
     assert on_spark.head_versions() == list(range(1, on_spark.data.version + 1))
 

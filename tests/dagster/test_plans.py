@@ -10,12 +10,14 @@ import pyarrow.parquet
 import pytest
 
 from lance_ops.api import write_dataset
-from lance_ops.dagster.ops import Compact, DeleteRows, Erase, Reindex, Restore
+from lance_ops.dagster.ops import Launch, launch, launch_class, launch_plan
+from lance_ops.verbs import ALL_VERBS, Compact, DeleteRows, Erase, Reindex, Restore, Verb, options_of
 from tests.dagster.deployment import Deployment, output_metadata
 
 pytestmark = pytest.mark.dagster
 
-FIVE = DeleteRows(predicate="id < 5", reason="bad delivery")
+MIXED = launch_class(Compact).model_validate({"execute": "PREVIEW", "worst_first": True})
+FIVE = launch(DeleteRows(predicate="id < 5", reason="bad delivery"))
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def test_a_preview_shows_rows_sizes_and_past_durations_and_its_very_plan_is_exec
     assert "past runs" not in page
     assert filled.data.version == 3
     write_dataset(pa.table({"id": [1], "city": ["Bern"]}), filled.config.uri, mode="append")
-    done = output_metadata(filled.run("delete_rows", DeleteRows(execute=preview.run_id)))
+    done = output_metadata(filled.run("delete_rows", launch_plan(DeleteRows, preview.run_id)))
     assert (done["lance/matching_rows"], done["lance/read_version"]) == (5, 3)
     assert "| rows | 30 | 26 |" in done["lance/before_after"]
     assert filled.data.count_rows("id = 1") == 1, "the row that came after the plan is not in it"
@@ -53,19 +55,19 @@ def test_a_plan_that_newer_versions_contradict_is_refused_with_their_names(fille
     preview = filled.run("delete_rows", FIVE)
     filled.data.delete("id = 3")
     with pytest.raises(dg.Failure, match=r"planned on version 3.*4 \(Delete\); plan again"):
-        filled.run("delete_rows", DeleteRows(execute=preview.run_id))
+        filled.run("delete_rows", launch_plan(DeleteRows, preview.run_id))
     assert filled.data.count_rows() == 29
-    restoring = filled.run("restore", Restore(version=2, reason="r"))
+    restoring = filled.run("restore", launch(Restore(version=2, reason="r")))
     assert "4 | Delete" in output_metadata(restoring)["lance/plan"]
     filled.data.delete("id = 4")
     with pytest.raises(dg.Failure, match="planned on version 4"):
-        filled.run("restore", Restore(execute=restoring.run_id))
+        filled.run("restore", launch_plan(Restore, restoring.run_id))
 
 
 def test_a_plan_of_upkeep_is_made_again_on_the_newest_version(filled: Deployment) -> None:
-    preview = filled.run("compact", Compact())
+    preview = filled.run("compact", launch(Compact()))
     filled.data.delete("id = 3")
-    done = output_metadata(filled.run("compact", Compact(execute=preview.run_id)))
+    done = output_metadata(filled.run("compact", launch_plan(Compact, preview.run_id)))
     assert (done["lance/fragments_removed"], done["lance/fragments_added"]) == (3, 1)
     assert filled.data.count_rows() == 29
 
@@ -73,18 +75,16 @@ def test_a_plan_of_upkeep_is_made_again_on_the_newest_version(filled: Deployment
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (DeleteRows(execute="nothing"), "no run 'nothing'"),
-        (DeleteRows(execute="PREVIEW"), "has no plan of delete_rows"),
-        (Compact(execute="PREVIEW", worst_first=True), "leave the other options alone"),
+        (launch_plan(DeleteRows, "nothing"), "no run 'nothing'"),
+        (launch_plan(DeleteRows, "PREVIEW"), "has no plan of delete_rows"),
+        (MIXED, "leave the other options alone"),
     ],
 )
-def test_only_a_run_that_previewed_the_verb_can_be_executed(
-    filled: Deployment, config: dg.Config, message: str
-) -> None:
-    preview = filled.run("compact", Compact())
+def test_only_a_run_that_previewed_the_verb_can_be_executed(filled: Deployment, config: Launch, message: str) -> None:
+    preview = filled.run("compact", launch(Compact()))
     asked: dict[str, Any] = config.model_dump()
     asked["execute"] = asked["execute"].replace("PREVIEW", preview.run_id)
-    verb = "compact" if isinstance(config, Compact) else "delete_rows"
+    verb = "compact" if isinstance(config, launch_class(Compact)) else "delete_rows"
     with pytest.raises(dg.Failure, match=message):
         filled.run(verb, type(config)(**asked))
     assert filled.data.version == 3
@@ -93,26 +93,43 @@ def test_only_a_run_that_previewed_the_verb_can_be_executed(
 def test_rows_are_deleted_by_the_keys_of_files(filled: Deployment, tmp_path: Path) -> None:
     keys = str(tmp_path / "keys.parquet")
     pyarrow.parquet.write_table(pa.table({"id": [1, 1, 7, 99], "other": [0] * 4}), keys)
-    asked = DeleteRows(key_files=[keys], on=["id"], reason="r")
-    assert output_metadata(filled.run("delete_rows", asked))["lance/matching_rows"] == 2
-    filled.run("delete_rows", DeleteRows(**{**asked.model_dump(), "dry_run": False}))
+    asked = DeleteRows(key_files=(keys,), on=("id",), reason="r")
+    assert output_metadata(filled.run("delete_rows", launch(asked)))["lance/matching_rows"] == 2
+    filled.run("delete_rows", launch(asked, dry_run=False))
     assert filled.data.count_rows() == 28
     plan = next(o.metadata["lance/stored_plan"].value for o in observed(filled) if "lance/stored_plan" in o.metadata)
     assert json.loads(json.dumps(plan))["options"]["key_files"] == [keys]
 
 
 def test_an_erasure_is_executed_by_its_preview_and_links_the_proof(filled: Deployment, tmp_path: Path) -> None:
-    filled.run("reindex", Reindex(dry_run=False))
+    filled.run("reindex", launch(Reindex(), dry_run=False))
     filled.data.update({"city": "'gone-7f3a'"}, "id = 7")
     keys = str(tmp_path / "keys.parquet")
     pyarrow.parquet.write_table(pa.table({"city": ["gone-7f3a"]}), keys)
-    preview = filled.run("erase", Erase(key_files=[keys], on=["city"], reason="request 12"))
+    preview = filled.run("erase", launch(Erase(key_files=(keys,), on=("city",), reason="request 12")))
     page = output_metadata(preview)["lance/plan"]
     assert "Erase 1 rows" in page
     assert "| main | 5 | it names files that store the rows |" in page
-    done = output_metadata(filled.run("erase", Erase(execute=preview.run_id)))
+    done = output_metadata(filled.run("erase", launch_plan(Erase, preview.run_id)))
     assert (done["lance/erased_rows"], done["lance/is_proven"]) == (1, True)
     assert "Proven: no remaining file" in Path(done["lance/report"]).read_text()
     root = Path(filled.config.uri)
     assert not [path for path in root.rglob("*") if path.is_file() and b"gone-7f3a" in path.read_bytes()]
     assert filled.data.count_rows() == 29
+
+
+@pytest.mark.parametrize("verb", ALL_VERBS, ids=lambda verb: verb.name)
+def test_the_launchpad_offers_and_describes_every_option_of_a_verb(verb: type[Verb]) -> None:
+    shape = launch_class(verb).to_config_schema().as_field().config_type
+    assert isinstance(shape, dg.Shape)
+    offered = {name: field.description for name, field in shape.fields.items()}
+    assert list(offered) == ["dry_run", "execute", *options_of(verb)]
+    assert all(option.described.description in str(offered[name]) for name, option in options_of(verb).items())
+
+
+def test_a_launch_gives_only_what_the_verb_does_not_have_by_default() -> None:
+    assert launch(Compact(cluster_by=("a",), cluster_order="z_order")).given == {
+        "cluster_by": ["a"],
+        "cluster_order": "z_order",
+    }
+    assert launch(Reindex(create={"i": "x"}), dry_run=False).given == {"create": {"i": "x"}}

@@ -81,8 +81,11 @@ def test_a_plan_for_a_version_that_is_gone_or_another_is_outdated(numbers: Lance
         ("compact", {"max_commits": "2"}, "max_commits cannot be '2'"),
         ("compact", {"max_commits": True}, "max_commits cannot be True"),
         ("reindex", {"create": {"a": 1}}, "create cannot be"),
+        ("compact", {"max_commits": 0}, "max_commits is at least 1, not 0"),
+        ("compact", {"materialize_deletions_threshold": 1.5}, "is at most 1, not 1.5"),
+        ("tag", {"tag": "t", "action": "drop"}, "action cannot be 'drop': it is one of create, move, delete"),
         ("delete_rows", {"key_files": [1]}, "key_files cannot be"),
-        ("drop_index", {}, "drop_index needs more options, among index"),
+        ("drop_index", {}, "drop_index needs more options: index"),
     ],
 )
 def test_options_have_the_names_and_types_of_the_verb(name: str, options: dict[str, object], message: str) -> None:

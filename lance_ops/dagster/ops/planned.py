@@ -8,66 +8,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import dagster as dg
-from pydantic import Field
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.ops import observed_plans
+from lance_ops.dagster.ops.launch import Launch, launch_class
+from lance_ops.dagster.ops.policies import with_policy
 from lance_ops.dagster.ops.preview_page import comparison, preview_page
 from lance_ops.dagster.ops.verb import Work, verb_op
-from lance_ops.verbs import Executed, Verb, do_now, execute_plan, make_plan
+from lance_ops.verbs import Executed, Verb, do_now, execute_plan, make_plan, make_verb
 
-__all__ = ["Planned", "planned_op"]
-
-
-class Planned(dg.Config):
-    """What every verb's launch can say beside the verb's own options."""
-
-    dry_run: bool = Field(default=True, description="Preview, store the plan with this run, and change nothing.")
-    execute: str | None = Field(
-        default=None, description="The id of a preview's run: execute its plan. Leave the other options alone."
-    )
+__all__ = ["planned_op"]
 
 
-Launch = TypeVar("Launch", bound=Planned)
-
-
-def planned_op(
-    config: DatasetConfig,
-    launch: type[Launch],
-    verb: type[Verb],
-    description: str,
-    to_verb: Callable[[Launch], Verb] | None = None,
-) -> dg.OpDefinition:
-    """Return the op of a verb; `to_verb` turns the launch's configuration into it, by default field by field."""
+def planned_op(config: DatasetConfig, verb: type[Verb]) -> dg.OpDefinition:
+    """Return the op of a verb on a dataset. Its configuration is made of the options that the verb declares."""
 
     def work(work: Work, asked: Launch) -> dict[str, Any]:
         if asked.execute is not None:
-            given = asked.model_dump(exclude={"execute", "dry_run"})
-            if given != _defaults(launch, given):
+            if asked.given:
                 raise InvalidInput("execute names a plan, which has options of its own: leave the other options alone")
             plan = observed_plans.plan_of_run(work.context, config, verb.name, asked.execute)
             return _done(work, plan.verb, lambda data: execute_plan(plan, data, work.runner), plan.to_dict())
-        chosen = _verb_of(asked, verb) if to_verb is None else to_verb(asked)
+        chosen = make_verb(verb.name, with_policy(config, verb.name, asked.given))
         if not asked.dry_run:
             return _done(work, chosen, lambda data: do_now(chosen, data, work.runner))
         return _previewed(work, chosen)
 
-    return verb_op(config, verb.name, description, work, launch)
-
-
-def _verb_of(asked: Planned, verb: type[Verb]) -> Verb:
-    options = asked.model_dump(exclude={"execute", "dry_run"})
-    return verb(**{name: tuple(value) if isinstance(value, list) else value for name, value in options.items()})
-
-
-def _defaults(launch: type[Planned], given: dict[str, Any]) -> dict[str, Any]:
-    fields = launch.model_fields
-    return {name: fields[name].get_default(call_default_factory=True) for name in given}
+    return verb_op(config, verb.name, verb.summary, work, launch_class(verb))
 
 
 def _previewed(work: Work, verb: Verb) -> dict[str, Any]:

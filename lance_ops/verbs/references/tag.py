@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved
+from lance_ops.verbs.options import Option
 
 __all__ = ["Tag"]
-
-_ACTIONS = ("create", "move", "delete")
 
 
 @dataclass(frozen=True)
@@ -20,15 +19,15 @@ class Tag(Verb):
     """A tag's name, the version that it names (the newest by default), and what to do with it."""
 
     name: ClassVar[str] = "tag"
+    summary: ClassVar[str] = "Name a version, so that clean-up keeps it."
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
-    tag: str
-    version: int | None = None
-    action: str = "create"
+    tag: Annotated[str, Option("The tag's name.")]
+    version: Annotated[int | None, Option("The version to name; by default the newest.", at_least=1)] = None
+    action: Annotated[Literal["create", "move", "delete"], Option("What to do with the tag.")] = "create"
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Say what the tag names now."""
-        self._check()
         now = data.tags.list().get(self.tag)
         if (now is None) != (self.action == "create"):
             raise InvalidInput(f"{data.uri}: tag {self.tag!r} {'does not exist' if now is None else 'exists already'}")
@@ -38,7 +37,6 @@ class Tag(Verb):
 
     def execute(self, work: Execution) -> Facts:
         """Write or remove the tag's file; no version is committed."""
-        self._check()
         tags, version = work.data.tags, self.version or work.data.version
         match self.action:
             case "create":
@@ -48,10 +46,6 @@ class Tag(Verb):
             case "delete":
                 tags.delete(self.tag)
         return self._facts(work.data)
-
-    def _check(self) -> None:
-        if self.action not in _ACTIONS:
-            raise InvalidInput(f"action is one of {', '.join(_ACTIONS)}, not {self.action!r}")
 
     def _facts(self, data: LanceDataset) -> Facts:
         return {"tag": self.tag, "action": self.action, "version": self.version or data.version}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, reason_of
+from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.given_keys import matching_rows
 from lance_ops.verbs.rows.sample_rows import sample_of, sample_section
 
@@ -23,13 +24,16 @@ class DeleteRows(Verb):
     """
 
     name: ClassVar[str] = "delete_rows"
+    summary: ClassVar[str] = "Delete rows by predicate, or by keys."
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
-    predicate: str | None = None
-    reason: str = ""
-    key_files: tuple[str, ...] = ()
-    on: tuple[str, ...] = ()
-    at_most_rows: int | None = None
+    predicate: Annotated[str | None, Option("A SQL condition, such as tailnum = 'N725MQ'.")] = None
+    reason: Annotated[str, Option("Why the rows go. It stands in the version's transaction.")] = ""
+    key_files: Annotated[
+        tuple[str, ...], Option("Instead: raw files, or one dataset (.lance), that hold the keys of the rows.")
+    ] = ()
+    on: Annotated[tuple[str, ...], Option("The columns of the key, in both.")] = ()
+    at_most_rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Count the rows and show some of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import ErasureNotProven, InvalidInput
@@ -17,6 +17,7 @@ from lance_ops.maintenance.erasure import (
 )
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.given_keys import read_keys
 
 __all__ = ["Erase"]
@@ -32,16 +33,23 @@ class Erase(Verb):
     """
 
     name: ClassVar[str] = "erase"
+    summary: ClassVar[str] = "Erase rows from every version, tag and branch, and prove it."
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
-    predicate: str | None = None
-    reason: str = ""
-    key_files: tuple[str, ...] = ()
-    on: tuple[str, ...] = ()
-    remove_tags: bool = False
-    rewrite_branches: bool = False
-    delete_unverified: bool = False
-    at_most_rows: int | None = None
+    predicate: Annotated[
+        str | None, Option("A SQL condition. It stays in the plan and in the run's configuration.")
+    ] = None
+    reason: Annotated[str, Option("Stays in the report and the transaction: do not name the subject.")] = ""
+    key_files: Annotated[
+        tuple[str, ...], Option("Instead: raw files, or one dataset (.lance), that hold the keys of the rows.")
+    ] = ()
+    on: Annotated[tuple[str, ...], Option("The columns of the key, in both.")] = ()
+    remove_tags: Annotated[bool, Option("Remove the tags on versions that hold the rows.")] = False
+    rewrite_branches: Annotated[bool, Option("Erase on other branches, too.")] = False
+    delete_unverified: Annotated[
+        bool, Option("Also young files that no version names; only while nothing else writes.")
+    ] = False
+    at_most_rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Show what holds the rows; no row is shown, because a preview is kept."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from lance_ops import changing
 from lance_ops.api import LanceDataset
@@ -22,6 +22,7 @@ from lance_ops.verbs.contract import (
     WhenMoved,
     reason_of,
 )
+from lance_ops.verbs.options import Option
 
 __all__ = ["Restore"]
 
@@ -31,11 +32,12 @@ class Restore(Verb):
     """Which version to restore, by number or by tag, and why."""
 
     name: ClassVar[str] = "restore"
+    summary: ClassVar[str] = "Make an old version the newest again."
     when_moved: ClassVar[WhenMoved] = WhenMoved.REFUSED
 
-    version: int | None = None
-    tag: str | None = None
-    reason: str = ""
+    version: Annotated[int | None, Option("The version to restore.", at_least=1)] = None
+    tag: Annotated[str | None, Option("Instead: the tag of the version to restore.")] = None
+    reason: Annotated[str, Option("Why it comes back. It stands in the new version's transaction.")] = ""
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """List the versions that would be undone, and warn if rows come back that were deleted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
 from lance_ops.maintenance.cleanup import (
@@ -15,6 +15,7 @@ from lance_ops.maintenance.cleanup import (
 )
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.options import Option
 
 __all__ = ["Cleanup"]
 
@@ -29,11 +30,14 @@ class Cleanup(Verb):
     """
 
     name: ClassVar[str] = "cleanup"
+    summary: ClassVar[str] = "Remove old versions and the files that nothing needs."
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
-    older_than_days: float | None = None
-    retain_versions: int | None = None
-    delete_unverified: bool = False
+    older_than_days: Annotated[float | None, Option("Remove versions that are older.", at_least=0)] = None
+    retain_versions: Annotated[int | None, Option("Keep the newest so many.", at_least=1)] = None
+    delete_unverified: Annotated[
+        bool, Option("Also young files that no version names; only while nothing else writes.")
+    ] = False
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Count the versions and files, and list some of them."""

@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from lance_ops.api import LanceDataset
 from lance_ops.maintenance.compaction import CompactionOptions, compact_files, plan_compaction
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.options import Option
 
 __all__ = ["Compact"]
 
 
 @dataclass(frozen=True)
 class Compact(Verb):
-    """A compaction; its options are those of `CompactionOptions` that a stored plan may set."""
+    """A compaction; its options are those of `CompactionOptions` but for what a stored plan cannot say."""
 
     name: ClassVar[str] = "compact"
+    summary: ClassVar[str] = "Merge small fragments and drop deleted rows, or sort all rows."
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
-    target_rows_per_fragment: int = CompactionOptions.target_rows_per_fragment
-    materialize_deletions: bool = True
-    materialize_deletions_threshold: float = CompactionOptions.materialize_deletions_threshold
-    max_source_fragments: int | None = None
-    max_source_rows: int | None = None
-    max_source_bytes: int | None = None
-    max_commits: int = 1
-    max_seconds: float | None = None
-    worst_first: bool = False
-    cluster_by: tuple[str, ...] = ()
-    cluster_order: str = "linear"
+    target_rows_per_fragment: Annotated[
+        int, Option("A fragment with fewer rows is merged with its neighbours.", at_least=1)
+    ] = CompactionOptions.target_rows_per_fragment
+    max_bytes_per_file: Annotated[int | None, Option("Begin another file when one has so many.", at_least=1)] = None
+    materialize_deletions: Annotated[bool, Option("Rewrite fragments with many deleted rows.")] = True
+    materialize_deletions_threshold: Annotated[
+        float, Option("How many are many: a fraction of the fragment's rows.", at_least=0, at_most=1)
+    ] = CompactionOptions.materialize_deletions_threshold
+    max_source_fragments: Annotated[int | None, Option("Rewrite at most so many fragments.", at_least=1)] = None
+    max_source_rows: Annotated[int | None, Option("Rewrite at most so many rows.", at_least=1)] = None
+    max_source_bytes: Annotated[int | None, Option("Rewrite at most so many bytes.", at_least=1)] = None
+    max_commits: Annotated[
+        int, Option("Commit in up to so many steps; a conflict loses only its step.", at_least=1)
+    ] = 1
+    max_seconds: Annotated[float | None, Option("Begin no task after so many seconds.", at_least=0)] = None
+    worst_first: Annotated[bool, Option("Begin where most fragments and deleted rows go away.")] = False
+    cluster_by: Annotated[tuple[str, ...], Option("Sort the rows of all fragments by these columns instead.")] = ()
+    cluster_order: Annotated[
+        Literal["linear", "z_order"], Option("Sort by one column after the other, or along a Z curve through them.")
+    ] = "linear"
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Show the groups that would be rewritten."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
@@ -13,6 +13,7 @@ from lance_ops.maintenance.indexing import create_scalar_index, drop_index, opti
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.options import Option
 
 __all__ = ["DropIndex", "Reindex"]
 
@@ -25,11 +26,14 @@ class Reindex(Verb):
     """
 
     name: ClassVar[str] = "reindex"
+    summary: ClassVar[str] = "Build missing indices and cover new rows."
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
-    indices: tuple[str, ...] = ()
-    create: Mapping[str, str] = field(default_factory=dict)
-    rebuild: bool = False
+    indices: Annotated[tuple[str, ...], Option("Names of the indices to work on; none means all.")] = ()
+    create: Annotated[
+        Mapping[str, str], Option("New indices by name: a column and perhaps a type, such as id:BTREE.")
+    ] = field(default_factory=dict)
+    rebuild: Annotated[bool, Option("Train anew instead of merging the missing rows in.")] = False
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Show the coverage of each index, and what would be done."""
@@ -99,9 +103,10 @@ class DropIndex(Verb):
     """The index to drop."""
 
     name: ClassVar[str] = "drop_index"
+    summary: ClassVar[str] = "Drop an index."
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
-    index: str
+    index: Annotated[str, Option("The index's name.")]
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Show the index."""

@@ -1,0 +1,66 @@
+"""What the launchpad asks for: the options of a verb, made a Dagster configuration once for all datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal, get_origin
+
+import dagster as dg
+from pydantic import Field, create_model
+
+from lance_ops.verbs import DeclaredOption, Verb, options_of
+
+__all__ = ["Launch", "launch", "launch_class", "launch_plan"]
+
+
+class Launch(dg.Config):
+    """What every verb's launch can say beside the verb's own options."""
+
+    dry_run: bool = Field(default=True, description="Preview, store the plan with this run, and change nothing.")
+    execute: str | None = Field(
+        default=None, description="The id of a preview's run: execute its plan. Leave the other options alone."
+    )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The verb's options that the launch gives; for the others, the declared policy or the verb decides."""
+        fields = type(self).model_fields
+        given = self.model_dump(exclude={"dry_run", "execute"}, exclude_none=True)
+        return {name: value for name, value in given.items() if value != fields[name].default}
+
+
+@cache
+def launch_class(verb: type[Verb]) -> type[Launch]:
+    """Return the configuration of a verb's op. An option that is left out is None, whatever the verb's default is."""
+    fields: dict[str, Any] = {name: _field(option) for name, option in options_of(verb).items()}
+    return create_model(f"Launch{verb.__name__}", __base__=Launch, __doc__=verb.summary, **fields)
+
+
+def launch(verb: Verb, *, dry_run: bool = True) -> Launch:
+    """Return the configuration that asks for a verb with its options, for callers in Python."""
+    options = options_of(type(verb))
+    given = {name: getattr(verb, name) for name, option in options.items() if getattr(verb, name) != option.default}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+    return launch_class(type(verb)).model_validate({"dry_run": dry_run, **plain})
+
+
+def launch_plan(verb: type[Verb], run_id: str) -> Launch:
+    """Return the configuration that executes the plan of a preview's run."""
+    return launch_class(verb)(execute=run_id)
+
+
+def _field(option: DeclaredOption) -> tuple[Any, Any]:
+    described = option.described
+    default = "" if option.default in (None, "", (), {}) else f" Default: {option.default}."
+    if option.choices:  # Dagster has no optional choice
+        return Literal[option.choices], Field(default=option.default, description=described.description)
+    (kind,) = option.kinds
+    plain = _PLAIN.get(get_origin(kind), kind)
+    limited = Field(
+        default=None, description=described.description + default, ge=described.at_least, le=described.at_most
+    )
+    return plain | None, limited
+
+
+_PLAIN: Mapping[Any, Any] = {tuple: list[str], Mapping: dict[str, str]}

@@ -1,0 +1,53 @@
+"""Make a verb of options that stand in JSON, in a launch, or on a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_origin
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.verbs.contract import Verb
+from lance_ops.verbs.options import DeclaredOption, options_of
+from lance_ops.verbs.registry import verb_named
+
+__all__ = ["make_verb", "parse_options"]
+
+
+def make_verb(name: str, options: Mapping[str, Any]) -> Verb:
+    """Return the verb of a name with these options; a list stands for a tuple.
+
+    Raises `InvalidInput` that names an option that is unknown, of a wrong type, or lacking.
+    """
+    kind = verb_named(name)
+    declared = options_of(kind)
+    for option in options:
+        if option not in declared:
+            raise InvalidInput(f"{name} has no option {option!r}: it has {', '.join(declared)}")
+    lacking = [option.name for option in declared.values() if option.is_required and option.name not in options]
+    if lacking:
+        raise InvalidInput(f"{name} needs more options: {', '.join(lacking)}")
+    return kind(**{option: tuple(value) if isinstance(value, list) else value for option, value in options.items()})
+
+
+def parse_options(name: str, pairs: Mapping[str, list[str]]) -> dict[str, Any]:
+    """Return options from words of a command line, each word as the type of its option wants it."""
+    declared = options_of(verb_named(name))
+    return {option: _parsed(name, declared.get(option), option, words) for option, words in pairs.items()}
+
+
+def _parsed(name: str, declared: DeclaredOption | None, option: str, words: list[str]) -> Any:
+    kinds = {get_origin(kind) or kind for kind in declared.kinds} if declared else {str}
+    if tuple in kinds:
+        return tuple(words)
+    if Mapping in kinds:
+        return {key: value for key, _, value in (word.partition("=") for word in words)}
+    word = words[-1]
+    if bool in kinds and word.lower() in ("true", "false"):
+        return word.lower() == "true"
+    for kind in (int, float):
+        if kind in kinds:
+            try:
+                return kind(word)
+            except ValueError:
+                raise InvalidInput(f"{name}: option {option} is a number, not {word!r}") from None
+    return word
