@@ -7,7 +7,7 @@ and stores its plan; see `planned.py`.
 from __future__ import annotations
 
 from lance_ops.dagster.ops.health import health_op, record_verdicts, verdict_op
-from lance_ops.dagster.ops.launch import Launch, launch, launch_class, launch_plan
+from lance_ops.dagster.ops.launch_config import Launch, launch, launch_class, launch_plan
 from lance_ops.dagster.ops.planned import planned_op
 from lance_ops.dagster.ops.verb import START, Work, verb_op
 from lance_ops.dagster.ops.verify import Verify, verify_op

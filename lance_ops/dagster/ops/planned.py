@@ -16,7 +16,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.ops import observed_plans
-from lance_ops.dagster.ops.launch import Launch, launch_class
+from lance_ops.dagster.ops.launch_config import Launch, launch_class
 from lance_ops.dagster.ops.policies import with_policy
 from lance_ops.dagster.ops.preview_page import comparison, preview_page
 from lance_ops.dagster.ops.verb import Work, verb_op
