@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.arrow import array_of_numbers
 from lance_ops.core.ndarrays import BoolArray, Int64Array, OffsetArray, Uint8Array, Uint16Array, Uint64Array
 from lance_ops.kernels.without_numba.chunked_strings import strings_of_chunks
 from lance_ops.kernels.without_numba.numbers import bytes_of_ranges
@@ -69,7 +68,9 @@ def _decode(
         if found is None:
             return False
         positions = found
-    taken = _symbol_array(symbols, lengths).take(array_of_numbers(positions))
+    kind = pa.uint8() if positions.itemsize == 1 else pa.uint16()
+    indices = pa.Array.from_buffers(kind, len(positions), [None, pa.py_buffer(positions)])  # `pa.array` imports pandas
+    taken = _symbol_array(symbols, lengths).take(indices)
     _, code_offsets, joined = taken.buffers()
     ends = np.frombuffer(code_offsets, np.int32)[: len(codes) + 1]
     num_bytes = int(ends[-1])
