@@ -10,6 +10,7 @@ from __future__ import annotations
 from lance_ops.core.redaction import redact
 
 __all__ = [
+    "AlertNotSent",
     "ChecksumMismatch",
     "CommitConflict",
     "CommitStateUnknown",
@@ -64,6 +65,18 @@ class WrongType(InvalidInput, TypeError):
 
 class ConfigError(InvalidInput):
     """A deployment's configuration names something that does not exist or does not fit."""
+
+
+class AlertNotSent(LanceOpsError):
+    """A channel did not take an alert; names the channel and its answer, never a URL."""
+
+    def __init__(self, channel: str, reason: str) -> None:
+        self.channel = channel
+        self.reason = reason
+        super().__init__(f"{channel} did not take an alert: {reason}; see that it is up and that the secret is valid")
+
+    def __reduce__(self) -> tuple[type[AlertNotSent], tuple[str, str]]:
+        return type(self), (self.channel, self.reason)
 
 
 class MissingPackage(LanceOpsError, ImportError):

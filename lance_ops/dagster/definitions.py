@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from lance_ops.dagster.alerts import build_alert_sensors
 from lance_ops.dagster.backfill_sensor import build_backfill_sensor
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head import build_checks, build_version_sensor
@@ -28,10 +29,9 @@ def build_definitions(config: DatasetConfig) -> dg.Definitions:
 def build_asset_definitions(config: DatasetConfig) -> dg.Definitions:
     """Return the dataset's head, its batches, their checks, and its runner if it declares one."""
     batches = [batches_asset(config)] if config.raw is not None else []
-    checks = [build_landing_check(config), build_settled_check(config)] if config.raw is not None else []
     return dg.Definitions(
         assets=[head_spec(config), *batches],
-        asset_checks=[*build_checks(config), *checks],
+        asset_checks=_checks(config),
         resources=runner_resources(config),
     )
 
@@ -42,8 +42,17 @@ def build_job_definitions(config: DatasetConfig) -> dg.Definitions:
     sensors = [build_version_sensor(config)]
     if config.raw is not None:
         sensors += [build_raw_sensor(config), build_backfill_sensor(config, jobs)]
+    upkeep = build_upkeep(config)
+    checks = [key.name for checks in _checks(config) for key in checks.check_keys]
+    sensors += build_alert_sensors(config, [job.name for job in (*jobs, *(upkeep.jobs or ()))], checks)
     scheduled = dg.Definitions(jobs=jobs, sensors=sensors, schedules=build_schedules(config))
-    return dg.Definitions.merge(scheduled, build_upkeep(config))
+    return dg.Definitions.merge(scheduled, upkeep)
+
+
+def _checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of the head."""
+    of_landing = [build_landing_check(config), build_settled_check(config)] if config.raw is not None else []
+    return [*build_checks(config), *of_landing]
 
 
 def head_spec(config: DatasetConfig) -> dg.AssetSpec:

@@ -8,9 +8,15 @@ from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.names import DatasetNames, safe_key
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
 from lance_ops.dagster.declaration.policies import (
+    AlertChannel,
+    AlertEvent,
     CleanupPolicy,
     CompactionPolicy,
+    EmailChannel,
+    SlackChannel,
+    TeamsChannel,
     UpkeepPolicy,
+    WebhookChannel,
     checked_cron,
     checked_timezone,
 )
@@ -21,12 +27,15 @@ from lance_ops.dagster.declaration.write_options import WriteOptions
 
 __all__ = [
     "COMPONENT_TYPE",
+    "AlertChannel",
+    "AlertEvent",
     "CleanupPolicy",
     "CompactionPolicy",
     "ComponentAttributes",
     "DatasetConfig",
     "DatasetNames",
     "DeclaredModel",
+    "EmailChannel",
     "KeyPattern",
     "OnSpark",
     "OnThreads",
@@ -34,8 +43,11 @@ __all__ = [
     "PathGlob",
     "RawFiles",
     "RunnerChoice",
+    "SlackChannel",
     "StoreLocation",
+    "TeamsChannel",
     "UpkeepPolicy",
+    "WebhookChannel",
     "WriteOptions",
     "checked_cron",
     "checked_timezone",

@@ -16,7 +16,7 @@ from lance_ops.committers import with_prefixes
 from lance_ops.core.errors import ConfigError, InvalidInput
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
 from lance_ops.dagster.declaration.environment import expand, expand_all
-from lance_ops.dagster.declaration.policies import HealthLimits, IndexSpec, Maintenance
+from lance_ops.dagster.declaration.policies import AlertChannel, HealthLimits, IndexSpec, Maintenance
 from lance_ops.dagster.declaration.raw_files import RawFiles
 from lance_ops.dagster.declaration.runner_choice import RunnerChoice
 from lance_ops.dagster.declaration.store_location import StoreLocation
@@ -52,6 +52,9 @@ class DatasetConfig(DeclaredModel):
     indices: tuple[IndexSpec, ...] = Field(default=(), description="The indices that maintenance keeps.")
     maintenance: Maintenance = Field(default=Maintenance(), description="What scheduled maintenance does, and when.")
     health: HealthLimits = Field(default=HealthLimits(), description="The limits of the health checks.")
+    alerts: tuple[AlertChannel, ...] = Field(
+        default=(), description="Who is told of failures, red checks, stale data and batches set aside."
+    )
     runner: RunnerChoice = Field(
         default="code_location",
         description="What executes the tasks: threads, {spark: {master, conf}}, or the code location's `lance_runner`.",
@@ -70,6 +73,14 @@ class DatasetConfig(DeclaredModel):
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise ValueError(f"two indices are named {doubled[0]}")
+        return self
+
+    @model_validator(mode="after")
+    def _distinct_channels(self) -> Self:
+        labels = [channel.label for channel in self.alerts]
+        doubled = sorted({label for label in labels if labels.count(label) > 1})
+        if doubled:
+            raise ValueError(f"two channels of alerts are named {doubled[0]}: give one of them a name")
         return self
 
     @model_validator(mode="after")

@@ -1,15 +1,18 @@
 """Raw files that land: how they form batches, what a sensor tick decides, and the asset that ingests them."""
 
-from lance_ops.dagster.landing.batch_report import batch_states
+from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, BatchStatus
 from lance_ops.dagster.landing.batches import batches_asset
 from lance_ops.dagster.landing.landing import list_files
 from lance_ops.dagster.landing.landing_check import build_landing_check
 from lance_ops.dagster.landing.landing_entries import LandedFile
 from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
-from lance_ops.dagster.landing.settled_check import build_settled_check
+from lance_ops.dagster.landing.settled_check import UNSETTLED_BATCHES, build_settled_check, named_with_reasons
 
 __all__ = [
+    "CHANGED_TOKEN",
+    "REFUSED",
+    "UNSETTLED_BATCHES",
     "BatchReport",
     "BatchState",
     "BatchStatus",
@@ -20,4 +23,5 @@ __all__ = [
     "build_raw_sensor",
     "build_settled_check",
     "list_files",
+    "named_with_reasons",
 ]

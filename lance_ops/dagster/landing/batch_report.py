@@ -14,10 +14,13 @@ from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 
-__all__ = ["REFUSED", "batch_states", "refusals"]
+__all__ = ["CHANGED_TOKEN", "REFUSED", "batch_states", "refusals"]
 
 REFUSED = "lance/refused"
 """The metadata of an observation that says why a batch was set aside."""
+
+CHANGED_TOKEN = "lance/changed_token"
+"""The metadata of an observation of a batch that changed after it was ingested and was left alone: its new token."""
 
 _UNDER_WAY = [
     dg.DagsterRunStatus.QUEUED,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
-from lance_ops.dagster.landing.batch_report import refusals
+from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, refusals
 from lance_ops.dagster.landing.failed_runs import RANGE_END_TAG, RANGE_START_TAG, failed_batches
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, key_before, list_landing, set_aside_sentences
 from lance_ops.dagster.landing.tick import KeyRun, Tick, Watermark, doubtful_batches, plan_tick
@@ -99,7 +99,7 @@ def _observations(names: DatasetNames, changed: Sequence[LandedBatch]) -> list[d
             names.batches,
             partition=batch.key,
             description=_changed_sentence(batch),
-            metadata={"lance/changed_token": batch.token, "lance/raw_files": len(batch.files)},
+            metadata={CHANGED_TOKEN: batch.token, "lance/raw_files": len(batch.files)},
         )
         for batch in changed
     ]

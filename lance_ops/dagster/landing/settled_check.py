@@ -16,7 +16,10 @@ from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport
 from lance_ops.dagster.markdown import table
 
-__all__ = ["build_settled_check", "named_with_reasons", "settled_evaluation"]
+__all__ = ["UNSETTLED_BATCHES", "build_settled_check", "named_with_reasons", "settled_evaluation"]
+
+UNSETTLED_BATCHES = "lance/unsettled_batches"
+"""The metadata of the check's evaluations that names the first batches which need somebody, with the reasons."""
 
 _NAME = "batches_settled"
 _SHOWN = 20
@@ -68,7 +71,7 @@ def _sentence(unsettled: Mapping[str, str]) -> str:
 def _metadata(unsettled: Mapping[str, str]) -> dict[str, Any]:
     """Return the first unsettled batches, and how many there are."""
     first = dict(list(unsettled.items())[:_SHOWN])
-    return {"lance/unsettled": len(unsettled), "lance/unsettled_batches": dg.MetadataValue.json(first)}
+    return {"lance/unsettled": len(unsettled), UNSETTLED_BATCHES: dg.MetadataValue.json(first)}
 
 
 def _shown(report: BatchReport) -> dict[str, Any]:

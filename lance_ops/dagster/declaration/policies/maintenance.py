@@ -133,7 +133,7 @@ class HealthLimits(DeclaredModel):
     )
     versions: int = Field(default=1000, ge=1, description="Versions that the table keeps.")
     hours_without_version: float | None = Field(
-        default=None, gt=0, description="How long the newest version stays fresh; null: for ever."
+        default=None, ge=1 / 60, description="How long the newest version stays fresh; null: for ever."
     )
 
 

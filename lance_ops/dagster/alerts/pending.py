@@ -1,0 +1,278 @@
+"""Find the events of a dataset that a channel has not been told of.
+
+Two kinds of events stand in Dagster's log, and a position in the log says which of them were told: runs that failed,
+and observations of batches that were set aside or left alone. The two others are states: a check is red, and the newest
+version is old. A state is told when it begins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import assert_never
+
+import dagster as dg
+
+from lance_ops.core.errors import LanceOpsError
+from lance_ops.dagster.alerts.alert import Alert
+from lance_ops.dagster.declaration import AlertEvent, DatasetConfig, DatasetNames
+from lance_ops.dagster.landing import CHANGED_TOKEN, REFUSED, UNSETTLED_BATCHES, named_with_reasons
+from lance_ops.dagster.opening import open_if_exists
+
+__all__ = ["Told", "Watched", "pending_alerts"]
+
+_EVENTS_AT_ONCE = 500
+_RUNS_LOOKED_AT = 20
+_SHOWN = 20
+_WILL_RETRY_TAG = "dagster/will_retry"
+_REFUSED_OF_RUN = "lance/refused_batches"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a channel has been told: the sensor's cursor. Its size does not grow with the number of alerts."""
+
+    failure: int = 0
+    """The position in Dagster's log of the newest failed run that was told or is of no interest."""
+    batch: int = 0
+    """The same for observations of batches."""
+    red_checks: tuple[str, ...] = ()
+    """The checks that were red when they were last looked at."""
+    stale_version: int = 0
+    """The newest version that was told to be too old."""
+
+    def encode(self) -> str:
+        """Return the cursor."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def decode(cls, cursor: str | None) -> Told | None:
+        """Return what a cursor says; None for a lost or unreadable one."""
+        try:
+            found = json.loads(cursor or "null")
+            red = tuple(str(name) for name in found["red_checks"])
+            return cls(int(found["failure"]), int(found["batch"]), red, int(found["stale_version"]))
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    @classmethod
+    def from_now_on(cls, instance: dg.DagsterInstance, config: DatasetConfig) -> Told:
+        """Return a beginning: of what is past, only states that last are told."""
+        failed = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
+        observed = instance.fetch_observations(DatasetNames(config.name).batches, limit=1).records
+        newest_failure, newest_batch = (records[0].storage_id if records else 0 for records in (failed, observed))
+        return cls(newest_failure, newest_batch)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What alerts of a dataset are about: the dataset, the names of its jobs and of its head's checks."""
+
+    config: DatasetConfig
+    jobs: Collection[str]
+    checks: Sequence[str]
+
+    @property
+    def names(self) -> DatasetNames:
+        """The dataset's names in Dagster."""
+        return DatasetNames(self.config.name)
+
+
+def pending_alerts(
+    instance: dg.DagsterInstance, watched: Watched, events: Collection[AlertEvent], told: Told, now: datetime
+) -> Iterator[tuple[Alert | None, Told]]:
+    """Yield each alert with what the channel has been told once it was sent, or None with what needs no alert.
+
+    Alerts come in the order in which they must be sent: a caller that stops goes on from the last value it kept.
+    """
+    for event in events:
+        match event:
+            case AlertEvent.FAILURE:
+                found = _failures(instance, watched, events, told)
+            case AlertEvent.QUARANTINE:
+                found = _quarantines(instance, watched, told)
+            case AlertEvent.CHECK:
+                found = _checks(instance, watched, events, told)
+            case AlertEvent.FRESHNESS:
+                found = _freshness(watched, told, now)
+            case _:
+                assert_never(event)
+        for alert, after in found:
+            yield alert, after
+            told = after
+
+
+def _failures(
+    instance: dg.DagsterInstance, watched: Watched, events: Collection[AlertEvent], told: Told
+) -> Iterator[tuple[Alert | None, Told]]:
+    failed = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=told.failure)
+    for record in instance.fetch_run_status_changes(failed, limit=_EVENTS_AT_ONCE, ascending=True).records:
+        run = instance.get_run_by_id(record.run_id)
+        told = replace(told, failure=record.storage_id)
+        concerns = run is not None and run.tags.get(_WILL_RETRY_TAG) != "true" and _is_of_dataset(run, watched)
+        event = record.event_log_entry.dagster_event
+        message = (event.message if event else "") or "the run failed"
+        yield _failure(instance, watched, events, run, message) if run is not None and concerns else None, told
+
+
+def _is_of_dataset(run: dg.DagsterRun, watched: Watched) -> bool:
+    names = watched.names
+    return run.job_name in watched.jobs or bool({names.head, names.batches} & (run.asset_selection or frozenset()))
+
+
+def _failure(
+    instance: dg.DagsterInstance,
+    watched: Watched,
+    events: Collection[AlertEvent],
+    run: dg.DagsterRun,
+    message: str,
+) -> Alert | None:
+    """Return the alert of a failed run; None if another event of the channel says why it failed."""
+    reasons = []
+    for record in instance.get_records_for_run(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE).records:
+        event = record.event_log_entry.dagster_event
+        data = event.step_failure_data if event else None
+        if data is None:
+            continue
+        given = data.user_failure_data
+        if given and _REFUSED_OF_RUN in given.metadata and AlertEvent.QUARANTINE in events:
+            return None
+        if data.error and data.error.cls_name == "DagsterAssetCheckFailedError" and AlertEvent.CHECK in events:
+            return None
+        error = data.error.cause or data.error if data.error else None
+        reasons.append((given.description if given else None) or (error.message if error else "") or "a step failed")
+    return Alert(
+        AlertEvent.FAILURE,
+        watched.config.name,
+        run.run_id,
+        f"a run of {run.job_name} failed",
+        "\n".join(reason.strip() for reason in reasons) or message,
+        "Mend the cause and launch the run again; batches are asked for again up to five times a day.",
+        _newest_version(watched.config),
+        run_id=run.run_id,
+    )
+
+
+def _quarantines(instance: dg.DagsterInstance, watched: Watched, told: Told) -> Iterator[tuple[Alert | None, Told]]:
+    """Yield one alert for neighbouring batches of one run: those set aside, or those that changed and were left."""
+    observed = dg.AssetRecordsFilter(watched.names.batches, after_storage_id=told.batch)
+    records = instance.fetch_observations(observed, limit=_EVENTS_AT_ONCE, ascending=True).records
+    for run_id, of_run in groupby(records, key=lambda record: record.run_id):
+        reasons = {}
+        for record in of_run:
+            told = replace(told, batch=record.storage_id)
+            seen = record.asset_observation
+            if seen is not None and not {REFUSED, CHANGED_TOKEN}.isdisjoint(seen.metadata):
+                reasons[record.partition_key or ""] = seen.description or ""
+        yield _quarantine(watched, run_id, reasons) if reasons else None, told
+
+
+def _quarantine(watched: Watched, run_id: str, reasons: dict[str, str]) -> Alert:
+    count = f"{len(reasons)} batches need" if len(reasons) > 1 else "a batch needs"
+    return Alert(
+        AlertEvent.QUARANTINE,
+        watched.config.name,
+        f"{run_id}\0{sorted(reasons.items())}",
+        f"{count} somebody",
+        named_with_reasons(reasons),
+        "Mend or remove the files; a mended one is asked for again.",
+        _newest_version(watched.config),
+        tuple(reasons)[:_SHOWN],
+        run_id or None,
+    )
+
+
+def _checks(
+    instance: dg.DagsterInstance, watched: Watched, events: Collection[AlertEvent], told: Told
+) -> Iterator[tuple[Alert | None, Told]]:
+    """Yield an alert for each check that has turned red. A check that stays red is told once, a warning never."""
+    for name in watched.checks:
+        newest = _newest_evaluation(instance, dg.AssetCheckKey(watched.names.head, name))
+        if newest is None:
+            continue
+        found, number, run_id = newest
+        was_red = name in told.red_checks
+        is_red = not found.passed and found.severity is dg.AssetCheckSeverity.ERROR
+        red = tuple(other for other in told.red_checks if other != name)
+        told = replace(told, red_checks=(*red, name) if is_red else red)
+        known = was_red or (AlertEvent.QUARANTINE in events and _is_all_quarantined(instance, watched, found))
+        if is_red != was_red:
+            yield None if known or not is_red else _red_check(watched, number, found, run_id), told
+
+
+def _newest_evaluation(
+    instance: dg.DagsterInstance, check: dg.AssetCheckKey
+) -> tuple[dg.AssetCheckEvaluation, int, str] | None:
+    """Return the newest result of a check, its number and its run.
+
+    A run that failed before it came to the check leaves no result, only a record that it planned one.
+    """
+    for record in instance.event_log_storage.get_asset_check_execution_history(check, limit=_RUNS_LOOKED_AT):
+        event = record.event.dagster_event if record.event is not None else None
+        if event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            return event.asset_check_evaluation_data, record.id, record.run_id
+    return None
+
+
+def _is_all_quarantined(instance: dg.DagsterInstance, watched: Watched, found: dg.AssetCheckEvaluation) -> bool:
+    """Return whether a check only says that batches need somebody, of which other alerts tell."""
+    batches = found.metadata.get(UNSETTLED_BATCHES)
+    keys = list(batches.value) if batches is not None and isinstance(batches.value, dict) else []
+    if not keys:
+        return False
+    observed = dg.AssetRecordsFilter(watched.names.batches, asset_partitions=keys)
+    records = instance.fetch_observations(observed, limit=_EVENTS_AT_ONCE).records
+    told = {
+        record.partition_key
+        for record in records
+        if (seen := record.asset_observation) is not None and not {REFUSED, CHANGED_TOKEN}.isdisjoint(seen.metadata)
+    }
+    return told.issuperset(keys)
+
+
+def _red_check(watched: Watched, number: int, found: dg.AssetCheckEvaluation, run_id: str) -> Alert:
+    return Alert(
+        AlertEvent.CHECK,
+        watched.config.name,
+        f"{found.check_name}\0{number}",
+        f"check {found.check_name} is red",
+        found.description or "the check failed",
+        f"Mend what it names, then run {watched.names.of('checks')}.",
+        _newest_version(watched.config),
+        run_id=run_id or None,
+    )
+
+
+def _freshness(watched: Watched, told: Told, now: datetime) -> Iterator[tuple[Alert | None, Told]]:
+    """Yield an alert if the newest version is older than the declared limit; one for each version."""
+    hours = watched.config.health.hours_without_version
+    newest = open_if_exists(watched.config) if hours else None
+    committed = newest.manifest.timestamp if newest else None
+    if newest is None or committed is None or hours is None or newest.version == told.stale_version:
+        return
+    if now - committed < timedelta(hours=hours):
+        return
+    alert = Alert(
+        AlertEvent.FRESHNESS,
+        watched.config.name,
+        f"{newest.version}\0{committed.isoformat()}",
+        f"no new version for {hours:g} hours",
+        f"version {newest.version} of {committed:%Y-%m-%d %H:%M} UTC is the newest",
+        f"See whether files land, and what the sensor {watched.names.of('raw_files')} says of them."
+        if watched.config.raw is not None
+        else "See whether its writers still run.",
+        newest.version,
+    )
+    yield alert, replace(told, stale_version=newest.version)
+
+
+def _newest_version(config: DatasetConfig) -> int | None:
+    """Return the newest version; None if it does not open, which must not hold up an alert."""
+    try:
+        newest = open_if_exists(config)
+    except (LanceOpsError, OSError):
+        return None
+    return newest.version if newest else None

@@ -1,0 +1,65 @@
+"""Build the sensors of a dataset's alerts: one for each declared channel, with a cursor of its own.
+
+The cursor moves past an event when the channel has taken the alert. If it does not take one, the sensor stops there and
+tries again in its next tick. A process that dies between the two leaves an alert that is sent again, with the same key.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from lance_ops.core.errors import LanceOpsError
+from lance_ops.dagster.alerts.pending import Told, Watched, pending_alerts
+from lance_ops.dagster.alerts.sending import send
+from lance_ops.dagster.declaration import AlertChannel, DatasetConfig, expand
+
+__all__ = ["build_alert_sensors"]
+
+_MAX_ALERTS_PER_TICK = 20
+_MAX_SECONDS_PER_TICK = 30.0
+"""Dagster ends a tick after 60 seconds and then keeps the old cursor; one more alert may take ten seconds."""
+
+
+def build_alert_sensors(
+    config: DatasetConfig, jobs: Collection[str], checks: Sequence[str], interval_seconds: int = 30
+) -> list[dg.SensorDefinition]:
+    """Return a sensor `<dataset>_alerts_<channel>` for each channel; `jobs` and `checks` are the dataset's names."""
+    watched = Watched(config, frozenset(jobs), tuple(checks))
+    return [_build_sensor(watched, channel, interval_seconds) for channel in config.alerts]
+
+
+def _build_sensor(watched: Watched, channel: AlertChannel, interval_seconds: int) -> dg.SensorDefinition:
+    config = watched.config
+
+    @dg.sensor(
+        name=watched.names.of(f"alerts_{channel.label}"),
+        minimum_interval_seconds=interval_seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Tells {channel.label} of {config.name}: {', '.join(event.value for event in channel.events)}.",
+    )
+    def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        told = Told.decode(context.cursor) or Told.from_now_on(context.instance, config)
+        started, num_sent = time.monotonic(), 0
+        outcome = "nothing to tell"
+        for alert, after in pending_alerts(context.instance, watched, channel.events, told, datetime.now(UTC)):
+            if alert is not None:
+                if num_sent == _MAX_ALERTS_PER_TICK or time.monotonic() - started > _MAX_SECONDS_PER_TICK:
+                    break
+                try:
+                    webserver = expand(channel.webserver_base_url, f"{config.name}: alerts.webserver_base_url")
+                    send(channel, alert, webserver)
+                except LanceOpsError as error:
+                    context.log.error("%s; the next tick tries again", error)
+                    if num_sent == 0 and Told.decode(context.cursor):
+                        raise  # the tick shows as failed, and Dagster keeps the cursor
+                    return dg.SensorResult(skip_reason=dg.SkipReason(str(error)), cursor=told.encode())
+                num_sent += 1
+                outcome = f"{num_sent} alerts were sent"
+            told = after
+        return dg.SensorResult(skip_reason=dg.SkipReason(outcome), cursor=told.encode())
+
+    return alerts

@@ -1,0 +1,330 @@
+"""Alerts: each event once, to every kind of channel, also after a restart and after a channel that was down."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from pydantic import ValidationError
+
+from lance_ops.dagster.alerts.alert import Alert
+from lance_ops.dagster.alerts.pending import Told, Watched, pending_alerts
+from lance_ops.dagster.alerts.sending import send
+from lance_ops.dagster.declaration import AlertChannel, AlertEvent
+from lance_ops.dagster.in_process import CodeLocation, Ticked
+from lance_ops.errors import AlertNotSent, ConfigError, MissingPackage
+from tests.dagster.deployment import Deploy, Deployment
+
+pytestmark = pytest.mark.dagster
+
+SECRET = "s3cr3t-path"
+WEBHOOK = {"webhook": {"url": "${ALERT_URL}", "headers": {"Authorization": "Bearer ${ALERT_TOKEN}"}}}
+JUNK = b"this is no Parquet"
+
+
+@dataclass
+class Receiver:
+    """A local HTTP server that keeps what it is sent. It answers with `status`, and with `answer` as its body."""
+
+    url: str = ""
+    status: int = 200
+    answer: bytes = b'{"ok": true}'
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+    def take(self) -> list[dict[str, Any]]:
+        """Return the bodies that were taken since the last call."""
+        taken, self.bodies = self.bodies, []
+        return taken
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    received = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if received.status == 200:
+                received.bodies.append(json.loads(body))
+                received.headers.append(dict(self.headers))
+            self.send_response(received.status)
+            self.send_header("Location", received.url)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(received.answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        received.url = f"http://127.0.0.1:{port}/{SECRET}"
+        monkeypatch.setenv("ALERT_URL", received.url)
+        monkeypatch.setenv("ALERT_TOKEN", "a-token")
+        monkeypatch.setenv("DAGSTER_WEBSERVER_URL", "https://dagster.example")
+        yield received
+
+
+@contextmanager
+def serving(server: socketserver.TCPServer) -> Iterator[int]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def land_junk(deployment: Deployment, key: str) -> Path:
+    path = deployment.land(key, range(1))
+    times = path.stat()
+    path.write_bytes(JUNK)
+    os.utime(path, (times.st_atime, times.st_mtime))
+    return path
+
+
+def alerts(deployment: Deployment, channel: str = "webhook") -> Ticked:
+    return deployment.tick(f"alerts_{channel}")
+
+
+def test_a_quarantine_is_told_once_also_after_a_restart_and_a_channel_that_was_down(
+    deploy: Deploy, receiver: Receiver
+) -> None:
+    deployment = deploy(alerts=[WEBHOOK])
+    assert alerts(deployment).skip_message == "nothing to tell"
+    deployment.land("d1", range(3))
+    land_junk(deployment, "d2")
+    deployment.tick(raise_on_error=False)
+    assert alerts(deployment).skip_message == "1 alerts were sent", "the failed run and the red check are no others"
+    (told,) = receiver.take()
+    (run,) = deployment.instance.get_runs()
+    assert (told["event"], told["dataset"], told["version"], told["batches"]) == ("quarantine", "trips", 1, ["d2"])
+    assert "d2.parquet" in told["reason"] and "Mend or remove" in told["remedy"]
+    assert (told["run_id"], told["run_url"]) == (run.run_id, f"https://dagster.example/runs/{run.run_id}")
+    assert receiver.headers[0]["Authorization"] == "Bearer a-token"
+    assert receiver.headers[0]["Idempotency-Key"] == told["key"]
+
+    cursors = dict(deployment.location.cursors)
+    again = CodeLocation(deployment.location.definitions, deployment.instance, cursors)
+    assert again.tick("trips_alerts_webhook").skip_message == "nothing to tell"
+
+    receiver.status = 500
+    land_junk(deployment, "d3")
+    land_junk(deployment, "d4")
+    deployment.tick(raise_on_error=False)
+    for _ in range(2):
+        with pytest.raises(AlertNotSent, match="127.0.0.1 did not take an alert: HTTP 500") as refused:
+            alerts(deployment)
+        assert SECRET not in str(refused.value) and refused.value.__context__ is None
+    receiver.status = 200
+    alerts(deployment)
+    alerts(deployment)
+    assert [alert["batches"] for alert in receiver.take()] == [["d3", "d4"]]
+
+
+def fail(deployment: Deployment) -> None:
+    """Run an ingestion that fails: the files of its partition are not there."""
+    deployment.instance.add_dynamic_partitions("trips_batches", ["gone"])
+    deployment.location.run("trips_ingest", tags={"dagster/partition": "gone"}, raise_on_error=False)
+
+
+def evaluate(
+    deployment: Deployment,
+    check: str,
+    *,
+    passed: bool,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+) -> None:
+    """Record a check's result."""
+    deployment.instance.report_runless_asset_event(
+        dg.AssetCheckEvaluation(
+            deployment.names.head, check, passed, severity=severity, description=f"{check} is not as it should be"
+        )
+    )
+
+
+def test_failed_runs_and_red_checks_are_told_once_each(deploy: Deploy, receiver: Receiver) -> None:
+    deployment = deploy(alerts=[WEBHOOK])
+    alerts(deployment)
+    fail(deployment)
+    alerts(deployment)
+    (told,) = receiver.take()
+    assert (told["event"], told["title"], told["version"]) == ("failure", "a run of trips_ingest failed", None)
+    assert "have no such files" in told["reason"]
+    deployment.fill(2)
+    evaluate(deployment, "versions", passed=False)
+    fail(deployment)  # it planned the check, and did not come to it
+    alerts(deployment)
+    evaluate(deployment, "versions", passed=False)
+    evaluate(deployment, "landing_readable", passed=False, severity=dg.AssetCheckSeverity.WARN)
+    alerts(deployment)
+    failed, red = receiver.take()
+    assert (failed["event"], red["title"], red["version"]) == ("failure", "check versions is red", 2)
+    assert red["reason"] == "versions is not as it should be" and "trips_checks" in red["remedy"]
+    evaluate(deployment, "versions", passed=True)
+    alerts(deployment)
+    assert receiver.take() == []
+    evaluate(deployment, "versions", passed=False)
+    alerts(deployment)
+    assert [alert["title"] for alert in receiver.take()] == ["check versions is red"], "it is red anew"
+
+
+def test_stale_data_is_told_once_a_version(deploy: Deploy) -> None:
+    deployment = deploy(health={"hours_without_version": 2})
+    watched = Watched(deployment.config, (), ())
+
+    def found(hours: float, told: Told) -> list[tuple[Alert | None, Told]]:
+        now = datetime.now(UTC) + timedelta(hours=hours)
+        return list(pending_alerts(deployment.instance, watched, (AlertEvent.FRESHNESS,), told, now))
+
+    assert found(9, Told()) == []
+    deployment.fill(1)
+    assert found(1, Told()) == []
+    ((alert, told),) = found(9, Told())
+    assert alert is not None and alert.reason.startswith("version 1 of ") and told == Told(stale_version=1)
+    assert found(9, Told.decode(told.encode()) or Told()) == []
+    deployment.data.delete("id = 1")
+    assert [after for _, after in found(9, told)] == [Told(stale_version=2)]
+
+
+def test_a_channel_is_told_only_of_its_events(deploy: Deploy, receiver: Receiver) -> None:
+    of_failures = WEBHOOK | {"name": "on_call", "events": ["failure"]}
+    of_checks = WEBHOOK | {"name": "team", "events": ["check"]}
+    deployment = deploy(alerts=[of_failures, of_checks])
+    alerts(deployment, "on_call")
+    alerts(deployment, "team")
+    land_junk(deployment, "d1")
+    deployment.tick(raise_on_error=False)
+    alerts(deployment, "on_call")
+    assert [alert["event"] for alert in receiver.take()] == ["failure"]
+    alerts(deployment, "team")
+    assert [alert["title"] for alert in receiver.take()] == ["check batches_settled is red"]
+
+
+def test_what_the_first_tick_could_not_send_is_sent_by_the_next(deploy: Deploy, receiver: Receiver) -> None:
+    receiver.status = 503
+    deployment = deploy(alerts=[WEBHOOK])
+    evaluate(deployment, "versions", passed=False)
+    first = alerts(deployment)
+    assert first.skip_message is not None and "HTTP 503" in first.skip_message
+    fail(deployment)
+    receiver.status = 200
+    alerts(deployment)
+    assert [alert["event"] for alert in receiver.take()] == ["failure", "check"]
+
+
+@pytest.mark.parametrize("cursor", [None, "", "{}", "[1]", '{"failure": "x", "batch": 0}'])
+def test_an_unreadable_cursor_says_nothing(cursor: str | None) -> None:
+    assert Told.decode(cursor) is None
+
+
+ALERT = Alert(
+    AlertEvent.CHECK, "trips", "1", "check valid is red", "s3://user:pass@host/<!channel>", "Mend it.", 3, run_id="r"
+)
+
+
+def channel(**declared: Any) -> AlertChannel:
+    return AlertChannel.model_validate(declared)
+
+
+def test_a_redirect_is_refused_and_the_url_must_be_http(receiver: Receiver) -> None:
+    receiver.status = 307
+    with pytest.raises(AlertNotSent, match="HTTP 307"):
+        send(channel(**WEBHOOK), ALERT)
+    with pytest.raises(ConfigError, match=r"alerts\.webhook\.url"):
+        send(channel(webhook={"url": "file:///etc/passwd"}), ALERT)
+    with pytest.raises(ConfigError, match="NOT_SET is not set"):
+        send(channel(webhook={"url": "${NOT_SET}"}), ALERT)
+
+
+def test_mail_is_sent_by_smtp() -> None:
+    got: list[bytes] = []
+
+    class Smtp(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(b"220 here\r\n")
+            in_data = False
+            for line in self.rfile:
+                got.append(line)
+                in_data = (in_data and line != b".\r\n") or line.upper() == b"DATA\r\n"
+                if line.upper() == b"DATA\r\n":
+                    self.wfile.write(b"354 go on\r\n")
+                elif not in_data:
+                    self.wfile.write(b"250 fine\r\n")
+                if line.upper() == b"QUIT\r\n":
+                    return
+
+    with serving(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Smtp)) as port:
+        mail = {"to": ["a@x.example", "b@x.example"], "sender": "lake@x.example", "host": "127.0.0.1", "port": port}
+        send(channel(email=mail | {"security": "none"}), ALERT, "https://dagster.example/")
+    text = b"".join(got).decode()
+    assert "Subject: [trips] check valid is red\r\n" in text and "Run: https://dagster.example/runs/r\r\n" in text
+    assert text.count("rcpt TO:") == 2 and f"Message-ID: <{ALERT.key}@lance-ops>" in text
+    assert "user:pass" not in text
+    with pytest.raises(AlertNotSent, match="the mail server 127.0.0.1 did not take an alert"):
+        send(channel(email=mail | {"security": "none"}), ALERT)
+
+
+@pytest.mark.parametrize("kind", ["slack", "teams"])
+def test_dagsters_own_libraries_tell_slack_and_teams(kind: str, receiver: Receiver) -> None:
+    pytest.importorskip({"slack": "dagster_slack", "teams": "dagster_msteams"}[kind])
+    declared = {
+        "slack": {"channel": "#data", "token": "${ALERT_TOKEN}", "api_url": f"{receiver.url}/"},
+        "teams": {"url": "${ALERT_URL}"},
+    }
+    to = channel(**{kind: declared[kind]})
+    send(to, ALERT)
+    (body,) = receiver.take()
+    assert "&lt;!channel&gt;" in json.dumps(body) and "pass@" not in json.dumps(body)
+    receiver.answer = b'{"ok": false, "error": "channel_not_found"}'
+    receiver.status = 200 if kind == "slack" else 404
+    with pytest.raises(AlertNotSent, match="channel_not_found" if kind == "slack" else "127.0.0.1") as refused:
+        send(to, ALERT)
+    assert SECRET not in str(refused.value) and "a-token" not in str(refused.value)
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.import_module
+
+    def without(name: str) -> Any:
+        if name == "dagster_slack":
+            raise ImportError(name)
+        return real(name)
+
+    monkeypatch.setattr("lance_ops.core.optional_packages.import_module", without)
+    with pytest.raises(MissingPackage, match=r"lance-ops\[alerts\]"):
+        send(channel(slack={"channel": "#data", "token": "t"}), ALERT)
+
+
+@pytest.mark.parametrize(
+    ("declared", "reason"),
+    [
+        ([{"events": ["failure"]}], "one of slack, teams, email and webhook"),
+        ([{"webhook": {"url": "u"}, "teams": {"url": "u"}}], "one of slack, teams, email and webhook"),
+        ([{"webhook": {"url": "u"}}, {"webhook": {"url": "v"}}], "two channels of alerts are named webhook"),
+        ([{"webhook": {"url": "u"}, "name": "On call"}], "lower case"),
+        ([{"webhook": {"url": "u"}, "events": ["success"]}], "failure"),
+    ],
+)
+def test_a_channel_that_is_none_is_refused(deploy: Deploy, declared: list[dict[str, Any]], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        deploy(alerts=declared)
+
+
+def test_a_declared_secret_is_not_shown() -> None:
+    assert "hush" not in repr(channel(webhook={"url": "https://x.example/hush", "headers": {"A": "hush"}}))
+    assert "hush" not in repr(channel(slack={"channel": "#data", "token": "hush"}))
