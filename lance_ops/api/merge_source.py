@@ -56,6 +56,22 @@ class TakesFrames(Protocol):
         """Write a data frame, or these columns of it, as a new dataset, in the types and the spelling of `like`."""
         ...
 
+    def write_row_values(
+        self,
+        frame: Any,
+        key: str,
+        names: Sequence[str],
+        like: Snapshot | None,
+        uri: str,
+        storage_options: Mapping[str, str],
+        version: FileVersion,
+    ) -> None:
+        """Write the columns `names` of a data frame as a new dataset, with `key` as its column `ROW_KEY`.
+
+        They are in the types and the spelling of `like`, or without it in those of the frame.
+        """
+        ...
+
 
 @contextmanager
 def merge_source(

@@ -13,15 +13,19 @@ if TYPE_CHECKING:
     from lance_ops.changing.restoration import restore
     from lance_ops.changing.row_replacement import replace_matching, replace_rows
     from lance_ops.changing.row_updates import bind_updates, update
+    from lance_ops.changing.row_values import ROW_KEY, RowValues, add_row_values, replace_row_values
     from lance_ops.changing.source_keys import SourceKeys, key_hashes
     from lance_ops.changing.table_metadata import MetadataValues, bind_field_metadata, bind_metadata, update_config
 
 __all__ = [
+    "ROW_KEY",
     "DuplicateKey",
     "Duplicates",
     "Keep",
     "MetadataValues",
+    "RowValues",
     "SourceKeys",
+    "add_row_values",
     "bind_field_metadata",
     "bind_metadata",
     "bind_updates",
@@ -34,6 +38,7 @@ __all__ = [
     "key_hashes",
     "plan_deletion",
     "replace_matching",
+    "replace_row_values",
     "replace_rows",
     "restore",
     "truncate",
@@ -42,11 +47,14 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ROW_KEY": "row_values",
     "DuplicateKey": "duplicates",
     "Duplicates": "duplicates",
     "Keep": "duplicates",
     "MetadataValues": "table_metadata",
+    "RowValues": "row_values",
     "SourceKeys": "source_keys",
+    "add_row_values": "row_values",
     "bind_field_metadata": "table_metadata",
     "bind_metadata": "table_metadata",
     "bind_updates": "row_updates",
@@ -59,6 +67,7 @@ _MODULES = {
     "key_hashes": "source_keys",
     "plan_deletion": "deletion",
     "replace_matching": "row_replacement",
+    "replace_row_values": "row_values",
     "replace_rows": "row_replacement",
     "restore": "restoration",
     "truncate": "deletion",

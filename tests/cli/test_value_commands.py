@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lance_ops.api import dataset, write_dataset
@@ -49,6 +51,32 @@ def test_their_tasks_may_run_elsewhere(numbers: str, monkeypatch: pytest.MonkeyP
     assert answer("update", numbers, "x=1", "--where", "x = 0", "--spark", "local[2]")["num_rows_updated"] == 1
     assert answer("add-columns", numbers, "y=x", "--spark", "local[2]") == {"added": {"y": "int64"}, "version": 3}
     assert [verb for verb, _ in elsewhere.jobs] == ["update", "add columns to"]
+
+
+def test_values_of_files_go_to_the_rows_that_they_name(
+    numbers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = tmp_path / "values.parquet"
+    pq.write_table(pa.table({"_rowaddr": pa.array([1, 0], pa.uint64()), "y": [11, 10]}), values)
+    assert text("add-columns", numbers, "--from", str(values), "--checkpoint", "y") == "added y (int64): version 2\n"
+    assert text("update", numbers, "--from", str(values)) == "updated 2 rows: version 3\n"
+    assert dataset(numbers).to_table(["y"], limit=3)["y"].to_pylist() == [10, 11, None]
+    asked: list[list[str]] = []
+
+    def read(runner: PicklingRunner, files: list[str]) -> pa.RecordBatchReader:
+        assert runner is elsewhere
+        asked.append(files)
+        return pq.read_table(files).to_reader()
+
+    elsewhere = PicklingRunner()
+    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    monkeypatch.setattr(runners, "read_parquet", read, raising=False)
+    assert answer("update", numbers, "--from", str(values), "--spark", "local[2]")["num_rows_updated"] == 2
+    assert asked == [[str(values)]]
+    for given in ([], ["y=1", "--from", str(values)]):
+        assert run("add-columns", numbers, *given).exit_code == run("update", numbers, *given).exit_code == 2
+    assert run("update", numbers, "--from", str(values), "--dry-run").exit_code == 2
+    assert run("update", numbers, "x=1", "--checkpoint", "x").exit_code == 2
 
 
 @pytest.mark.parametrize("given", [["x"], ["=1"], ["x= "], ["x=1", "x=2"]])

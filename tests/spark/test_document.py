@@ -65,3 +65,5 @@ def test_five_minutes_from_nothing_work_of_ones_own_and_a_merge(
     deleted = run(shown("Merging and deleting by keys"), {"dataset": dataset, "spark": spark})
     assert deleted == {"num_deleted_rows": sum(i % 90 <= 80 for i in range(100))}
     assert dataset.count_rows("delay = 0 AND id >= 950") == 100
+    replaced = run(shown("Values by row"), {"dataset": dataset, "spark": spark})
+    assert replaced["num_rows_updated"] == dataset.count_rows("delay = 1 AND log_delay = 0") >= 100

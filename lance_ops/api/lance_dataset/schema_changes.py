@@ -16,6 +16,7 @@ import pyarrow as pa
 from lance_ops import changing, transactions, writing
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_dataset.random_access import Reading
+from lance_ops.api.row_value_source import names_rows, staged_row_values, takes
 from lance_ops.api.udf import BatchUDF, source_of
 from lance_ops.changing import columns as column_changes
 from lance_ops.core.errors import InvalidInput
@@ -27,6 +28,7 @@ __all__ = ["AlterColumn", "SchemaChanges"]
 
 _RETRIES = 10
 _RETRY_TIMEOUT = timedelta(seconds=30)
+_NO_CHECKPOINT = "a checkpoint is for columns of expressions or of a function, and for values by row"
 
 
 class AlterColumn(TypedDict, total=False):
@@ -58,20 +60,28 @@ class SchemaChanges(Reading):
         read.
 
         `transforms` is one of: a dictionary of SQL expressions by name; a `BatchUDF` or a function, called with record
-        batches of `read_columns` (default: all columns); Arrow data with one row for each row of the table; or a field,
+        batches of `read_columns` (default: all columns); Arrow data with one row for each row of the table; values by
+        row, which are Arrow data, or a DataFrame that `runner` takes, with a column `_rowaddr` or `_rowid`; or a field,
         a list of fields or a schema, which add columns that are null in every row and need no file.
 
-        `checkpoint` is a name for a long computation, of expressions or of a function. Files of finished fragments then
-        stay in the dataset when the call fails or its process ends, and a call with the same name, columns and
-        expressions computes the others alone. Use another name for another function.
+        Of values by row, other row columns are left out. A row of the table that they do not name gets nulls. A row
+        that they name twice, or that is deleted, raises `InvalidInput`. A conflict raises `RetryableConflict` if the
+        table's row ids are not stable, since a compaction moves rows: read the addresses of the newest version again.
+
+        `checkpoint` is a name for a long computation, of expressions, of a function or of values by row. Files of
+        finished fragments, and these values, then stay in the dataset when the call fails or its process ends, and a
+        call with the same name, columns and expressions computes the others alone. Use another name for another
+        function and for other values.
         """
-        if checkpoint is not None and not (callable(transforms) or (isinstance(transforms, Mapping) and transforms)):
-            raise InvalidInput("a checkpoint is for columns of expressions or of a function")
         properties = transaction_properties
         if isinstance(transforms, pa.Field):
             transforms = [transforms]
         if isinstance(transforms, list) and transforms and all(isinstance(part, pa.Field) for part in transforms):
             transforms = pa.schema(transforms)
+        if checkpoint is not None and (
+            isinstance(transforms, pa.Schema) or (isinstance(transforms, Mapping) and not transforms)
+        ):
+            raise InvalidInput(_NO_CHECKPOINT)
         if isinstance(transforms, pa.Schema):
             self._commit_change(lambda current: column_changes.add_null_columns(current, transforms, properties))
         elif isinstance(transforms, Mapping) and not transforms:
@@ -98,10 +108,48 @@ class SchemaChanges(Reading):
             if udf.cache is not None:
                 udf.cache.remove()
         else:
-            reader = reader_of(transforms, reader_schema)
+            data = transforms if takes(runner, transforms) else reader_of(transforms, reader_schema)
+            if names_rows(data, runner):
+                used = runner or InThreads(self._snapshot.tasks_at_once)
+                with staged_row_values(self._snapshot, data, used, replaces=False, checkpoint=checkpoint) as values:
+                    self._commit_values(
+                        values, lambda current: changing.add_row_values(current, values, used, properties, checkpoint)
+                    )
+                return
+            if checkpoint is not None:
+                raise InvalidInput(_NO_CHECKPOINT)
+            reader: pa.RecordBatchReader = data
             self._committed(
                 column_changes.add_streamed_columns(self._snapshot, reader.schema, reader, properties, batch_size)
             )
+
+    def update_columns(
+        self,
+        data_obj: Any,
+        schema: pa.Schema | None = None,
+        *,
+        transaction_properties: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+        checkpoint: str | None = None,
+    ) -> dict[str, int]:
+        """Replace values of columns in the rows that data names; return `num_rows_updated`.
+
+        `data_obj` is Arrow data, or a DataFrame that `runner` takes, with a column `_rowaddr` or `_rowid` and the
+        columns to replace. Rows that it does not name keep their values. The other columns are not written again. The
+        errors, and `checkpoint`, are those of `add_columns` with values by row.
+        """
+        used = runner or InThreads(self._snapshot.tasks_at_once)
+        data = data_obj if takes(runner, data_obj) else reader_of(data_obj, schema)
+        num_rows = 0
+        with staged_row_values(self._snapshot, data, used, replaces=True, checkpoint=checkpoint) as values:
+
+            def replaced(current: Snapshot) -> Snapshot:
+                nonlocal num_rows
+                made, num_rows = changing.replace_row_values(current, values, used, transaction_properties, checkpoint)
+                return made
+
+            self._commit_values(values, replaced)
+        return {"num_rows_updated": num_rows}
 
     def drop_columns(self, columns: Sequence[str], *, transaction_properties: Mapping[str, str] | None = None) -> None:
         """Drop columns or fields of structs. Only the schema changes; compaction later drops the values."""
@@ -243,6 +291,13 @@ class SchemaChanges(Reading):
     def _update(self, operation: transactions.UpdateConfig, properties: Mapping[str, str] | None) -> None:
         # what is set depends on no version, and clean-up may have removed the handle's
         self._commit_change(lambda current: changing.update_config(current, operation, properties))
+
+    def _commit_values(self, values: changing.RowValues, attempt: Callable[[Snapshot], Snapshot]) -> None:
+        """Commit values by row, after a conflict again only if their keys still name the same rows."""
+        if values.by_id and self.has_stable_row_ids:
+            self._commit_change(attempt)
+        else:
+            self._committed(attempt(self._snapshot))
 
     def _commit_change(self, attempt: Callable[[Snapshot], Snapshot]) -> None:
         self._committed(writing.retry_conflicts(self._snapshot, attempt, _RETRIES, _RETRY_TIMEOUT))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         add_streamed_columns,
         bind_computed,
         bind_joined,
+        files_to_keep,
     )
     from lance_ops.changing.columns.alter import Alteration, alter_columns, drop_columns
     from lance_ops.changing.columns.backfill import (
@@ -61,6 +62,7 @@ __all__ = [
     "change_schema",
     "changed_schema",
     "drop_columns",
+    "files_to_keep",
     "fragments_with_column_files",
     "fragments_with_replaced_values",
     "offsets_of_replaced_values",
@@ -94,6 +96,7 @@ _MODULES = {
     "change_schema": "evolution",
     "changed_schema": "evolution",
     "drop_columns": "alter",
+    "files_to_keep": "add",
     "fragments_with_column_files": "column_file",
     "fragments_with_replaced_values": "value_replacement",
     "offsets_of_replaced_values": "value_replacement",

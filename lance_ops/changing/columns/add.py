@@ -25,7 +25,14 @@ from lance_ops.table import Fragment
 from lance_ops.transactions import Merge
 from lance_ops.writing import commit_operation, conform_to_schema
 
-__all__ = ["add_columns", "add_null_columns", "add_streamed_columns", "bind_computed", "bind_joined"]
+__all__ = [
+    "add_columns",
+    "add_null_columns",
+    "add_streamed_columns",
+    "bind_computed",
+    "bind_joined",
+    "files_to_keep",
+]
 
 Properties = Mapping[str, str] | None
 
@@ -51,7 +58,7 @@ def add_columns(
         check_batch_size(batch_size)
         return add_null_columns(snapshot, added, properties)
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
-    kept = None if checkpoint is None else _kept_files(snapshot, checkpoint, columns, source)
+    kept = None if checkpoint is None else files_to_keep(snapshot, checkpoint, columns, source)
     tasks = plan_backfill(snapshot, columns, source, batch_size, kept)
     files = run_backfill(snapshot, tasks, runner, Job.on("add columns to", snapshot.uri, snapshot.version))
     if kept is None:
@@ -125,6 +132,15 @@ def bind_joined(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str
     return added, JoinedColumns(left_on, SourceKeys([values], [right_on]), rest)
 
 
+def files_to_keep(snapshot: Snapshot, name: str, columns: Schema, source: ColumnSource) -> KeptFiles:
+    """Return the files of the backfill under this name; raise if it has none, or the table's files cannot be kept."""
+    if not name:
+        raise InvalidInput("a checkpoint has a name")
+    if snapshot.file_version is FileVersion.V0_1:
+        raise UnsupportedFeature("a checkpoint of columns in files of version 0.1", snapshot.uri)
+    return KeptFiles.of(name, columns, source.description)
+
+
 def _type_of_key(snapshot: Snapshot, name: str) -> pa.DataType:
     key = snapshot.schema.field(name)
     if key.name != name or key not in snapshot.schema.fields:
@@ -142,14 +158,6 @@ def _commit(
     with pending.abandoned_on_failure():
         operation = _merge(schema, columns, fragments_with_column_files(snapshot, schema, files))
     return commit_operation(snapshot, operation, properties=properties, pending=pending)
-
-
-def _kept_files(snapshot: Snapshot, name: str, columns: Schema, source: ColumnSource) -> KeptFiles:
-    if not name:
-        raise InvalidInput("a checkpoint has a name")
-    if snapshot.file_version is FileVersion.V0_1:
-        raise UnsupportedFeature("a checkpoint of columns in files of version 0.1", snapshot.uri)
-    return KeptFiles.of(name, columns, source.description)
 
 
 def _merge(schema: Schema, columns: Schema, fragments: Iterable[Fragment]) -> Merge:

@@ -77,7 +77,10 @@ def plan_backfill(
     check_batch_size(batch_size)
     check_rows_are_stored(snapshot, sum(each.physical_rows for each in snapshot.fragments), snapshot.fragments)
     reference = SnapshotReference.of(snapshot)
-    return tuple(BackfillTask(reference, part.id, columns, source, batch_size, kept) for part in snapshot.fragments)
+    return tuple(
+        BackfillTask(reference, part.id, columns, source.for_fragment(part.id), batch_size, kept)
+        for part in snapshot.fragments
+    )
 
 
 def run_backfill(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner, job: Job) -> list[ColumnFile]:
@@ -113,13 +116,14 @@ def write_columns(task: BackfillTask) -> ColumnFile:
     finished = task.kept.find(snapshot.store, fragment) if task.kept else None
     if finished is not None:
         return finished
-    request = in_task(snapshot, backfill_request(snapshot, task.source.reads, fragment.id))
+    source = task.source.opened()
+    request = in_task(snapshot, backfill_request(snapshot, source.reads, fragment.id))
 
     def computed() -> Iterator[tuple[RowOffsets, pa.Table]]:
         for rows in _in_batches(scan_rows(snapshot, request), task.batch_size):
             files = [file.path for file in fragment.files]
             rows_name = f"{files} {fragment.deletion_path} {rows.offsets[0]}+{len(rows)}"
-            yield rows.offsets, task.source.compute(rows.table, task.columns, rows_name)
+            yield rows.offsets, source.compute(rows.table, task.columns, rows_name)
 
     written = write_column_file(snapshot, fragment, task.columns, computed())
     if task.kept:

@@ -35,6 +35,14 @@ class ColumnSource(ABC):
         """A text by which a later attempt knows the same values again, as far as a text can say that."""
         return f"{type(self).__name__} of {self.reads}"
 
+    def for_fragment(self, fragment_id: int) -> ColumnSource:
+        """Return what a task for this fragment carries: a part of the source, if only that is for its rows."""
+        return self
+
+    def opened(self) -> ColumnSource:
+        """Return the source with what it reads once for all rows of a task."""
+        return self
+
     @abstractmethod
     def compute(self, rows: pa.Table, schema: Schema, rows_name: str) -> pa.Table:
         """Return the new columns of these rows; `rows_name` names the rows and their files.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from lance_ops.cli import runners
 from lance_ops.cli.arguments import (
     DryRun,
     Json,
@@ -18,29 +19,54 @@ from lance_ops.cli.arguments import (
     storage_options,
 )
 from lance_ops.cli.output import counted, print_json, print_line
+from lance_ops.core.arrow import pads
+from lance_ops.runners import Runner
 
 __all__ = ["add_columns", "update"]
 
 Expressions = Annotated[
-    list[str], typer.Argument(metavar="COLUMN=SQL…", help='Values over those of the row, such as "delay=delay / 60".')
+    list[str] | None,
+    typer.Argument(metavar="COLUMN=SQL…", help='Values over those of the row, such as "delay=delay / 60".'),
+]
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help="A Parquet file with values and the column _rowaddr or _rowid of their rows; may be repeated.",
+    ),
+]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Keep finished files under this name, so that the command can go on."),
 ]
 
 
 def update(
     uri: Uri,
-    values: Expressions,
+    values: Expressions = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which it is true.")] = None,
+    files: Files = None,
+    checkpoint: Checkpoint = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Set columns of rows to values of SQL expressions, as one version."""
-    by_column = _by_column(values)
+    """Set columns of rows to values of SQL expressions, or of files that name the rows, as one version."""
+    by_column = _by_column(values, files)
+    if files and (where is not None or dry_run):
+        raise typer.BadParameter("--where and --dry-run are for expressions", param_hint="--from")
+    if checkpoint is not None and not files:
+        raise typer.BadParameter("it is for values of files", param_hint="--checkpoint")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     before = opened.version
-    if dry_run:
+    if files:
+        used = runner(spark)
+        rows = _rows_of(files, used, spark)
+        num_rows = opened.update_columns(rows, runner=used, checkpoint=checkpoint)["num_rows_updated"]
+    elif dry_run:
         num_rows = opened.count_rows(where, runner=runner(spark))
     else:
         num_rows = opened.update(by_column, where, runner=runner(spark))["num_rows_updated"]
@@ -56,21 +82,21 @@ def update(
 
 def add_columns(
     uri: Uri,
-    values: Expressions,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Keep finished files under this name, so that the command can go on."),
-    ] = None,
+    values: Expressions = None,
+    files: Files = None,
+    checkpoint: Checkpoint = None,
     spark: OnSpark = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Add columns of SQL expressions, as one version; the other columns are not rewritten."""
-    by_column = _by_column(values)
+    """Add columns of SQL expressions, or of files that name rows, as one version; other columns are not rewritten."""
+    by_column = _by_column(values, files)
     opened = open_dataset(uri, storage_options(storage_option, options_file))
-    opened.add_columns(by_column, runner=runner(spark), checkpoint=checkpoint)
-    types = {name: str(opened.schema.field(name).type) for name in by_column}
+    before, used = set(opened.schema.names), runner(spark)
+    transforms = _rows_of(files, used, spark) if files else by_column
+    opened.add_columns(transforms, runner=used, checkpoint=checkpoint)
+    types = {field.name: str(field.type) for field in opened.schema if field.name not in before}
     if as_json:
         print_json({"added": types, "version": opened.version})
     else:
@@ -78,10 +104,22 @@ def add_columns(
         print_line(f"added {added}: version {opened.version}")
 
 
-def _by_column(values: list[str]) -> dict[str, str]:
-    """Return the expressions by column; raise for a word without `=` and for a column that is named twice."""
+def _rows_of(files: list[str], used: Runner, spark: str | None) -> Any:
+    """Return the rows of Parquet files as what a verb reads: a stream, or a DataFrame where Spark runs the tasks."""
+    if spark is not None:
+        return runners.read_parquet(used, files)
+    return pads.dataset(files, format="parquet").scanner().to_reader()
+
+
+def _by_column(values: list[str] | None, files: list[str] | None) -> dict[str, str]:
+    """Return the expressions by column; raise for a word without `=` and for a column that is named twice.
+
+    Raises as well unless there are either expressions or files.
+    """
+    if bool(values) == bool(files):
+        raise typer.BadParameter("give either expressions or --from", param_hint="COLUMN=SQL")
     found: dict[str, str] = {}
-    for value in values:
+    for value in values or ():
         name, equals, expression = value.partition("=")
         if not (name.strip() and equals and expression.strip()):
             raise typer.BadParameter(f"{value!r} is not COLUMN=SQL", param_hint="COLUMN=SQL")

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, ReferenceNotFound
+from lance_ops.reading import ROW_ADDRESS, ROW_ID
 from lance_ops.spark.private_options import private_format
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement
@@ -93,7 +94,7 @@ def _properties(statement: Statement) -> dict[str, str]:
 
 
 def _alter_table(statement: Statement) -> DataFrame | None:
-    """ALTER TABLE t ADD | DROP | RENAME | ALTER COLUMN …, or CREATE | DROP TAG | BRANCH …."""
+    """ALTER TABLE t ADD | UPDATE | DROP | RENAME | ALTER COLUMN …, or CREATE | DROP TAG | BRANCH …."""
     reader = statement.reader
     table = statement.table()
     if table is None:
@@ -109,8 +110,12 @@ def _alter_table(statement: Statement) -> DataFrame | None:
 
 
 def _add_columns(statement: Statement, opened: LanceDataset) -> None:
-    """Add columns of nulls, or one computed column: `c AS (expression)`."""
+    """Add columns of nulls, one computed column (`c AS (expression)`), or values by row (`a, b FROM source`)."""
     reader = statement.reader
+    rows = _values_by_row(statement)
+    if rows is not None:
+        opened.add_columns(rows, runner=statement.runner)
+        return
     if reader.peek("("):
         opened.add_columns(_arrow_schema(_in_brackets(statement)))
         return
@@ -122,6 +127,33 @@ def _add_columns(statement: Statement, opened: LanceDataset) -> None:
     else:
         reader.at = begin
         opened.add_columns(_arrow_schema(reader.rest("a column with its type")))
+
+
+def _update_columns(statement: Statement, opened: LanceDataset) -> None:
+    """Replace values of columns in the rows that a source names: `a, b FROM source`."""
+    rows = _values_by_row(statement)
+    if rows is None:
+        raise statement.reader.error("columns, FROM and a source with _rowaddr or _rowid")
+    opened.update_columns(rows, runner=statement.runner)
+
+
+def _values_by_row(statement: Statement) -> DataFrame | pa.Table | None:
+    """Read `a, b FROM name | (query)`; return these columns with those that name rows. None if it is something else."""
+    reader = statement.reader
+    names: list[str] = []
+    begin = reader.at
+    while not reader.ended and (not names or reader.accept(",")):
+        word = reader.next
+        if word is None or not word.is_name:
+            break
+        names.append(reader.name("a column"))
+    if not names or not reader.accept("FROM"):
+        reader.at = begin
+        return None
+    frame = run_query(f"SELECT * FROM {reader.rest('a table or a query')}", statement.tables)
+    keys = [name for name in (ROW_ADDRESS, ROW_ID) if name in frame.columns]
+    chosen = frame.select(*keys, *(f"`{name.replace('`', '``')}`" for name in names))
+    return statement.rows_for(chosen)
 
 
 def _drop_columns(statement: Statement, opened: LanceDataset) -> None:
@@ -272,6 +304,8 @@ def _show_branches(statement: Statement) -> DataFrame:
 _ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], None]], ...] = (
     (("ADD", "COLUMNS"), _add_columns),
     (("ADD", "COLUMN"), _add_columns),
+    (("UPDATE", "COLUMNS"), _update_columns),
+    (("UPDATE", "COLUMN"), _update_columns),
     (("DROP", "COLUMNS"), _drop_columns),
     (("DROP", "COLUMN"), _drop_columns),
     (("RENAME", "COLUMN"), _rename_column),

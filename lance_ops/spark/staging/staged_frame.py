@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from lance_ops.changing import ROW_KEY
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.private_options import private_format
-from lance_ops.spark.translation import CaseRule, stored_paths
+from lance_ops.spark.translation import CaseRule, schema_from_spark, stored_paths
 from lance_ops.transactions import PendingFiles
-from lance_ops.writing import create_dataset
+from lance_ops.writing import create_dataset, table_schema
 
-__all__ = ["write_frame"]
+__all__ = ["write_frame", "write_row_values"]
 
 
 def write_frame(
@@ -33,14 +36,56 @@ def write_frame(
     column that `like` does not have.
     """
     chosen = frame.select(*columns) if columns else frame
-    rule = CaseRule(session.conf.get("spark.sql.caseSensitive", "false") == "true")
-    try:
-        paths = list(stored_paths(to_arrow_schema(chosen.schema, timezone="UTC"), like.schema.fields, rule))
-    except InvalidInput as error:
-        raise SchemaMismatch(f"{error}: drop it from the DataFrame, or add the column to {like.uri}") from error
     version = like.file_version
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own
         version = FileVersion.V2_0
-    create_dataset(open_root(uri, storage_options), like.schema.project(paths), PendingFiles(), version)
-    writer = chosen.write.format(private_format(session, storage_options)).mode("append")
-    writer.option("case_sensitive", str(rule.value).lower()).save(uri)
+    create_dataset(open_root(uri, storage_options), _part_of(session, chosen, like), PendingFiles(), version)
+    _append(session, chosen, uri, storage_options)
+
+
+def write_row_values(
+    session: SparkSession,
+    frame: DataFrame,
+    key: str,
+    names: Sequence[str],
+    like: Snapshot | None,
+    uri: str,
+    storage_options: Mapping[str, str],
+    version: FileVersion,
+) -> None:
+    """Write these columns of a DataFrame as a new dataset, with the column `key` as `ROW_KEY`, a number of 64 bits.
+
+    The columns have the types that a new table would have, by hints in their metadata too, or those of `like`. Raises
+    `SchemaMismatch` naming a column that `like` does not have, or a key that is no row's.
+    """
+    chosen = frame.select(*(_quoted(name) for name in names))
+    if like is None:
+        given = schema_from_spark(to_arrow_schema(chosen.schema, timezone="UTC"))
+    else:
+        given = _part_of(session, chosen, like).to_arrow_storage()
+    schema = table_schema(pa.schema([pa.field(ROW_KEY, pa.uint64()), *given]), version)
+    create_dataset(open_root(uri, storage_options), schema, PendingFiles(), version)
+    keyed = frame.select(frame[_quoted(key)].alias(ROW_KEY), *(_quoted(name) for name in names))
+    _append(session, keyed, uri, storage_options)
+
+
+def _part_of(session: SparkSession, frame: DataFrame, like: Snapshot) -> Schema:
+    """Return the columns and struct fields of `like` that the DataFrame has."""
+    try:
+        given = to_arrow_schema(frame.schema, timezone="UTC")
+        return like.schema.project(list(stored_paths(given, like.schema.fields, _case_rule(session))))
+    except InvalidInput as error:
+        raise SchemaMismatch(f"{error}: drop it from the DataFrame, or add the column to {like.uri}") from error
+
+
+def _append(session: SparkSession, frame: DataFrame, uri: str, storage_options: Mapping[str, str]) -> None:
+    writer = frame.write.format(private_format(session, storage_options)).mode("append")
+    writer.option("case_sensitive", str(_case_rule(session).value).lower()).save(uri)
+
+
+def _case_rule(session: SparkSession) -> CaseRule:
+    return CaseRule(session.conf.get("spark.sql.caseSensitive", "false") == "true")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

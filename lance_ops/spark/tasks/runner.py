@@ -33,6 +33,7 @@ from lance_ops.spark.tasks.group_dealing import deal
 from lance_ops.spark.tasks.spark_job import SparkJob
 
 if TYPE_CHECKING:
+    from lance_ops.core.versions import FileVersion
     from lance_ops.snapshot import Snapshot
 
 __all__ = ["OnSpark"]
@@ -168,6 +169,19 @@ class OnSpark:
     ) -> None:
         """Write a DataFrame as a new dataset with the columns of `like` that it has; see `staging.write_frame`."""
         staging.write_frame(self.session, frame, like, uri, storage_options, columns)
+
+    def write_row_values(
+        self,
+        frame: DataFrame,
+        key: str,
+        names: Sequence[str],
+        like: Snapshot | None,
+        uri: str,
+        storage_options: Mapping[str, str],
+        version: FileVersion,
+    ) -> None:
+        """Write values for rows that the column `key` names; see `staging.write_row_values`."""
+        staging.write_row_values(self.session, frame, key, names, like, uri, storage_options, version)
 
 
 @dataclass(frozen=True)

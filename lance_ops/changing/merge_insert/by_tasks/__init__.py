@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from lance_ops.changing.merge_insert.by_tasks.segment_files import (
         Segment,
         SegmentFile,
+        decode_pairs,
         decode_table,
+        encode_pairs,
         new_folder,
         read_segments,
         segments_of,
+        write_segments,
     )
     from lance_ops.changing.merge_insert.by_tasks.source_rows import SourceRows
 
@@ -33,13 +36,16 @@ __all__ = [
     "SegmentFile",
     "SourceRows",
     "TaskSizes",
+    "decode_pairs",
     "decode_table",
     "distributed_merge",
+    "encode_pairs",
     "new_folder",
     "plan_distributed_merge",
     "prepare_distributed_merge",
     "read_segments",
     "segments_of",
+    "write_segments",
 ]
 
 _MODULES = {
@@ -50,13 +56,16 @@ _MODULES = {
     "SegmentFile": "segment_files",
     "SourceRows": "source_rows",
     "TaskSizes": "merging",
+    "decode_pairs": "segment_files",
     "decode_table": "segment_files",
     "distributed_merge": "merging",
+    "encode_pairs": "segment_files",
     "new_folder": "segment_files",
     "plan_distributed_merge": "merging",
     "prepare_distributed_merge": "merging",
     "read_segments": "segment_files",
     "segments_of": "segment_files",
+    "write_segments": "segment_files",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -1,0 +1,189 @@
+"""Values by row: columns that are added or replaced from data that names rows by `_rowaddr` or `_rowid`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.changing import row_values
+from lance_ops.errors import InvalidInput, RetryableConflict, SchemaMismatch
+from lance_ops.runners import InThreads
+from tests.pickling_runner import PicklingRunner
+
+LOCATE, ORDER, ADD, REPLACE = "locate rows of", "order rows of", "add columns to", "replace values in"
+ROWS = [x for x in range(20) if x != 5]
+
+
+def made(uri: str, *, stable: bool = False, **options: Any) -> lance_ops.LanceDataset:
+    """A table of five fragments, of which row 5 is deleted; `x` is 0 to 19."""
+    dataset = lance_ops.write_dataset(
+        pa.table({"x": range(20), "v": [f"old{x}" for x in range(20)]}),
+        uri,
+        max_rows_per_file=4,
+        enable_stable_row_ids=stable,
+        **options,
+    )
+    dataset.delete("x = 5")
+    return dataset
+
+
+def keyed(dataset: lance_ops.LanceDataset, key: str, where: str | None = None, column: str = "new") -> pa.Table:
+    """The keys of rows, in another order than the table's, with a value for each."""
+    rows = dataset.to_table(["x"], filter=where, with_row_id=True, with_row_address=True)
+    rows = rows.take(np.random.default_rng(1).permutation(len(rows)))
+    return pa.table({column: pa.array([f"v{x}" for x in rows["x"].to_pylist()], pa.string()), key: rows[key]})
+
+
+def values(dataset: lance_ops.LanceDataset, column: str = "new") -> dict[int, str | None]:
+    rows = lance_ops.dataset(dataset.uri).to_table(["x", column]).to_pylist()
+    return {row["x"]: row[column] for row in sorted(rows, key=lambda row: row["x"])}
+
+
+def left(dataset: lance_ops.LanceDataset) -> list[str]:
+    """The folders that a verb left behind."""
+    return sorted(path.name for path in Path(dataset.uri, "data").iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+@pytest.mark.parametrize(("key", "stable"), [("_rowaddr", False), ("_rowid", False), ("_rowid", True)])
+def test_new_columns_have_the_values_of_the_rows_they_name_and_nulls_elsewhere(
+    dataset_uri: str, key: str, stable: bool, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_values, "_PAIRS_PER_BUCKET", 5)
+    dataset = made(dataset_uri, stable=stable, data_storage_version=version)
+    if stable:
+        dataset.optimize.compact_files(target_rows_per_fragment=8)
+    num_fragments = len(dataset.get_fragments())
+    runner = PicklingRunner()
+    dataset.add_columns(keyed(dataset, key, "x % 3 != 0"), runner=runner)
+    assert values(dataset) == {x: None if x % 3 == 0 else f"v{x}" for x in ROWS}
+    assert runner.jobs == [(LOCATE, 1), (ORDER, 3), (ADD, num_fragments)]
+    assert not left(dataset)
+    assert dataset.verify().ok
+
+
+@pytest.mark.parametrize(("key", "stable"), [("_rowaddr", False), ("_rowid", True)])
+def test_replaced_values_are_in_the_fragments_that_have_a_named_row(dataset_uri: str, key: str, stable: bool) -> None:
+    dataset = made(dataset_uri, stable=stable)
+    runner = PicklingRunner()
+    counts = dataset.update_columns(keyed(dataset, key, "x IN (1, 4, 6)", "v"), runner=runner)
+    assert counts == {"num_rows_updated": 3}
+    assert values(dataset, "v") == {x: f"v{x}" if x in (1, 4, 6) else f"old{x}" for x in ROWS}
+    assert runner.jobs[-1] == (REPLACE, 2)
+    if stable:
+        changed = dataset.to_table(["x"], filter=f"_row_last_updated_at_version = {dataset.version}")
+        assert sorted(changed["x"].to_pylist()) == [1, 4, 6]
+    assert not left(dataset)
+    assert dataset.verify().ok
+    nothing = keyed(dataset, key, "false", "v")
+    assert (dataset.update_columns(nothing), dataset.version) == ({"num_rows_updated": 0}, 3)
+
+
+def twice(rows: pa.Table) -> pa.Table:
+    return pa.concat_tables([rows, rows.slice(2, 1)])
+
+
+def without_a_key(rows: pa.Table) -> pa.Table:
+    return rows.set_column(1, "_rowaddr", pa.array([None, *rows["_rowaddr"].to_pylist()[1:]], pa.uint64()))
+
+
+def at(address: int) -> Callable[[pa.Table], pa.Table]:
+    return lambda rows: rows.slice(0, 1).set_column(1, "_rowaddr", pa.array([address], pa.uint64()))
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (twice, r"name the same row, such as _rowaddr \d+ \(fragment \d, row \d\)"),
+        (without_a_key, "1 rows of the data have no _rowaddr"),
+        (at(1 << 32 | 1), r"deleted in version 2 .*_rowaddr 4294967297 \(fragment 1, row 1\)"),
+        (at(1 << 32 | 9), r"has no row at _rowaddr 4294967305 \(fragment 1, row 9\)"),
+        (at(77 << 32), r"has no fragment of _rowaddr .*\(fragment 77, row 0\)"),
+    ],
+)
+def test_keys_that_name_no_single_row_are_refused_before_a_column_is_written(
+    dataset_uri: str, data: Callable[[pa.Table], pa.Table], error: str
+) -> None:
+    dataset = made(dataset_uri)
+    before = sorted(Path(dataset_uri).rglob("*"))
+    rows = keyed(dataset, "_rowaddr")
+    with pytest.raises(InvalidInput, match=error):
+        dataset.add_columns(data(rows))
+    with pytest.raises(InvalidInput, match=error):
+        dataset.update_columns(data(rows).rename_columns(["v", "_rowaddr"]))
+    assert sorted(Path(dataset_uri).rglob("*")) == before
+
+
+def test_data_that_cannot_be_values_by_row_is_refused(dataset_uri: str) -> None:
+    dataset = made(dataset_uri, stable=True)
+    with pytest.raises(InvalidInput, match="no row of version 2 has _rowid 5"):
+        dataset.add_columns(pa.table({"_rowid": pa.array([5], pa.uint64()), "new": ["x"]}))
+    with pytest.raises(InvalidInput, match="no column _rowaddr or _rowid .* it has v"):
+        dataset.update_columns(pa.table({"v": ["x"]}))
+    with pytest.raises(InvalidInput, match="no column beside '_rowid'"):
+        dataset.add_columns(pa.table({"_rowid": pa.array([1], pa.uint64())}))
+    with pytest.raises(SchemaMismatch, match="'w' is not in the table"):
+        dataset.update_columns(pa.table({"_rowid": pa.array([1], pa.uint64()), "w": ["x"]}))
+    assert not left(dataset)
+
+
+class FailsAt:
+    """Runs tasks one after another and stops before that of one fragment."""
+
+    def __init__(self, fragment_id: int) -> None:
+        self.fragment_id = fragment_id
+
+    def map(self, function: Any, tasks: Any, job: Any = None, discard: Any = None) -> list[Any]:
+        def run(task: Any) -> Any:
+            if getattr(task, "fragment_id", None) == self.fragment_id:
+                raise ConnectionError("the machine went away")
+            return function(task)
+
+        return InThreads(1).map(run, tasks, job, discard)
+
+
+@pytest.mark.parametrize("replaces", [False, True], ids=["add", "replace"])
+def test_a_second_attempt_reads_what_was_staged_and_writes_what_was_not_finished(
+    dataset_uri: str, replaces: bool
+) -> None:
+    dataset = made(dataset_uri)
+    column = "v" if replaces else "new"
+    rows = keyed(dataset, "_rowaddr", column=column)
+    change = dataset.update_columns if replaces else dataset.add_columns
+    with pytest.raises(ConnectionError):
+        change(rows, runner=FailsAt(3), checkpoint="values")
+    assert len(left(dataset)) == 2, "the staged rows, and the records of finished files"
+    kept = set(Path(dataset_uri, "data").glob("*.lance"))
+    no_rows = rows.slice(0, 0)  # the staged rows count
+    change(no_rows, runner=InThreads(1), checkpoint="values")
+    assert values(dataset, column) == {x: f"v{x}" for x in ROWS}
+    assert len(set(Path(dataset_uri, "data").glob("*.lance")) - kept) == 2
+    assert not left(dataset)
+    assert dataset.verify().ok
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_after_a_conflict_only_stable_ids_still_name_the_same_rows(dataset_uri: str, stable: bool) -> None:
+    dataset = made(dataset_uri, stable=stable)
+    rows = keyed(dataset, "_rowid")
+
+    class Raced(PicklingRunner):
+        def map(self, function: Any, tasks: Any, job: Any = None, discard: Any = None) -> list[Any]:
+            if job.verb == ADD and len(self.jobs) == 2:
+                lance_ops.dataset(dataset_uri).optimize.compact_files(target_rows_per_fragment=8)
+            return super().map(function, tasks, job, discard)
+
+    if stable:
+        dataset.add_columns(rows, runner=Raced())
+        assert values(dataset) == {x: f"v{x}" for x in ROWS}
+    else:
+        with pytest.raises(RetryableConflict):
+            dataset.add_columns(rows, runner=Raced())
+        assert "new" not in lance_ops.dataset(dataset_uri).schema.names
+    assert not left(dataset)

@@ -1,0 +1,73 @@
+"""Values by row from a DataFrame: no row of it reaches the driver, and Spark's own plan carries the keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.errors import InvalidInput, SchemaMismatch
+from lance_ops.spark import OnSpark, sql, table
+from tests.spark.test_merging import Steps
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_columns_come_from_a_data_frame_in_its_types_or_in_those_of_the_table(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = pa.table({"id": range(40), "w": pa.array([0] * 40, pa.uint8())})
+    dataset = lance_ops.write_dataset(numbers, dataset_uri, max_rows_per_file=15)
+    dataset.delete("id = 7")
+    read = table(spark, dataset_uri).select("_rowaddr", "id").load()
+    vectors = read.where("id % 3 = 0").selectExpr("_rowaddr", "array(float(id), float(1)) AS vec", "0 AS _fragid")
+    hinted = vectors.withMetadata("vec", {"arrow.fixed-size-list.size": 2})
+    weights = table(spark, dataset_uri).select("_rowid", "id").load().selectExpr("_rowid", "id AS W").where("W < 3")
+    monkeypatch.setattr(type(read), "collect", None)
+    monkeypatch.setattr(type(read), "toArrow", None)
+    steps = Steps()
+    dataset.add_columns(hinted, runner=OnSpark(spark, on_progress=steps))
+    counts = dataset.update_columns(weights, runner=OnSpark(spark))
+    monkeypatch.undo()
+    assert counts == {"num_rows_updated": 3}
+    assert steps.seen == {"locate rows of": 1, "order rows of": 1, "add columns to": 3}
+    assert dataset.schema.field("vec").type == pa.list_(pa.float32(), 2)
+    assert dataset.schema.field("w").type == pa.uint8()
+    assert dataset.to_table().to_pylist() == [
+        {"id": n, "w": n if n < 3 else 0, "vec": None if n % 3 else [float(n), 1.0]} for n in range(40) if n != 7
+    ]
+    assert not [path for path in Path(dataset_uri, "data").iterdir() if path.is_dir()]
+
+
+def test_sql_adds_and_updates_columns_from_a_view_or_a_query(spark: SparkSession, dataset_uri: str) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"id": range(9), "w": range(9)}), dataset_uri, max_rows_per_file=4)
+    name = f"lance.`{dataset_uri}`"
+    sql(spark, f"CREATE OR REPLACE TEMPORARY VIEW doubles AS SELECT _rowaddr, id * 2 AS d, id AS other FROM {name}")
+    sql(spark, f"ALTER TABLE {name} ADD COLUMNS d, other FROM doubles")
+    sql(spark, f"ALTER TABLE {name} UPDATE COLUMNS w FROM (SELECT _rowid, id + 1 AS w FROM {name} WHERE id > 5)")
+    dataset.checkout_latest()
+    assert dataset.version == 3
+    assert dataset.to_table().to_pylist() == [{"id": n, "w": n + (n > 5), "d": n * 2, "other": n} for n in range(9)]
+    with pytest.raises(InvalidInput, match="no column _rowaddr or _rowid that names rows; it has w"):
+        sql(spark, f"ALTER TABLE {name} UPDATE COLUMNS w FROM (SELECT id AS w FROM {name})")
+    with pytest.raises(InvalidInput, match="FROM and a source with _rowaddr"):
+        sql(spark, f"ALTER TABLE {name} UPDATE COLUMNS w INT")
+
+
+def test_a_data_frame_that_is_refused_leaves_the_table_as_it_was(spark: SparkSession, dataset_uri: str) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"id": range(8)}), dataset_uri)
+    before = sorted(Path(dataset_uri).rglob("*"))
+    runner = OnSpark(spark)
+    with pytest.raises(InvalidInput, match="name the same row"):
+        dataset.add_columns(spark.range(8).selectExpr("id % 7 AS _rowaddr", "id AS v"), runner=runner)
+    with pytest.raises(InvalidInput, match="no column _rowaddr or _rowid"):
+        dataset.add_columns(spark.range(8), runner=runner)
+    with pytest.raises(SchemaMismatch, match="'v'"):
+        dataset.update_columns(spark.range(8).selectExpr("id AS _rowaddr", "id AS v"), runner=runner)
+    assert (sorted(Path(dataset_uri).rglob("*")), lance_ops.dataset(dataset_uri).version) == (before, 1)
