@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from lance_ops.verbs.planning import Executed, do_now, execute_plan, make_plan
     from lance_ops.verbs.references import Tag
     from lance_ops.verbs.registry import ALL_VERBS, verb_named
-    from lance_ops.verbs.rows import DeleteRows, Erase, Restore
+    from lance_ops.verbs.rows import AddColumns, DeleteRows, Erase, Restore, Update, Upsert
     from lance_ops.verbs.stored_plan import StoredPlan
     from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Reindex
 
 __all__ = [
     "ALL_VERBS",
     "REASON_PROPERTY",
+    "AddColumns",
     "Cleanup",
     "Compact",
     "DeclaredOption",
@@ -50,6 +51,8 @@ __all__ = [
     "Section",
     "StoredPlan",
     "Tag",
+    "Update",
+    "Upsert",
     "Verb",
     "WhenMoved",
     "do_now",
@@ -63,6 +66,7 @@ __all__ = [
 
 _MODULES = {
     "ALL_VERBS": "registry",
+    "AddColumns": "rows",
     "Cleanup": "upkeep",
     "Compact": "upkeep",
     "DeclaredOption": "options",
@@ -81,6 +85,8 @@ _MODULES = {
     "Section": "contract",
     "StoredPlan": "stored_plan",
     "Tag": "references",
+    "Update": "rows",
+    "Upsert": "rows",
     "Verb": "contract",
     "WhenMoved": "contract",
     "do_now": "planning",

@@ -17,7 +17,18 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
 from lance_ops.verbs.options import options_of
 
-__all__ = ["REASON_PROPERTY", "Execution", "Facts", "Measures", "Preview", "Section", "Verb", "WhenMoved", "reason_of"]
+__all__ = [
+    "REASON_PROPERTY",
+    "Execution",
+    "Facts",
+    "Measures",
+    "Preview",
+    "Section",
+    "Verb",
+    "WhenMoved",
+    "properties_of",
+    "reason_of",
+]
 
 REASON_PROPERTY = "lance_ops.reason"
 """The property of a transaction that states the reason for it."""
@@ -107,6 +118,11 @@ class Verb(ABC):
         for option in options_of(type(self)).values():
             option.check(self.name, getattr(self, option.name))
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The raw files and datasets that the verb reads. A plan is outdated when one of them has changed."""
+        return ()
+
     @abstractmethod
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Say what the verb would do to this version. Raises what `execute` raises for options that make no sense."""
@@ -114,6 +130,11 @@ class Verb(ABC):
     @abstractmethod
     def execute(self, work: Execution) -> Facts:
         """Do it, and say what was done."""
+
+
+def properties_of(reason: str) -> dict[str, str]:
+    """Return the properties of a transaction for which a reason may be stated."""
+    return {REASON_PROPERTY: reason} if reason.strip() else {}
 
 
 def reason_of(reason: str, why: str) -> dict[str, str]:

@@ -16,7 +16,8 @@ from lance_ops.core.errors import (
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved
-from lance_ops.verbs.stored_plan import StoredPlan, version_id
+from lance_ops.verbs.sources import source_token, version_id
+from lance_ops.verbs.stored_plan import StoredPlan
 
 __all__ = ["Executed", "do_now", "execute_plan", "make_plan"]
 
@@ -54,8 +55,8 @@ def do_now(verb: Verb, data: LanceDataset, runner: Runner | None = None) -> Exec
 def execute_plan(plan: StoredPlan, newest: LanceDataset, runner: Runner | None = None) -> Executed:
     """Execute a stored plan on the dataset that it was made for, of which `newest` is the newest version.
 
-    Raises `InvalidInput` for a plan of another dataset. Raises `PlanOutdated`, with the versions that appeared since,
-    if the table has moved too far; see `WhenMoved`.
+    Raises `InvalidInput` for a plan of another dataset. Raises `PlanOutdated` if a file that the verb reads has
+    changed, and, with the versions that appeared since, if the table has moved too far; see `WhenMoved`.
     """
     if plan.uri != newest.uri:
         raise InvalidInput(f"the plan is for {plan.uri}, not for {newest.uri}")
@@ -66,6 +67,9 @@ def execute_plan(plan: StoredPlan, newest: LanceDataset, runner: Runner | None =
     data = LanceDataset.of(planned)
     if version_id(data) != plan.version_id:
         raise PlanOutdated(f"{plan.uri}: the dataset was created anew since the plan: plan again")
+    for source, token in plan.sources.items():
+        if source_token(newest, source) != token:
+            raise PlanOutdated(f"{plan.uri}: {source} has changed since the plan: plan again")
     has_moved = newest.version != plan.read_version
     if has_moved and plan.verb.when_moved is WhenMoved.REFUSED:
         raise _outdated(plan, newest.snapshot)

@@ -5,12 +5,24 @@ from __future__ import annotations
 from lance_ops.core.errors import InvalidInput
 from lance_ops.verbs.contract import Verb
 from lance_ops.verbs.references import Tag
-from lance_ops.verbs.rows import DeleteRows, Erase, Restore
+from lance_ops.verbs.rows import AddColumns, DeleteRows, Erase, Restore, Update, Upsert
 from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Reindex
 
 __all__ = ["ALL_VERBS", "verb_named"]
 
-ALL_VERBS: tuple[type[Verb], ...] = (DeleteRows, Erase, Restore, Compact, Reindex, DropIndex, Cleanup, Tag)
+ALL_VERBS: tuple[type[Verb], ...] = (
+    DeleteRows,
+    Update,
+    Upsert,
+    AddColumns,
+    Erase,
+    Restore,
+    Compact,
+    Reindex,
+    DropIndex,
+    Cleanup,
+    Tag,
+)
 
 
 def verb_named(name: str) -> type[Verb]:

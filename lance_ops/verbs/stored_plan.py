@@ -1,7 +1,7 @@
 """A plan that is stored: a verb with its options, pinned to a version of a dataset, as JSON that a person can read.
 
     {"format": 1, "verb": "delete_rows", "uri": …, "read_version": 7, "version_id": …, "options": {…},
-     "summary": …, "created_at": …, "digest": sha256 of all the above}
+     "sources": {path: token, …}, "summary": …, "created_at": …, "digest": sha256 of all the above}
 
 The digest finds damage and careless edits. It is no signature: a plan allows nothing that its options, given by hand,
 would not allow, and the caller names the dataset again.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,8 +20,9 @@ from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.verbs.contract import Preview, Verb
 from lance_ops.verbs.given_options import make_verb
+from lance_ops.verbs.sources import source_token, version_id
 
-__all__ = ["StoredPlan", "version_id"]
+__all__ = ["StoredPlan"]
 
 _FORMAT = 1
 _MOST_CHARACTERS = 1 << 20
@@ -31,7 +32,8 @@ _MOST_CHARACTERS = 1 << 20
 class StoredPlan:
     """A verb to execute on `read_version` of the dataset at `uri`.
 
-    `version_id` distinguishes that version from one of the same number in a dataset that was created anew.
+    `version_id` distinguishes that version from one of the same number in a dataset that was created anew. `sources`
+    has a token of the content of each file or dataset that the verb reads.
     """
 
     verb: Verb
@@ -40,12 +42,14 @@ class StoredPlan:
     version_id: str
     summary: str
     created_at: str
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, verb: Verb, data: LanceDataset, preview: Preview) -> StoredPlan:
         """Pin a verb to the opened version."""
         moment = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(verb, data.uri, data.version, version_id(data), preview.summary, moment)
+        sources = {source: source_token(data, source) for source in verb.sources}
+        return cls(verb, data.uri, data.version, version_id(data), preview.summary, moment, sources)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as values for JSON, with its digest."""
@@ -56,6 +60,7 @@ class StoredPlan:
             "read_version": self.read_version,
             "version_id": self.version_id,
             "options": json.loads(json.dumps(asdict(self.verb))),
+            "sources": dict(self.sources),
             "summary": self.summary,
             "created_at": self.created_at,
         }
@@ -86,17 +91,12 @@ class StoredPlan:
             raise InvalidInput("the plan was changed after it was made: make it again")
         texts = {name: content.get(name) for name in ("verb", "uri", "version_id", "summary", "created_at")}
         wrong = [name for name, value in texts.items() if not isinstance(value, str)]
-        version, options = content.get("read_version"), content.get("options")
-        if wrong or type(version) is not int or not isinstance(options, dict):
-            raise InvalidInput(f"the plan lacks {(*wrong, 'read_version or options')[0]}: make it again")
+        version, options, sources = (content.get(name) for name in ("read_version", "options", "sources"))
+        if wrong or type(version) is not int or not isinstance(options, dict) or not isinstance(sources, dict):
+            raise InvalidInput(f"the plan lacks {(*wrong, 'read_version, options or sources')[0]}: make it again")
         verb = make_verb(str(texts["verb"]), options)
-        return cls(verb, str(texts["uri"]), version, *(str(texts[k]) for k in ("version_id", "summary", "created_at")))
-
-
-def version_id(data: LanceDataset) -> str:
-    """Return what distinguishes the opened version from another one of the same number."""
-    manifest = data.snapshot.manifest
-    return manifest.transaction_file or (manifest.timestamp.isoformat() if manifest.timestamp else "")
+        named = {name: str(texts[name]) for name in ("uri", "version_id", "summary", "created_at")}
+        return cls(verb=verb, read_version=version, sources=sources, **named)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
         plan_merge,
         prepare_merge,
     )
-    from lance_ops.changing.merge_insert.merge_request import MergeRequest, WhenMatched, key_column, key_columns
+    from lance_ops.changing.merge_insert.merge_request import (
+        MergeRequest,
+        WhenMatched,
+        key_column,
+        key_columns,
+        primary_key,
+    )
 
 __all__ = [
     "MergeCounts",
@@ -34,6 +40,7 @@ __all__ = [
     "merge_insert",
     "plan_merge",
     "prepare_merge",
+    "primary_key",
 ]
 
 _MODULES = {
@@ -50,6 +57,7 @@ _MODULES = {
     "merge_insert": "merge",
     "plan_merge": "merge",
     "prepare_merge": "merge",
+    "primary_key": "merge_request",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -1,7 +1,10 @@
-"""Verbs that change rows."""
+"""Verbs that change rows and their columns."""
 
+from lance_ops.verbs.rows.add_columns import AddColumns
 from lance_ops.verbs.rows.delete_rows import DeleteRows
 from lance_ops.verbs.rows.erase import Erase
 from lance_ops.verbs.rows.restore import Restore
+from lance_ops.verbs.rows.update import Update
+from lance_ops.verbs.rows.upsert import Upsert
 
-__all__ = ["DeleteRows", "Erase", "Restore"]
+__all__ = ["AddColumns", "DeleteRows", "Erase", "Restore", "Update", "Upsert"]

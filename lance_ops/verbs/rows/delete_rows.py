@@ -10,7 +10,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, reason_of
 from lance_ops.verbs.options import Option
-from lance_ops.verbs.rows.given_keys import matching_rows
+from lance_ops.verbs.rows.given_keys import match_keys
 from lance_ops.verbs.rows.sample_rows import sample_of, sample_section
 
 __all__ = ["DeleteRows"]
@@ -35,6 +35,11 @@ class DeleteRows(Verb):
     on: Annotated[tuple[str, ...], Option("The columns of the key, in both.")] = ()
     at_most_rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The files of keys."""
+        return self.key_files
+
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Count the rows and show some of them."""
         self._check()
@@ -42,8 +47,8 @@ class DeleteRows(Verb):
             num_rows = data.count_rows(self.predicate)
             sample = sample_of(data, self.predicate, "Rows that would go")
         else:
-            num_rows, rows = matching_rows(data, self.key_files, self.on)
-            sample = sample_section("Rows that would go", rows)
+            found = match_keys(data, self.key_files, self.on)
+            num_rows, sample = found.num_matched_rows, sample_section("Rows that would go", found.first)
         self._check_number(num_rows)
         before = Measures.of(data)
         after = replace(before, rows=before.rows - num_rows, deleted_rows=before.deleted_rows + num_rows)
@@ -72,7 +77,7 @@ class DeleteRows(Verb):
             )
         else:
             if self.at_most_rows is not None:
-                self._check_number(matching_rows(data, self.key_files, self.on)[0])
+                self._check_number(match_keys(data, self.key_files, self.on).num_matched_rows)
             result = data.delete_by_keys(
                 list(self.key_files),
                 self.on,

@@ -51,6 +51,11 @@ class Erase(Verb):
     ] = False
     at_most_rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The files of keys."""
+        return self.key_files
+
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Show what holds the rows; no row is shown, because a preview is kept."""
         options = self._options()

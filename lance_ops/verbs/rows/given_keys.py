@@ -2,28 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lance_ops.api import LanceDataset, dataset
+from lance_ops.api import LanceDataset
 from lance_ops.core.errors import SchemaMismatch
-from lance_ops.maintenance.ingest import RawReader, found_file
+from lance_ops.verbs.sources import source_batches
 
-__all__ = ["matching_rows", "read_keys"]
+__all__ = ["MatchedKeys", "match_keys", "read_keys"]
 
 _MOST_SHOWN = 5
+_ROWS = "rows of the source"
+
+
+@dataclass(frozen=True)
+class MatchedKeys:
+    """How rows of a source meet a table by key: rows of the table with a key of the source, and the source's others.
+
+    `first` holds the keys of the first such rows of the table.
+    """
+
+    num_source_rows: int
+    num_matched_rows: int
+    num_new_rows: int
+    first: pa.Table
 
 
 def read_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:
     """Return the distinct keys of raw files or of datasets (`….lance`), in the types of the table.
 
-    Raises `SchemaMismatch` for a file without a column of the key, and `RawFileRefused` for one that cannot be read.
+    Raises `InvalidInput` for a column that the table lacks, `SchemaMismatch` for a file that lacks one, and
+    `RawFileRefused` for a file that cannot be read.
     """
-    wanted = pa.schema([data.schema.field(name) for name in on])
+    return _counted_keys(data, files, on).select(list(on))
+
+
+def match_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> MatchedKeys:
+    """Count the rows that have one of the keys, and the rows of the source whose key no row has.
+
+    The key columns of the table are read, and the source's distinct keys are held in memory.
+    """
+    counted = _counted_keys(data, files, on)
+    keys = counted.select(list(on))
+    num_rows = 0
+    first, matched = [keys.slice(0, 0)], [keys.slice(0, 0)]
+    for batch in data.to_batches(list(on)):
+        found = pa.Table.from_batches([batch]).join(keys, list(on), join_type="left semi")
+        if found.num_rows:
+            if num_rows < _MOST_SHOWN:
+                first.append(found.select(list(on)).cast(keys.schema))
+            matched.append(_distinct(found, on).cast(keys.schema))
+        num_rows += found.num_rows
+    new = counted.join(_distinct(pa.concat_tables(matched), on), list(on), join_type="left anti")
+    shown = pa.concat_tables(first).slice(0, _MOST_SHOWN)
+    return MatchedKeys(_total(counted), num_rows, _total(new), shown)
+
+
+def _counted_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:
+    """Return the distinct keys, each with the number of rows that have it."""
+    names = [data.snapshot.schema.field(name).name for name in on]
+    wanted = pa.schema([data.schema.field(name) for name in names])
     parts = [wanted.empty_table()]
     for file in files:
-        for batch in _batches(file, on):
+        for batch in source_batches(data, file, on):
             lacking = [name for name in on if name not in batch.schema.names]
             if lacking:
                 raise SchemaMismatch(
@@ -33,27 +77,13 @@ def read_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> 
                 parts.append(pa.Table.from_batches([batch]).select(list(on)).cast(wanted))
             except pa.ArrowException as error:
                 raise SchemaMismatch(f"{file}: its keys do not fit the columns {', '.join(on)}: {error}") from error
-    keys = pa.concat_tables(parts)
-    distinct: pa.Table = keys.group_by(list(on)).aggregate([]).select(list(on)).cast(wanted)
-    return distinct
+    keys: pa.Table = pa.concat_tables(parts).group_by(list(on)).aggregate([([], "count_all")])
+    return keys.rename_columns([_ROWS if name == "count_all" else name for name in keys.schema.names])
 
 
-def matching_rows(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> tuple[int, pa.Table]:
-    """Return how many rows have one of the keys, and the keys of the first such rows. The key columns are read."""
-    keys = read_keys(data, files, on)
-    num_rows = 0
-    first = [keys.slice(0, 0)]
-    for batch in data.to_batches(list(on)):
-        found = pa.Table.from_batches([batch]).join(keys, list(on), join_type="left semi")
-        if num_rows < _MOST_SHOWN:
-            first.append(found.select(list(on)).cast(keys.schema))
-        num_rows += found.num_rows
-    return num_rows, pa.concat_tables(first).slice(0, _MOST_SHOWN)
+def _distinct(keys: pa.Table, on: tuple[str, ...]) -> pa.Table:
+    return keys.group_by(list(on)).aggregate([]).select(list(on))
 
 
-def _batches(file: str, on: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    if file.rstrip("/").endswith(".lance"):
-        yield from dataset(file).to_batches(list(on))
-        return
-    with RawReader({}) as reader:
-        yield from reader.batches(found_file(file, {}))
+def _total(counted: pa.Table) -> int:
+    return int(pc.sum(counted[_ROWS]).as_py() or 0)

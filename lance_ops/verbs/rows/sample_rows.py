@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.api import LanceDataset
 from lance_ops.verbs.contract import Section
 
-__all__ = ["sample_of", "sample_section"]
+__all__ = ["SAMPLE_ROWS", "sample_of", "sample_section"]
 
-_MOST_ROWS = 5
+SAMPLE_ROWS = 5
 _MOST_COLUMNS = 8
 _MOST_CHARACTERS = 60
 
 
-def sample_of(data: LanceDataset, predicate: str | None, title: str) -> Section:
-    """Return the first rows that match, of columns whose values are short."""
-    columns = [field.name for field in data.schema if not (pt.is_nested(field.type) or pt.is_large_binary(field.type))]
-    rows = data.to_table(columns[:_MOST_COLUMNS], filter=predicate, limit=_MOST_ROWS)
+def sample_of(
+    data: LanceDataset, predicate: str | None, title: str, values: Mapping[str, str] | None = None
+) -> Section:
+    """Return the first rows that match, of columns whose values are short, and SQL `values` by their title."""
+    columns = [
+        field.name
+        for field in data.schema
+        if not (pt.is_nested(field.type) or pt.is_large_binary(field.type)) and "`" not in field.name
+    ]
+    shown = {name: f"`{name}`" for name in columns[: max(_MOST_COLUMNS - len(values or ()), 1)]}
+    rows = data.to_table({**shown, **(values or {})}, filter=predicate, limit=SAMPLE_ROWS)
     return sample_section(title, rows)
 
 
 def sample_section(title: str, rows: pa.Table) -> Section:
     """Return the first rows of a table."""
-    shown = rows.select(rows.schema.names[:_MOST_COLUMNS]).slice(0, _MOST_ROWS)
+    shown = rows.select(rows.schema.names[:_MOST_COLUMNS]).slice(0, SAMPLE_ROWS)
     lines = tuple(tuple(_text(value) for value in line.values()) for line in shown.to_pylist())
     return Section(title, tuple(shown.schema.names), lines)
 

@@ -1,0 +1,72 @@
+"""Set columns of rows to values of SQL expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
+
+from lance_ops import changing
+from lance_ops.api import LanceDataset
+from lance_ops.core.errors import InvalidInput
+from lance_ops.runners import Runner
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, properties_of
+from lance_ops.verbs.options import Option
+from lance_ops.verbs.rows.sample_rows import sample_of
+
+__all__ = ["Update"]
+
+
+@dataclass(frozen=True)
+class Update(Verb):
+    """Which rows to update, and their new values over the old ones."""
+
+    name: ClassVar[str] = "update"
+    summary: ClassVar[str] = "Set columns of rows to values of SQL expressions."
+    when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
+
+    values: Annotated[Mapping[str, str], Option("A SQL expression by column, such as delay: delay / 60.")] = field(
+        default_factory=dict
+    )
+    predicate: Annotated[str | None, Option("A SQL condition; without one, all rows are updated.")] = None
+    reason: Annotated[str, Option("Stands in the version's transaction.")] = ""
+    at_most_rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Count the rows, and show some of them with their new values."""
+        changing.bind_updates(data.snapshot, self.values)
+        num_rows = self._count(data)
+        values = {f"{column} (new)": value for column, value in self.values.items()}
+        before = Measures.of(data)
+        rewritten = before.size_bytes * num_rows // max(before.rows + before.deleted_rows, 1)
+        return Preview(
+            f"update {', '.join(self.values)} of {num_rows:,} of {before.rows:,} rows",
+            before,
+            replace(before, deleted_rows=before.deleted_rows + num_rows, size_bytes=before.size_bytes + rewritten),
+            reads_bytes=rewritten,
+            writes_bytes=rewritten,
+            facts={"matching_rows": num_rows},
+            sections=(sample_of(data, self.predicate, "Rows that would change", values),) if num_rows else (),
+            does_nothing=num_rows == 0,
+        )
+
+    def execute(self, work: Execution) -> Facts:
+        """Update the rows that match in the opened version, as one commit."""
+        if self.at_most_rows is not None:
+            self._count(work.data)
+        result = work.data.update(
+            self.values,
+            self.predicate,
+            work.retries,
+            transaction_properties=properties_of(self.reason),
+            runner=work.runner,
+        )
+        return {"matching_rows": result["num_rows_updated"]}
+
+    def _count(self, data: LanceDataset) -> int:
+        num_rows = data.count_rows(self.predicate)
+        if self.at_most_rows is not None and num_rows > self.at_most_rows:
+            raise InvalidInput(
+                f"{num_rows:,} rows match and at_most_rows is {self.at_most_rows:,}: nothing was updated"
+            )
+        return num_rows

@@ -1,0 +1,142 @@
+"""Bring the rows of raw files or of a dataset into a table by key: update, insert and delete in one commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import pyarrow as pa
+
+from lance_ops.api import LanceDataset
+from lance_ops.changing import merge_insert
+from lance_ops.core.errors import InvalidInput
+from lance_ops.runners import Runner
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, properties_of
+from lance_ops.verbs.options import Option
+from lance_ops.verbs.rows.given_keys import match_keys
+from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_section
+from lance_ops.verbs.sources import source_batches, source_bytes
+
+__all__ = ["Upsert"]
+
+
+@dataclass(frozen=True)
+class Upsert(Verb):
+    """Which rows come in, by which key, and what becomes of rows that match and of rows that do not.
+
+    A row of the table and a row of the source match if their keys are equal; a key with a null in it matches nothing.
+    """
+
+    name: ClassVar[str] = "upsert"
+    summary: ClassVar[str] = "Bring rows of files or of a dataset in by key: update, insert, delete."
+    when_moved: ClassVar[WhenMoved] = WhenMoved.REFUSED
+
+    files: Annotated[tuple[str, ...], Option("Raw files, or one dataset (.lance), that hold the rows.")] = ()
+    on: Annotated[tuple[str, ...], Option("The columns of the key, in both; by default the table's primary key.")] = ()
+    matched: Annotated[
+        Literal["update", "delete", "keep", "fail"], Option("What happens to rows of the table that match.")
+    ] = "update"
+    condition: Annotated[str | None, Option("Update only where it is true, such as source.v > target.v.")] = None
+    insert: Annotated[bool, Option("Insert the rows that match nothing.")] = True
+    delete_unmatched: Annotated[
+        str | None, Option("Delete rows of the table that nothing matches and for which it is true; 'true' means all.")
+    ] = None
+    use_index: Annotated[bool, Option("Let an index on the key find the rows.")] = True
+    write_mode: Annotated[
+        Literal["auto", "rewrite_rows", "rewrite_columns"],
+        Option("Write updated rows anew, or only the source's columns of their fragments."),
+    ] = "auto"
+    reason: Annotated[str, Option("Stands in the version's transaction.")] = ""
+    at_most_rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The files or the dataset that come in."""
+        return self.files
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Join the keys, count the rows of each kind, and show some of them."""
+        on = self._on(data)
+        found = match_keys(data, self.files, on)
+        self._check_number(found.num_matched_rows)
+        num_updated = found.num_matched_rows if self.matched == "update" else 0
+        num_deleted = found.num_matched_rows if self.matched == "delete" else 0
+        num_inserted = found.num_new_rows if self.insert else 0
+        warnings = []
+        if self.matched == "fail" and found.num_matched_rows:
+            warnings.append(f"It would be refused: {found.num_matched_rows:,} rows match.")
+        if self.condition is not None and num_updated:
+            warnings.append(f"Of the {num_updated:,} rows that match, only those with {self.condition} are updated.")
+        if self.delete_unmatched is not None:
+            num_others = data.count_rows(self.delete_unmatched) if self._is_partial else data.count_rows()
+            warnings.append(f"Rows that nothing matches are deleted: at most {num_others:,}.")
+        before, source_size = Measures.of(data), sum(source_bytes(data, file) for file in self.files)
+        rewritten = before.size_bytes * num_updated // max(before.rows + before.deleted_rows, 1)
+        incoming = source_size * num_inserted // max(found.num_source_rows, 1)
+        after = replace(
+            before,
+            rows=before.rows + num_inserted - num_deleted,
+            deleted_rows=before.deleted_rows + num_updated + num_deleted,
+            size_bytes=before.size_bytes + rewritten + incoming,
+        )
+        return Preview(
+            f"insert {num_inserted:,}, update {num_updated:,} and delete {num_deleted:,} rows",
+            before,
+            None if self.delete_unmatched is not None else after,
+            reads_bytes=source_size + rewritten,
+            writes_bytes=rewritten + incoming,
+            sections=(
+                self._coming(data),
+                *([sample_section("Keys of rows that match", found.first)] if found.num_matched_rows else []),
+            ),
+            warnings=tuple(warnings),
+            facts={"source_rows": found.num_source_rows, "matching_rows": found.num_matched_rows},
+            does_nothing=not (num_inserted or num_updated or num_deleted or self.delete_unmatched is not None),
+        )
+
+    def execute(self, work: Execution) -> Facts:
+        """Merge, as one commit."""
+        on = self._on(work.data)
+        if self.at_most_rows is not None:
+            self._check_number(match_keys(work.data, self.files, on).num_matched_rows)
+        builder = work.data.merge_insert(on).conflict_retries(work.retries).use_index(self.use_index)
+        builder.write_mode(self.write_mode)
+        match self.matched:
+            case "update":
+                builder.when_matched_update_all(self.condition)
+            case "delete":
+                builder.when_matched_delete()
+            case "fail":
+                builder.when_matched_fail()
+        if self.insert:
+            builder.when_not_matched_insert_all()
+        if self.delete_unmatched is not None:
+            builder.when_not_matched_by_source_delete(self.delete_unmatched if self._is_partial else None)
+        properties = properties_of(self.reason)
+        result = builder.execute(list(self.files), transaction_properties=properties, runner=work.runner)
+        return {name: count for name, count in result.items() if isinstance(count, int)}
+
+    @property
+    def _is_partial(self) -> bool:
+        return self.delete_unmatched is not None and self.delete_unmatched.strip().lower() != "true"
+
+    def _on(self, data: LanceDataset) -> tuple[str, ...]:
+        if not self.files:
+            raise InvalidInput("files is empty: name the raw files or the dataset whose rows come in")
+        if self.condition is not None and self.matched != "update":
+            raise InvalidInput(f"condition belongs to matched: update, not to {self.matched}")
+        on = self.on or merge_insert.primary_key(data.snapshot)
+        if not on:
+            raise InvalidInput(f"{data.uri} declares no primary key: name the columns of the key in on")
+        return on
+
+    def _check_number(self, num_rows: int) -> None:
+        if self.at_most_rows is not None and num_rows > self.at_most_rows:
+            raise InvalidInput(f"{num_rows:,} rows match and at_most_rows is {self.at_most_rows:,}: nothing was merged")
+
+    def _coming(self, data: LanceDataset) -> Section:
+        """Return the first rows of the first source."""
+        for batch in source_batches(data, self.files[0]):
+            if batch.num_rows:
+                return sample_section("Rows that come in", pa.Table.from_batches([batch.slice(0, SAMPLE_ROWS)]))
+        return Section("Rows that come in", (), ())

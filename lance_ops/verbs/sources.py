@@ -1,0 +1,53 @@
+"""Read the rows that a verb is given as raw files or as a dataset (`….lance`), and tell whether they have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from lance_ops.api import LanceDataset, dataset
+from lance_ops.committers import MANIFEST_STORE_OPTION
+from lance_ops.maintenance.ingest import RawReader, found_file
+
+__all__ = ["source_batches", "source_bytes", "source_token", "version_id"]
+
+
+def source_batches(data: LanceDataset, source: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a raw file, with all its columns, or these columns of a dataset.
+
+    A dataset is opened with the options of `data`. Raises `RawFileRefused` for a file that cannot be read.
+    """
+    if _is_dataset(source):
+        yield from _opened(data, source).to_batches(None if columns is None else list(columns))
+        return
+    with RawReader({}) as reader:
+        yield from reader.batches(found_file(source, {}))
+
+
+def source_bytes(data: LanceDataset, source: str) -> int:
+    """Return the size of a raw file, or of a dataset's data files."""
+    return _opened(data, source).snapshot.size_bytes if _is_dataset(source) else found_file(source, {}).size_bytes
+
+
+def source_token(data: LanceDataset, source: str) -> str:
+    """Return what changes when the content of a source does: a dataset's version, or a raw file's token."""
+    if not _is_dataset(source):
+        return found_file(source, {}).token
+    opened = _opened(data, source)
+    return f"version {opened.version}, {version_id(opened)}"
+
+
+def version_id(data: LanceDataset) -> str:
+    """Return what distinguishes the opened version from another one of the same number."""
+    manifest = data.snapshot.manifest
+    return manifest.transaction_file or (manifest.timestamp.isoformat() if manifest.timestamp else "")
+
+
+def _is_dataset(source: str) -> bool:
+    return source.rstrip("/").endswith(".lance")
+
+
+def _opened(data: LanceDataset, source: str) -> LanceDataset:
+    options = {key: value for key, value in data.snapshot.storage_options.items() if key != MANIFEST_STORE_OPTION}
+    return dataset(source, storage_options=options)

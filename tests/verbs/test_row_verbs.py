@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.core.errors import InvalidInput, PlanOutdated
+from lance_ops.runners import InThreads
+from lance_ops.verbs import (
+    REASON_PROPERTY,
+    AddColumns,
+    DeleteRows,
+    Executed,
+    Preview,
+    StoredPlan,
+    Update,
+    Upsert,
+    Verb,
+    execute_plan,
+    make_plan,
+)
+
+
+@pytest.fixture
+def numbers(dataset_uri: str) -> LanceDataset:
+    """Twelve rows in three fragments."""
+    return write_dataset(pa.table({"x": range(12), "s": ["old"] * 12}), dataset_uri, max_rows_per_file=4)
+
+
+def live(verb: Verb, data: LanceDataset) -> tuple[Preview, Executed]:
+    """Preview a verb, store its plan, read it again, and execute it."""
+    version = data.version
+    plan, preview = make_plan(verb, data)
+    assert dataset(data.uri).version == version, "a preview changes nothing"
+    return preview, execute_plan(StoredPlan.from_json(plan.to_json()), dataset(data.uri))
+
+
+def section(preview: Preview, title: str) -> dict[str, tuple[str, ...]]:
+    """Return a section's columns by title."""
+    found = next(each for each in preview.sections if each.title == title)
+    return dict(zip(found.header, zip(*found.lines, strict=True), strict=True))
+
+
+def test_an_update_shows_old_and_new_values_and_is_one_commit(numbers: LanceDataset) -> None:
+    preview, done = live(Update({"s": "'new'"}, "x >= 9", reason="typo"), numbers)
+    assert preview.summary == "update s of 3 of 12 rows"
+    rows = section(preview, "Rows that would change")
+    assert (rows["x"], rows["s"], rows["s (new)"]) == (("9", "10", "11"), ("old",) * 3, ("new",) * 3)
+    assert (done.version, done.facts) == (2, {"matching_rows": 3})
+    data = dataset(numbers.uri)
+    assert data.to_table(filter="s = 'new'").sort_by("x")["x"].to_pylist() == [9, 10, 11]
+    transaction = data.read_transaction(2)
+    assert transaction is not None
+    assert transaction.transaction_properties[REASON_PROPERTY] == "typo"
+
+
+@pytest.mark.parametrize(
+    ("verb", "message"),
+    [
+        (Update({}), "needs a column and its new value"),
+        (Update({"y": "1"}), "y"),
+        (Update({"s": "'n'"}, at_most_rows=11), "12 rows match and at_most_rows is 11"),
+        (Upsert(), "files is empty"),
+        (Upsert(("f.csv",)), "declares no primary key"),
+        (Upsert(("f.csv",), ("x",), matched="keep", condition="source.x > 1"), "condition belongs to matched: update"),
+        (AddColumns(), "give either values, or a function"),
+        (AddColumns({"x": "1"}), "has column 'x' already"),
+        (AddColumns(function="tests.verbs.made_columns"), "is not package.module:name"),
+        (AddColumns(function="tests.verbs.made_columns:nothing"), "cannot be imported"),
+        (AddColumns(function="tests.verbs.made_columns:LIMIT"), "is no function"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_by_the_preview(numbers: LanceDataset, verb: Verb, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make_plan(verb, numbers)
+
+
+SOURCE = pa.table({"x": [10, 11, 11, 20, 21, None], "s": ["new"] * 6})
+
+
+@pytest.mark.parametrize("kind", ["csv", "lance"])
+def test_an_upsert_counts_what_it_would_do_and_does_it(numbers: LanceDataset, tmp_path: Path, kind: str) -> None:
+    path, source = str(tmp_path / f"in.{kind}"), SOURCE.filter(pa.compute.field("x") != 11)
+    if kind == "csv":
+        pyarrow.csv.write_csv(source, path)
+    else:
+        write_dataset(source, path)
+    preview, done = live(Upsert((path,), ("x",)), numbers)
+    assert preview.summary == "insert 2, update 1 and delete 0 rows"
+    assert section(preview, "Keys of rows that match") == {"x": ("10",)}
+    assert section(preview, "Rows that come in")["x"][0] == "10"
+    assert (done.read_version, done.version) == (1, 2)
+    assert done.facts == {"num_inserted_rows": 2, "num_updated_rows": 1, "num_deleted_rows": 0}
+    assert preview.after is not None
+    assert preview.after.rows == done.after.rows == 14
+
+
+@pytest.mark.parametrize(
+    ("options", "inserted", "updated", "deleted"),
+    [
+        ({"insert": False, "condition": "source.x > 10"}, 0, 1, 0),
+        ({"matched": "delete", "insert": False}, 0, 0, 2),
+        ({"matched": "keep", "delete_unmatched": "x < 3"}, 2, 0, 3),
+        ({"matched": "keep", "insert": False, "delete_unmatched": "true"}, 0, 0, 10),
+    ],
+)
+def test_an_upsert_has_the_clauses_of_a_merge(
+    numbers: LanceDataset, tmp_path: Path, options: dict[str, Any], inserted: int, updated: int, deleted: int
+) -> None:
+    path = str(tmp_path / "in.parquet")
+    pyarrow.parquet.write_table(pa.table({"x": [10, 11, 20, 21], "s": ["new"] * 4}), path)
+    _, done = live(Upsert((path,), ("x",), **options), numbers)
+    assert list(done.facts.values()) == [inserted, updated, deleted]
+
+
+def test_keys_are_counted_with_repetitions_and_a_null_matches_nothing(numbers: LanceDataset, tmp_path: Path) -> None:
+    path = str(tmp_path / "in.parquet")
+    pyarrow.parquet.write_table(SOURCE, path)
+    _, preview = make_plan(Upsert((path,), ("x",)), numbers)
+    assert preview.facts == {"source_rows": 6, "matching_rows": 2}
+    assert preview.summary.startswith("insert 3, update 2")
+
+
+def test_an_upsert_is_refused_when_the_table_or_the_source_has_changed(numbers: LanceDataset, tmp_path: Path) -> None:
+    path = tmp_path / "in.parquet"
+    pyarrow.parquet.write_table(SOURCE.slice(3), path)
+    plan, _ = make_plan(Upsert((str(path),), ("x",)), numbers)
+    pyarrow.parquet.write_table(SOURCE.slice(4), path)
+    os.utime(path, (1, 1))
+    with pytest.raises(PlanOutdated, match=r"in.parquet has changed since the plan"):
+        execute_plan(plan, numbers)
+    plan, _ = make_plan(Upsert((str(path),), ("x",)), numbers)
+    dataset(numbers.uri).insert(pa.table({"x": [21], "s": ["s"]}))
+    with pytest.raises(PlanOutdated, match=r"newer versions contradict it: 2 \(Append\)"):
+        execute_plan(plan, dataset(numbers.uri))
+
+
+def test_rows_are_deleted_by_the_keys_of_a_dataset_whose_version_the_plan_names(
+    numbers: LanceDataset, tmp_path: Path
+) -> None:
+    keys = write_dataset(pa.table({"x": [1, 5]}), str(tmp_path / "keys.lance"))
+    verb = DeleteRows(key_files=(keys.uri,), on=("x",), reason="r")
+    plan, _ = make_plan(verb, numbers)
+    keys.insert(pa.table({"x": [7]}))
+    with pytest.raises(PlanOutdated, match=r"keys.lance has changed"):
+        execute_plan(plan, numbers)
+    assert live(verb, numbers)[1].facts == {"matching_rows": 3}
+
+
+def test_columns_of_expressions_are_shown_with_their_types_and_added(numbers: LanceDataset) -> None:
+    preview, done = live(AddColumns({"y": "x * 2", "upper": "upper(s)"}), numbers)
+    assert section(preview, "New columns") == {"column": ("y", "upper"), "type": ("int64", "string")}
+    assert section(preview, "First rows with the new columns")["y"] == ("0", "2", "4", "6", "8")
+    assert (done.version, done.facts) == (2, {"new_columns": "y, upper"})
+    assert dataset(numbers.uri).to_table(["y"], filter="x = 11").to_pylist() == [{"y": 22}]
+
+
+class Watched(InThreads):
+    """Remembers the names of the jobs whose tasks it ran."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.jobs: list[tuple[str, int]] = []
+
+    def map(self, function: Any, tasks: Any, job: Any = None, discard: Any = None) -> Any:
+        self.jobs.append((function.__name__, len(tasks)))
+        return super().map(function, tasks, job, discard)
+
+
+def test_a_backfill_by_a_function_runs_on_the_runner_and_takes_in_rows_that_came_since(numbers: LanceDataset) -> None:
+    plan, preview = make_plan(AddColumns(function="tests.verbs.made_columns:doubled", read_columns=("x",)), numbers)
+    assert section(preview, "New columns of the first rows") == {"doubled": ("0", "2", "4", "6", "8")}
+    dataset(numbers.uri).insert(pa.table({"x": [50], "s": ["s"]}))
+    runner = Watched()
+    done = execute_plan(StoredPlan.from_json(plan.to_json()), dataset(numbers.uri), runner)
+    assert (done.read_version, done.version, runner.jobs) == (2, 3, [("write_columns", 4)])
+    assert dataset(numbers.uri).to_table(["doubled"])["doubled"].to_pylist() == [*range(0, 24, 2), 100]
