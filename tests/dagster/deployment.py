@@ -16,7 +16,7 @@ import pyarrow.parquet
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.declaration.names import DatasetNames
-from lance_ops.dagster.head.head import DATA_VERSION_TAG
+from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.maintenance.ingest.ingestion import ingest

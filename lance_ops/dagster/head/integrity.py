@@ -6,6 +6,8 @@ of the check remember the place.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -20,12 +22,13 @@ from lance_ops.maintenance.verification import (
 )
 from lance_ops.runners import Runner
 
-__all__ = ["INTACT", "evaluation_of", "verify_some"]
+__all__ = ["INTACT", "evaluation_of", "verified_at", "verify_some"]
 
 INTACT = "intact"
 """The name of the check."""
 
 _NEXT_PART = "lance/next_part"
+_CHECKSUMS = "lance/read_checksums"
 _LOOKED_AT = 20
 """How many runs of the check are searched for the place to continue: a planned run has none."""
 
@@ -53,6 +56,15 @@ def verify_some(
     return verify_uri(location.uri, None, location.storage_options, options, runner)
 
 
+def verified_at(instance: dg.DagsterInstance, config: DatasetConfig) -> datetime | None:
+    """Return when a verification of checksums last reached the table's end; None if no recent one did."""
+    for moment, metadata in _evaluations(instance, config):
+        full = metadata.get(_CHECKSUMS)
+        if isinstance(full, dg.BoolMetadataValue) and full.value and _int(metadata, _NEXT_PART) == 0:
+            return moment
+    return None
+
+
 def evaluation_of(config: DatasetConfig, report: VerificationReport) -> dg.AssetCheckEvaluation:
     """Return what a report says as an evaluation of the check; it names the damaged fragments and indices."""
     metadata: dict[str, Any] = {
@@ -61,6 +73,7 @@ def evaluation_of(config: DatasetConfig, report: VerificationReport) -> dg.Asset
         "lance/size_bytes": report.size_bytes,
         "lance/num_damages": len(report.damages),
         "lance/files_without_checksums": len(report.files_without_checksums),
+        _CHECKSUMS: report.level is VerificationLevel.FULL,
         _NEXT_PART: 0 if report.next_part is None else report.next_part,
     }
     if report.damages:
@@ -99,10 +112,21 @@ def _damages_markdown(report: VerificationReport) -> str:
 
 def _next_part(instance: dg.DagsterInstance, config: DatasetConfig) -> int:
     """Return where the newest evaluation of the check ended, 0 if there is none."""
+    found = (_int(metadata, _NEXT_PART) for _, metadata in _evaluations(instance, config))
+    return next((part for part in found if part is not None), 0)
+
+
+def _evaluations(
+    instance: dg.DagsterInstance, config: DatasetConfig
+) -> Iterator[tuple[datetime, Mapping[str, dg.MetadataValue[Any]]]]:
+    """Yield when the newest runs of the check ended, and their metadata, the newest first."""
     key = dg.AssetCheckKey(DatasetNames(config.name).head, INTACT)
     for record in instance.event_log_storage.get_asset_check_execution_history(key, limit=_LOOKED_AT):
         evaluation = record.event.asset_check_evaluation if record.event is not None else None
-        found = evaluation.metadata.get(_NEXT_PART) if evaluation is not None else None
-        if isinstance(found, dg.IntMetadataValue) and found.value is not None:
-            return found.value
-    return 0
+        if evaluation is not None:
+            yield datetime.fromtimestamp(record.create_timestamp, UTC), evaluation.metadata
+
+
+def _int(metadata: Mapping[str, dg.MetadataValue[Any]], key: str) -> int | None:
+    found = metadata.get(key)
+    return found.value if isinstance(found, dg.IntMetadataValue) else None

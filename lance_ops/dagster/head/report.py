@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.head.head import COMMITTED_AT, DATA_VERSION_TAG, head_event
-from lance_ops.maintenance.health import VersionSummary, timeline
+from lance_ops.dagster.head.overview import CHARTED, overview
+from lance_ops.dagster.head.owed import debt_policy
+from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG, RecordedVersion, recorded_versions
+from lance_ops.dagster.head.version_metadata import NewVersion, version_metadata
+from lance_ops.maintenance.debt import DebtPolicy, read_cost
+from lance_ops.maintenance.health import summarised_versions
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["report_versions", "unrecorded"]
-
-_TIMELINE_LENGTH = 20
-"""How many versions the timeline in an event shows."""
+__all__ = ["Unrecorded", "head_event", "report_versions", "unrecorded"]
 
 _MARGIN = 200
 """How many more events than versions are read: concurrent runs record their own versions in any order."""
 
-_Identity = tuple[str, float]
-"""A version's number and its time. A dataset that was removed and created again counts from 1 again."""
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """The materializations that the head lacks, the oldest first, and the first version that was too young for one."""
+
+    events: tuple[dg.AssetMaterialization, ...] = ()
+    too_young: int | None = None
 
 
 def report_versions(
@@ -37,12 +44,10 @@ def report_versions(
     the version sensor records the remaining ones.
     """
     versions = [version for version in newest.committer.versions() if since < version <= newest.version]
-    reported = []
-    for past in unrecorded(context.instance, config, newest, versions):
-        version = past[-1].version
-        context.log_event(head_event(config, newest.at(version).schema, past, started))
-        reported.append(version)
-    return tuple(reported)
+    found = unrecorded(context.instance, config, newest, versions, started=started)
+    for event in found.events:
+        context.log_event(event)
+    return tuple(int((event.tags or {})[DATA_VERSION_TAG]) for event in found.events)
 
 
 def unrecorded(
@@ -50,34 +55,73 @@ def unrecorded(
     config: DatasetConfig,
     newest: Snapshot,
     versions: Sequence[int],
+    *,
     num_events: int | None = None,
-) -> Iterator[Sequence[VersionSummary]]:
-    """Yield a timeline for each of the ascending `versions` that the head has no materialization of.
+    started: datetime | None = None,
+    settled_before: datetime | None = None,
+) -> Unrecorded:
+    """Return the materializations of those of the ascending `versions` that the head has none of.
 
-    A timeline ends with its version. `num_events` is how many of the newest events may be about these versions or newer
-    ones; the default is the number of versions. Raises `VersionNotFound` if clean-up
-    removes the last version meanwhile.
+    `num_events` is how many of the newest events may be about these versions or newer ones; the default is the number
+    of versions. A version committed after `settled_before` is left out, with all that follow. Each version costs the
+    read of one manifest; only the last one gets an overview. Raises `VersionNotFound` if clean-up removes the last
+    version meanwhile.
     """
     if not versions:
-        return
-    recorded = _recorded(instance, DatasetNames(config.name).head, num_events or len(versions))
-    past = timeline(newest.at(versions[-1]), limit=len(versions) + _TIMELINE_LENGTH)
-    for end, summary in enumerate(past, start=1):
-        if summary.version >= versions[0] and (str(summary.version), _seconds(summary.timestamp)) not in recorded:
-            yield past[max(end - _TIMELINE_LENGTH, 0) : end]
+        return Unrecorded()
+    recorded = list(recorded_versions(instance, config, (num_events or len(versions)) + _MARGIN))
+    known = {each.identity for each in recorded}
+    last: Snapshot | None = None
+    too_young: int | None = None
+    events: list[dg.AssetMaterialization] = []
+    past: list[RecordedVersion] = []
+    for new in _newest_first(newest.at(versions[-1]), versions[0], debt_policy(config)):
+        committed = new.summary.timestamp
+        if new.recorded.identity in known:
+            continue
+        if settled_before is not None and committed is not None and committed > settled_before:
+            last, too_young, events, past = None, new.recorded.version, [], []
+            continue
+        last = last or new.snapshot
+        events.append(head_event(config, new, started))
+        past.append(new.recorded)
+    if last is not None:
+        shown = overview(instance, config, last, _charted([*past, *recorded]))
+        events[0] = events[0].with_metadata({**events[0].metadata, **shown})
+    return Unrecorded(tuple(reversed(events)), too_young)
 
 
-def _recorded(instance: dg.DagsterInstance, head: dg.AssetKey, num_expected: int) -> set[_Identity]:
-    found = instance.fetch_materializations(dg.AssetRecordsFilter(asset_key=head), limit=num_expected + _MARGIN)
-    recorded = set()
-    for record in found.records:
-        event = record.asset_materialization
-        if event is not None:
-            committed_at = event.metadata.get(COMMITTED_AT)
-            seconds = committed_at.value if isinstance(committed_at, dg.TimestampMetadataValue) else 0.0
-            recorded.add(((event.tags or {}).get(DATA_VERSION_TAG, ""), round(seconds, 3)))
-    return recorded
+def head_event(config: DatasetConfig, new: NewVersion, started: datetime | None = None) -> dg.AssetMaterialization:
+    """Return the materialization of the head for a version."""
+    metadata = version_metadata(new, started)
+    metadata["dagster/uri"] = config.table().public_uri
+    metadata["dagster/table_name"] = config.name
+    return dg.AssetMaterialization(
+        DatasetNames(config.name).head,
+        description=f"version {new.recorded.version}: {new.recorded.operation}",
+        metadata=metadata,
+        tags={DATA_VERSION_TAG: str(new.recorded.version)},
+    )
 
 
-def _seconds(timestamp: datetime | None) -> float:
-    return round(timestamp.timestamp(), 3) if timestamp else 0.0
+def _newest_first(newest: Snapshot, oldest: int, policy: DebtPolicy) -> Iterator[NewVersion]:
+    """Yield the retained versions from `newest` down to `oldest`, each with the one before it."""
+    versions = summarised_versions(newest)
+    current = next(versions, None)
+    while current is not None and current[1].version >= oldest:
+        (snapshot, summary), earlier = current, next(versions, None)
+        told = RecordedVersion.of(summary, read_cost(snapshot, policy).amplification)
+        yield NewVersion(snapshot, None if earlier is None else earlier[0], summary, told)
+        current = earlier
+
+
+def _charted(told: Sequence[RecordedVersion]) -> list[RecordedVersion]:
+    """Return the newest versions up to the first of `told`, oldest first; `told` begins with what is newest.
+
+    Of several versions with one number, of a dataset that was removed and created again, the first one counts.
+    """
+    by_number: dict[int, RecordedVersion] = {}
+    for each in told:
+        if each.version <= told[0].version:
+            by_number.setdefault(each.version, each)
+    return [by_number[version] for version in sorted(by_number)][-CHARTED:]

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.head.head import head_event
 from lance_ops.dagster.head.report import unrecorded
 from lance_ops.dagster.opening import open_if_exists
 
@@ -46,17 +45,15 @@ def build_version_sensor(
         after = [version for version in newest.committer.versions() if done < version <= newest.version][-_WINDOW:]
         num_after = len(after)
         after = after[:max_versions_per_tick]
-        events = []
-        for past in unrecorded(context.instance, config, newest, after, num_after):
-            version, committed = past[-1].version, past[-1].timestamp
-            if committed is not None and datetime.now(UTC) - committed < grace:
-                after = [older for older in after if older < version]
-                break
-            events.append(head_event(config, newest.at(version).schema, past))
+        found = unrecorded(
+            context.instance, config, newest, after, num_events=num_after, settled_before=datetime.now(UTC) - grace
+        )
+        if found.too_young is not None:
+            after = [version for version in after if version < found.too_young]
         done = max([done, *after])
         reason = f"every version up to {done} is recorded; {newest.version} is the newest"
-        skip = None if events else dg.SkipReason(reason)
-        return dg.SensorResult(asset_events=events, skip_reason=skip, cursor=str(done))
+        skip = None if found.events else dg.SkipReason(reason)
+        return dg.SensorResult(asset_events=list(found.events), skip_reason=skip, cursor=str(done))
 
     return versions
 

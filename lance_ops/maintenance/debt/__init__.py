@@ -9,7 +9,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.maintenance.debt.dues import Due, DueVerb
     from lance_ops.maintenance.debt.inventory import Growth, Inventory
-    from lance_ops.maintenance.debt.measurement import TableDebt, measure_debt
+    from lance_ops.maintenance.debt.measurement import ReadCost, TableDebt, measure_debt, price_debt, read_cost
     from lance_ops.maintenance.debt.payment import (
         PaidStep,
         Payment,
@@ -34,6 +34,7 @@ __all__ = [
     "Payment",
     "PaymentStatus",
     "Rates",
+    "ReadCost",
     "Rewrite",
     "TableDebt",
     "WantedIndex",
@@ -41,6 +42,8 @@ __all__ = [
     "dated_key",
     "measure_debt",
     "pay_debt",
+    "price_debt",
+    "read_cost",
     "unpaid",
 ]
 
@@ -55,6 +58,7 @@ _MODULES = {
     "Payment": "payment",
     "PaymentStatus": "payment",
     "Rates": "rates",
+    "ReadCost": "measurement",
     "Rewrite": "rewrites",
     "TableDebt": "measurement",
     "WantedIndex": "policy",
@@ -62,6 +66,8 @@ _MODULES = {
     "dated_key": "payment",
     "measure_debt": "measurement",
     "pay_debt": "payment",
+    "price_debt": "measurement",
+    "read_cost": "measurement",
     "unpaid": "payment",
 }
 

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lance_ops.maintenance.debt.dues import Due, DueVerb, dues_of
 from lance_ops.maintenance.debt.inventory import Inventory, take_inventory
 from lance_ops.maintenance.debt.policy import DebtPolicy
-from lance_ops.maintenance.debt.rewrites import fragment_sizes
+from lance_ops.maintenance.debt.rewrites import FragmentSize, fragment_sizes
 from lance_ops.maintenance.health import HealthReport, health
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["TableDebt", "measure_debt", "price_debt"]
+__all__ = ["ReadCost", "TableDebt", "measure_debt", "price_debt", "read_cost"]
+
+
+@dataclass(frozen=True)
+class ReadCost:
+    """What one read of a whole version costs in bytes, and what it would cost without debt."""
+
+    actual_bytes: int
+    ideal_bytes: int
+
+    @property
+    def amplification(self) -> float:
+        """How many times as much a read costs as it would without debt; 1.0 at best."""
+        return self.actual_bytes / self.ideal_bytes if self.ideal_bytes else 1.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,7 @@ class TableDebt:
     @property
     def read_amplification(self) -> float:
         """How many times as much a read costs as it would without debt; 1.0 at best."""
-        return self.read_bytes / self.ideal_read_bytes if self.ideal_read_bytes else 1.0
+        return ReadCost(self.read_bytes, self.ideal_read_bytes).amplification
 
     @property
     def owed(self) -> tuple[Due, ...]:
@@ -83,8 +97,7 @@ def price_debt(
     """Price a version's debt, given what lies beneath its root."""
     report = health(snapshot, policy.limits)
     sizes = fragment_sizes(snapshot)
-    deleted = sum(each.deleted_bytes for each in sizes.values())
-    num_ideal = -(-report.num_rows // policy.compaction.target_rows_per_fragment)
+    reading = _read_cost(sizes.values(), policy)
     dues = tuple(dues_of(snapshot, policy, report, sizes, inventory))
     owed = [due for due in dues if due.is_owed]
     gain = sum(due.gain_bytes + due.freed_bytes / policy.rates.payback_reads for due in owed)
@@ -94,9 +107,21 @@ def price_debt(
         measured_at=measured_at,
         health=report,
         inventory=inventory,
-        read_bytes=round(policy.rates.read_cost(report.size_bytes, report.num_fragments)),
-        ideal_read_bytes=round(policy.rates.read_cost(report.size_bytes - deleted, num_ideal)),
+        read_bytes=reading.actual_bytes,
+        ideal_read_bytes=reading.ideal_bytes,
         dues=tuple(sorted(dues, key=lambda due: list(DueVerb).index(due.verb))),
         score=policy.rates.score(gain, sum(due.cost_bytes for due in owed)),
         unverified_since=verified_at,
     )
+
+
+def read_cost(snapshot: Snapshot, policy: DebtPolicy) -> ReadCost:
+    """Return what a read of a version costs, from its manifest alone."""
+    return _read_cost(fragment_sizes(snapshot).values(), policy)
+
+
+def _read_cost(sizes: Collection[FragmentSize], policy: DebtPolicy) -> ReadCost:
+    stored, deleted = sum(each.size_bytes for each in sizes), sum(each.deleted_bytes for each in sizes)
+    num_ideal = -(-sum(each.num_live_rows for each in sizes) // policy.compaction.target_rows_per_fragment)
+    rates = policy.rates
+    return ReadCost(round(rates.read_cost(stored, len(sizes))), round(rates.read_cost(stored - deleted, num_ideal)))

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, Severity, health
     from lance_ops.maintenance.health.measured_columns import ColumnStatistics, column_statistics
     from lance_ops.maintenance.health.row_count import count_rows
+    from lance_ops.maintenance.health.rows_changed import RowChanges, row_changes
     from lance_ops.maintenance.health.version_difference import Change, VersionDifference, compare_versions
-    from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline
+    from lance_ops.maintenance.health.version_timeline import VersionSummary, summarised_versions, timeline
 
 __all__ = [
     "Change",
@@ -20,6 +21,7 @@ __all__ = [
     "HealthReport",
     "HealthThresholds",
     "IndexCoverage",
+    "RowChanges",
     "Severity",
     "VersionDifference",
     "VersionSummary",
@@ -28,6 +30,8 @@ __all__ = [
     "count_rows",
     "health",
     "index_coverage",
+    "row_changes",
+    "summarised_versions",
     "timeline",
 ]
 
@@ -37,6 +41,7 @@ _MODULES = {
     "HealthReport": "health_report",
     "HealthThresholds": "health_report",
     "IndexCoverage": "coverage",
+    "RowChanges": "rows_changed",
     "Severity": "health_report",
     "VersionDifference": "version_difference",
     "VersionSummary": "version_timeline",
@@ -45,6 +50,8 @@ _MODULES = {
     "count_rows": "row_count",
     "health": "health_report",
     "index_coverage": "coverage",
+    "row_changes": "rows_changed",
+    "summarised_versions": "version_timeline",
     "timeline": "version_timeline",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -66,8 +66,13 @@ class VersionDifference:
     versions: tuple[VersionSummary, ...]
 
 
-def compare_versions(before: Snapshot, after: Snapshot) -> VersionDifference:
-    """Compare two versions of one dataset, in either order of their numbers."""
+def compare_versions(
+    before: Snapshot, after: Snapshot, versions: Sequence[VersionSummary] | None = None
+) -> VersionDifference:
+    """Compare two versions of one dataset, in either order of their numbers.
+
+    `versions` are the retained ones from the older to the newer, if the caller has them; otherwise they are read.
+    """
     older, newer = {f.id: f for f in before.fragments}, {f.id: f for f in after.fragments}
     first, last = sorted((before.version, after.version))
     newest = after if after.version == last else before
@@ -85,7 +90,9 @@ def compare_versions(before: Snapshot, after: Snapshot) -> VersionDifference:
         ),
         columns=tuple(_columns(before.schema, after.schema)),
         indices=tuple(_indices(before, after)),
-        versions=tuple(past for past in timeline(newest, last - first) if past.version > first),
+        versions=tuple(
+            past for past in (timeline(newest, last - first) if versions is None else versions) if past.version > first
+        ),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from lance_ops.maintenance.batch_ledger import batches_of
 from lance_ops.maintenance.health.coverage import index_coverage, indexed_ratio
@@ -12,7 +13,7 @@ from lance_ops.refs import branch_of, list_tags, reference_store
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.transactions import CommittedVersion
 
-__all__ = ["VersionSummary", "timeline"]
+__all__ = ["VersionSummary", "summarised_versions", "timeline"]
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,18 @@ class VersionSummary:
 
 def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummary]:
     """Return the retained versions up to this one, oldest first; with `limit` only the newest `limit` versions."""
+    return [summary for _, summary in islice(summarised_versions(snapshot), limit)][::-1]
+
+
+def summarised_versions(snapshot: Snapshot) -> Iterator[tuple[Snapshot, VersionSummary]]:
+    """Yield the retained versions up to this one, opened and summarised, newest first; each is read when asked for."""
     tags: dict[int, list[str]] = {}
     for name, tag in list_tags(reference_store(snapshot)).items():
         if tag.branch == branch_of(snapshot):
             tags.setdefault(tag.version, []).append(name)
-    summaries: list[VersionSummary] = []
     for past in history(snapshot):
-        if limit is not None and len(summaries) >= limit:
-            break
-        summaries.append(_summary(snapshot.with_manifest(past.manifest), past, tuple(tags.get(past.version, ()))))
-    return summaries[::-1]
+        opened = snapshot.with_manifest(past.manifest)
+        yield opened, _summary(opened, past, tuple(tags.get(past.version, ())))
 
 
 def _summary(snapshot: Snapshot, past: CommittedVersion, tags: tuple[str, ...]) -> VersionSummary:

@@ -1,0 +1,129 @@
+"""Read back the versions that Dagster's events tell of.
+
+Events outlive clean-up, and reading them back costs one query. So charts and timelines reach further than the retained
+versions, and no manifest is read for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import dagster as dg
+
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.maintenance.health import VersionSummary
+from lance_ops.transactions import COMMIT_MESSAGE
+
+__all__ = ["DATA_VERSION_TAG", "RecordedVersion", "recorded_versions"]
+
+DATA_VERSION_TAG = "dagster/data_version"
+
+_COMMITTED_AT = "lance/committed_at"
+_INDEXED = "lance/indexed_ratio"
+_AMPLIFICATION = "lance/read_amplification"
+_MESSAGE = "lance/commit_message"
+_TAGS = "lance/tags"
+_COUNTS = {
+    "num_rows": "dagster/row_count",
+    "num_fragments": "lance/num_fragments",
+    "num_deleted_rows": "lance/num_deleted_rows",
+    "size_bytes": "lance/size_bytes",
+}
+"""The counts that every event has, by the name of the field."""
+
+
+@dataclass(frozen=True)
+class RecordedVersion:
+    """What a materialization of the head tells of its version. Its number and its time identify it.
+
+    A dataset that was removed and created again counts from 1 again. `committed_at` is in seconds of the Unix epoch, to
+    the millisecond, 0 if the version's writer did not state it.
+    """
+
+    version: int
+    committed_at: float
+    operation: str
+    num_rows: int
+    num_fragments: int
+    num_deleted_rows: int
+    size_bytes: int
+    indexed_ratio: float | None
+    read_amplification: float | None
+    tags: tuple[str, ...]
+    message: str
+
+    @classmethod
+    def of(cls, summary: VersionSummary, read_amplification: float) -> Self:
+        """Return what an event of this version will tell."""
+        return cls(
+            version=summary.version,
+            committed_at=round(summary.timestamp.timestamp(), 3) if summary.timestamp else 0.0,
+            operation=summary.operation,
+            num_rows=summary.num_rows,
+            num_fragments=summary.num_fragments,
+            num_deleted_rows=summary.num_deleted_rows,
+            size_bytes=summary.size_bytes,
+            indexed_ratio=summary.indexed_ratio,
+            read_amplification=read_amplification,
+            tags=summary.tags,
+            message=summary.transaction_properties.get(COMMIT_MESSAGE, ""),
+        )
+
+    @classmethod
+    def told_by(cls, event: dg.AssetMaterialization) -> Self | None:
+        """Return the version that an event records, None if its metadata is not that of the head."""
+        found: dict[str, Any] = {name: value.value for name, value in event.metadata.items()}
+        version = (event.tags or {}).get(DATA_VERSION_TAG, "")
+        if not version.isdigit() or not all(isinstance(found.get(key), int) for key in _COUNTS.values()):
+            return None
+        indexed, amplification = found.get(_INDEXED), found.get(_AMPLIFICATION)
+        return cls(
+            version=int(version),
+            committed_at=round(float(found.get(_COMMITTED_AT) or 0.0), 3),
+            operation=str(found.get("lance/operation", "?")),
+            **{name: found[key] for name, key in _COUNTS.items()},
+            indexed_ratio=float(indexed) if isinstance(indexed, (int, float)) else None,
+            read_amplification=float(amplification) if isinstance(amplification, (int, float)) else None,
+            tags=tuple(str(found[_TAGS]).split(", ")) if found.get(_TAGS) else (),
+            message=str(found.get(_MESSAGE, "")),
+        )
+
+    @property
+    def identity(self) -> tuple[int, float]:
+        """What tells this version from every other one."""
+        return self.version, self.committed_at
+
+    @property
+    def moment(self) -> str:
+        """When the version was committed, in UTC, for people."""
+        return f"{datetime.fromtimestamp(self.committed_at, UTC):%Y-%m-%d %H:%M:%S}" if self.committed_at else ""
+
+    def metadata(self) -> dict[str, Any]:
+        """Return the metadata that `told_by` reads back."""
+        metadata: dict[str, Any] = {
+            "lance/version": self.version,
+            "lance/operation": self.operation,
+            **{key: getattr(self, name) for name, key in _COUNTS.items()},
+        }
+        if self.committed_at:
+            metadata[_COMMITTED_AT] = dg.MetadataValue.timestamp(datetime.fromtimestamp(self.committed_at, UTC))
+        optional = {
+            _INDEXED: self.indexed_ratio,
+            _AMPLIFICATION: self.read_amplification,
+            _TAGS: ", ".join(self.tags) or None,
+            _MESSAGE: self.message or None,
+        }
+        return metadata | {key: value for key, value in optional.items() if value is not None}
+
+
+def recorded_versions(instance: dg.DagsterInstance, config: DatasetConfig, limit: int) -> Iterator[RecordedVersion]:
+    """Yield the versions of the newest `limit` materializations of the head, the newest event first."""
+    head = DatasetNames(config.name).head
+    for record in instance.fetch_materializations(dg.AssetRecordsFilter(asset_key=head), limit=limit).records:
+        event = record.asset_materialization
+        told = RecordedVersion.told_by(event) if event is not None else None
+        if told is not None:
+            yield told

@@ -1,0 +1,112 @@
+"""What a person sees of a version on the head asset."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.dagster.head import version_metadata as described
+from lance_ops.dagster.head.report import unrecorded
+from lance_ops.dagster.head.version_sensor import build_version_sensor
+from lance_ops.maintenance import health
+from tests.dagster.deployment import Deployment, values
+
+pytestmark = pytest.mark.dagster
+
+
+def recorded(deployment: Deployment) -> list[dict[str, Any]]:
+    """Let the version sensor record what is there; return the metadata of the head's events, the oldest first."""
+    sensor = build_version_sensor(deployment.config, grace=timedelta(0))
+    with dg.build_sensor_context(instance=deployment.instance) as context:
+        for event in sensor.evaluate_tick(context).asset_events:
+            deployment.instance.report_runless_asset_event(event)
+    found = deployment.instance.fetch_materializations(dg.AssetRecordsFilter(deployment.names.head), limit=100).records
+    return [values(each.asset_materialization.metadata) for each in reversed(found) if each.asset_materialization]
+
+
+def images(markdown: str) -> list[ET.Element]:
+    parts = markdown.split("](data:image/svg+xml;base64,")[1:]
+    return [ET.fromstring(b64decode(part.partition(")")[0])) for part in parts]
+
+
+def test_each_version_tells_what_it_did(deployment: Deployment) -> None:
+    rows = pa.table({"id": range(8), "city": ["Bern"] * 8})
+    data = lance_ops.write_dataset(rows, deployment.config.uri, max_rows_per_file=4)
+    data.create_scalar_index("id", "BTREE")
+    data.delete("id < 2")
+    data.update({"city": "'Basel'"}, "id = 5")
+    data.insert(rows.slice(0, 1), commit_message="late")
+    data.add_columns({"twice": "id * 2"})
+    data.tags.create("wide", 6)
+    deployment.data.create_branch("trial", 3)
+    created, indexed, deleted, updated, appended, widened = recorded(deployment)
+    changes = [
+        (each["lance/rows_inserted"], each.get("lance/rows_updated"), each["lance/rows_deleted"])
+        for each in (created, indexed, deleted, updated, appended)
+    ]
+    assert changes == [(8, 0, 0), (0, 0, 0), (0, 0, 2), (0, 1, 0), (1, 0, 0)]
+    assert created["lance/writer"] == "lance_ops 0.1.0"
+    assert "| id_idx | BTree | id | 100.0% | 0 |" in indexed["lance/indices"]
+    assert deleted["lance/fragment_changes"] == "0 added, 0 removed, 1 changed"
+    assert appended["lance/commit_message"] == "late"
+    assert "| id_idx | BTree | id | 71.4% | 2 |" in appended["lance/indices"]
+    assert "| twice | added |  | int64 |" in widened["lance/schema_changes"]
+    assert "lance/schema_changes" not in appended
+    assert widened["lance/seconds_since_last_version"] >= 0
+    assert widened["lance/read_amplification"] > created["lance/read_amplification"] > 1
+
+    (chart,) = images(widened["lance/timeline"])
+    words = ["".join(each.itertext()) for each in chart.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"⚑ wide", "⎇ trial", "rows added", "rows deleted", "columns"} <= set(words)
+    (trend,) = images(widened["lance/trend"])
+    assert len(list(trend.iter("{http://www.w3.org/2000/svg}polyline"))) == 4
+    assert "| reindex id_idx |" in widened["lance/debt"]
+    assert widened["lance/owed"] == "compact, reindex id_idx"
+    assert "lance/unverified_since" not in widened
+    assert [each.get("lance/trend") for each in (created, indexed, deleted, updated, appended)] == [None] * 5
+
+
+def test_charts_reach_back_beyond_clean_up(deployment: Deployment) -> None:
+    deployment.fill(3)
+    recorded(deployment)
+    deployment.data.cleanup_old_versions(timedelta(0), retain_versions=1)
+    deployment.data.insert(pa.table({"id": [99], "city": ["Bern"]}))
+    *_, last = recorded(deployment)
+    assert [f"| {version} |" in last["lance/timeline"] for version in range(1, 5)] == [True] * 4
+
+
+def test_the_head_tells_since_when_checksums_are_unverified(deployment: Deployment) -> None:
+    deployment.fill(1)
+    before = datetime.now(UTC).timestamp()
+    deployment.check()
+    *_, last = recorded(deployment)
+    assert before - 1 <= last["lance/unverified_since"] <= datetime.now(UTC).timestamp() + 1
+
+
+def test_many_versions_cost_one_manifest_each_and_one_overview(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lance_ops.write_dataset(pa.table({"id": [0]}), deployment.config.uri)
+    for number in range(1, 8):
+        lance_ops.write_dataset(pa.table({"id": [number]}), deployment.config.uri, mode="append")
+    newest = deployment.data.snapshot
+    compared: list[int] = []
+    compare = health.compare_versions
+
+    def counted(*args: Any, **options: Any) -> Any:
+        compared.append(options["versions"][0].version)
+        return compare(*args, **options)
+
+    monkeypatch.setattr(described, "compare_versions", counted)
+    found = unrecorded(deployment.instance, deployment.config, newest, [3, 4, 5])
+    assert compared == [5, 4, 3], "only the asked versions are compared"
+    assert ["lance/debt" in event.metadata for event in found.events] == [False, False, True]
+    sizes = [len(str(values(event.metadata))) for event in found.events]
+    assert max(sizes[:-1]) < 4_000 and sizes[-1] < 30_000
