@@ -20,6 +20,7 @@ class Trick(Enum):
     DATASET_IMPORT = "dataset-import"
     FILE_MAPPING = "file-mapping"
     KERNEL_CACHE = "kernel-cache"
+    PLANNED_READS = "planned-reads"
     RESERVE = "reserve"
     SEALS = "seals"
     UNALIGNED_WORDS = "unaligned-words"

@@ -17,6 +17,7 @@ from datetime import datetime
 from os import PathLike, fspath
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from lance_ops.api import dataset
 from lance_ops.core.errors import InvalidInput, WrongType
@@ -25,6 +26,8 @@ from lance_ops.core.predicate.binding import build
 from lance_ops.core.redaction import public_uri
 from lance_ops.reading import UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot
+from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_schema
+from lance_ops.spark.planned_read import planned_frame
 from lance_ops.spark.private_options import private_format
 from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule, stored_path
 
@@ -74,12 +77,25 @@ class TableQuery:
         return replace(self, num_rows=num_rows if self.num_rows is None else min(num_rows, self.num_rows))
 
     def load(self) -> DataFrame:
-        """Return the DataFrame. Nothing is read until Spark runs a query over it."""
-        source = private_format(self.session, self.snapshot.storage_options)
-        frame = self.session.read.format(source).options(**self._options()).load(self.snapshot.uri)
+        """Return the DataFrame. No row is read until Spark runs a query over it.
+
+        A read of at most 256 MB is planned here, with indices, and Spark knows its size, by which it chooses joins.
+        """
+        frame = self._planned()
+        if frame is None:
+            source = private_format(self.session, self.snapshot.storage_options)
+            frame = self.session.read.format(source).options(**self._options()).load(self.snapshot.uri)
         if self.columns is not None:
             frame = frame.select(*self.columns)
         return frame if self.num_rows is None else frame.limit(self.num_rows)
+
+    def _planned(self) -> DataFrame | None:
+        given = SourceOptions.parse({**self._options(), "path": self.snapshot.uri})
+        options = replace(given, storage_options=self.snapshot.storage_options)
+        schema = from_arrow_schema(visible_schema(options, self.snapshot))
+        reader = LanceReader(options, schema, snapshot=self.snapshot)
+        name = self.snapshot.uri.rstrip("/").rpartition("/")[2]
+        return planned_frame(self.session, reader, schema, f"lance {name} v{self.snapshot.version}")
 
     def _options(self) -> dict[str, str]:
         options = {

@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions
 
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidFilter, InvalidInput, VersionNotFound, WrongType
-from lance_ops.spark import table
+from lance_ops.spark import planned_read, table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -121,3 +122,43 @@ def test_a_storage_option_reaches_the_tasks_and_no_plan(
     assert [row.x for row in frame.collect()] == [2]
     frame.explain(mode="extended")
     assert "hunter2" not in capsys.readouterr().out
+
+
+def test_a_read_is_planned_here_and_spark_knows_its_size(spark: SparkSession, numbers: LanceDataset) -> None:
+    frame = table(spark, numbers.uri).where("x > 3").select("x").load()
+    plan = plan_of(frame)
+    assert f"MapInArrow lance {Path(numbers.uri).name} v{numbers.version}" in plan
+    assert "PythonDataSource" not in plan
+    joined = frame.join(spark.range(5_000_000).withColumnRenamed("id", "x"), "x")
+    assert "BroadcastHashJoin" in plan_of(joined)
+    assert [row.x for row in joined.orderBy("x").collect()] == [*range(4, 12)]
+
+
+def test_a_large_read_is_estimated_by_its_bytes(spark: SparkSession, dataset_uri: str) -> None:
+    random = np.random.default_rng(7)
+    long = pa.array([random.bytes(1000) for _ in range(3000)])  # longer than Spark takes binaries for
+    opened = write_dataset(pa.table({"x": range(3000), "long": long}), dataset_uri, max_rows_per_file=1000)
+    stored = sum(path.stat().st_size for path in Path(dataset_uri, "data").iterdir())
+    frame = table(spark, opened.uri).load()
+    estimate = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    assert 0.9 * stored < estimate < 1.1 * stored
+    assert frame.count() == 3000
+
+
+def test_reads_that_this_process_cannot_plan_go_through_the_data_source(
+    spark: SparkSession, numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = table(spark, numbers.uri).where("x > 3").select("x")
+    for name, value in (("_MOST_BYTES", 0), ("_MOST_RANGES", 1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(planned_read, name, value)
+            assert "MapInArrow" not in plan_of(query.load())
+    monkeypatch.setenv("LANCE_OPS_DISABLE", "planned-reads")
+    frame = query.load()
+    assert "MapInArrow" not in plan_of(frame)
+    assert [row.x for row in frame.collect()] == [*range(4, 12)]
+
+
+def plan_of(frame: DataFrame) -> str:
+    """Return the text of the physical plan."""
+    return str(frame._jdf.queryExecution().executedPlan())

@@ -23,6 +23,7 @@ from lance_ops.reading import (
     VERSION_COLUMNS,
     ScanRequest,
 )
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark import translation
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.partitioning import FragmentGroup, share_blocks
@@ -40,9 +41,15 @@ class LanceReader(DataSourceReader):
     It takes no filters from Spark; `pushing_reader` says why.
     """
 
-    def __init__(self, options: SourceOptions, schema: StructType, fragment_ids: tuple[int, ...] | None = None) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        schema: StructType,
+        fragment_ids: tuple[int, ...] | None = None,
+        snapshot: Snapshot | None = None,
+    ) -> None:
         self._options = options
-        self._snapshot = options.open()
+        self._snapshot = snapshot or options.open()
         self.shape = to_arrow_schema(schema, timezone="UTC")
         stored = self._snapshot.schema
         of_rows = {
@@ -66,10 +73,15 @@ class LanceReader(DataSourceReader):
         self._with_fragment_id = FRAGMENT_ID in of_rows
 
     def partitions(self) -> Sequence[FragmentGroup]:
+        """Share the rows that may match among tasks; see `plan`."""
+        return self.plan()[0]
+
+    def plan(self) -> tuple[list[FragmentGroup], int]:
         """Share the rows that may match among tasks, in their order, by the bytes of the columns that are read.
 
-        Raises `InvalidInput` where `check_is_stored` raises `ReadTooLarge`, which is a `NotImplementedError`: Spark
-        takes that for a reader without partitions and drops its text.
+        Also returns about how many bytes these are. Raises `InvalidInput` where `check_is_stored` raises
+        `ReadTooLarge`, which is a `NotImplementedError`: Spark takes that for a reader without partitions and drops its
+        text.
         """
         request = self.request
         if request.predicate is None:
@@ -87,7 +99,7 @@ class LanceReader(DataSourceReader):
         reads_everything = request.predicate is None and read.num_leaves == stored.num_leaves
         if reads_everything and self._options.rows_needed is None and size_bytes >= _WORTH_SAYING_BYTES:
             _say_once(self._snapshot.uri)
-        return groups
+        return groups, size_bytes
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group's fragments in exactly the types that Spark expects.

@@ -9,15 +9,19 @@ from lance_ops.core.blob_types import BLOB_KEY
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.json import text_schema
 from lance_ops.core.schema import Schema
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.translation import ROW_COLUMN_TYPES, schema_for_spark, stored_path
 
 __all__ = ["visible_schema"]
 
 
-def visible_schema(options: SourceOptions) -> pa.Schema:
-    """Return the columns, in Spark's types, that a query without its own schema sees."""
-    schema, rule = options.open().schema, options.case_rule
+def visible_schema(options: SourceOptions, snapshot: Snapshot | None = None) -> pa.Schema:
+    """Return the columns, in Spark's types, that a query without its own schema sees.
+
+    The version is that of `snapshot`, or else the one that the options open.
+    """
+    schema, rule = (snapshot or options.open()).schema, options.case_rule
     of_rows = dict.fromkeys(options.row_columns)
     if options.columns is not None:
         asked = {name for name in options.columns if name in ROW_COLUMN_TYPES and name not in schema.names}
