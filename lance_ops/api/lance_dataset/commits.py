@@ -65,7 +65,8 @@ class Commits(Handle):
         the commit fails, the operation's files stay, because they belong to the caller. `base_store_params` are storage
         options for single base paths, by URI; the returned dataset keeps them, and it keeps `commit_lock`, which is as
         for `lance_ops.dataset`. Raises `RetryableConflict`,
-        `IncompatibleTransaction`, `TooManyConcurrentWriters`, and `CommitStateUnknown`.
+        `IncompatibleTransaction`, `TooManyConcurrentWriters`, and `CommitStateUnknown`; and `InvalidInput` for a
+        restore of a version that may hold rows of an erasure on record.
         """
         uri, options = place_of(base_uri, storage_options)
         if base_store_params:
@@ -87,6 +88,9 @@ class Commits(Handle):
             )
         if isinstance(transaction.operation, internal.Clone):
             return cls.of(refs.commit_shallow_clone(transaction, root))
+        if isinstance(transaction.operation, internal.Restore):
+            restored = Snapshot.open(uri, transaction.operation.version, storage_options=root.storage_options)
+            refs.check_restores_no_erased_rows(restored)
         transaction = _with_dictionaries(root, transaction)
         if detached:
             return cls.of(writing.commit_detached_transaction(root, transaction))

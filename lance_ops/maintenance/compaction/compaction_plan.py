@@ -43,6 +43,8 @@ class CompactionOptions:
     the first. `max_commits` cuts the groups into that many commits: each is there when its tasks are done, and a
     conflict loses only the groups of its commit.
 
+    `only_fragment_ids` leaves all other fragments alone, also those that others add before a plan is made again.
+
     `cluster_by` sorts the rows of all fragments within the limits by these columns, or along a Z curve through them
     (`cluster_order`), instead of merging small fragments. It is one commit of several stages, without a time limit.
     """
@@ -55,6 +57,7 @@ class CompactionOptions:
     max_source_rows: int | None = None
     max_source_bytes: int | None = None
     excluded_fragment_ids: tuple[int, ...] = ()
+    only_fragment_ids: frozenset[int] | None = None
     data_storage_version: str | None = None
     defer_index_remap: bool = False
     max_commits: int = 1
@@ -81,6 +84,11 @@ class CompactionOptions:
                 raise InvalidInput(f"{name} does not go with cluster_by: all rows are committed at once")
         if self.defer_index_remap:
             raise UnsupportedFeature("defer_index_remap (a fragment-reuse index)")
+
+    def leaves_alone(self, fragment: Fragment) -> bool:
+        """Return whether the caller has ruled the fragment out."""
+        is_other = self.only_fragment_ids is not None and fragment.id not in self.only_fragment_ids
+        return is_other or fragment.id in self.excluded_fragment_ids
 
 
 @dataclass(frozen=True)
@@ -193,7 +201,7 @@ def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fra
 
 
 def _is_candidate(snapshot: Snapshot, fragment: Fragment, options: CompactionOptions) -> bool:
-    if fragment.id in options.excluded_fragment_ids:
+    if options.leaves_alone(fragment):
         return False
     small = snapshot.num_live_rows(fragment) < options.target_rows_per_fragment
     if small and options.max_bytes_per_file is not None:  # a rewrite of a fragment at its byte limit gains nothing

@@ -172,9 +172,13 @@ def _take(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | Non
 
 
 def _compact(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | None) -> tuple[Snapshot, str]:
-    chosen = {fragment_id for each in due.rewrites for fragment_id in each.fragment_ids}
-    others = tuple(fragment_id for fragment_id in snapshot.fragments_by_id if fragment_id not in chosen)
-    options = replace(policy.compaction, excluded_fragment_ids=others)
+    """Rewrite the chosen fragments. A plan that is made again after a conflict stays within their price."""
+    chosen = frozenset(fragment_id for each in due.rewrites for fragment_id in each.fragment_ids)
+    price = sum(each.cost_bytes for each in due.rewrites)
+    limit = policy.compaction.max_source_bytes
+    options = replace(
+        policy.compaction, only_fragment_ids=chosen, max_source_bytes=price if limit is None else min(price, limit)
+    )
     made, metrics = compact_files(snapshot, options, runner)
     return made, f"rewrote {metrics.fragments_removed:,} fragments as {metrics.fragments_added:,}"
 

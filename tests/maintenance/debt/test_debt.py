@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lance_ops
-from lance_ops.errors import InvalidInput, StoreError
+from lance_ops.errors import InvalidInput, RetryableConflict, StoreError
 from lance_ops.maintenance.cleanup import CleanupOptions
-from lance_ops.maintenance.compaction import CompactionOptions
+from lance_ops.maintenance.compaction import CompactionOptions, RewrittenFragments
+from lance_ops.maintenance.compaction.compaction import Compaction
 from lance_ops.maintenance.debt import (
     DebtPolicy,
     PaymentStatus,
@@ -27,6 +29,7 @@ from lance_ops.maintenance.debt import (
 )
 from lance_ops.maintenance.health import HealthThresholds
 from lance_ops.refs import pinned
+from lance_ops.snapshot import Snapshot
 from tests.maintenance.conftest import rows
 
 Make = Callable[..., lance_ops.LanceDataset]
@@ -179,6 +182,26 @@ def test_a_budget_is_never_exceeded_and_pays_the_best_part_first(dataset_uri: st
     paid = pay_debt(snapshot, policy, max_bytes=budget)
     assert 0 < paid.spent_bytes <= budget
     assert len(lance_ops.dataset(dataset_uri).get_fragments()) == 9
+
+
+def test_a_compaction_that_is_planned_again_stays_within_its_price(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = make(8)
+    policy = DebtPolicy(Rates(run_cost_bytes=1), NO_LIMITS)
+    chosen = {fragment.fragment_id for fragment in dataset.get_fragments()}
+    commit, tried = Compaction.commit, []
+
+    def conflict_once(snapshot: Snapshot, rewrites: Sequence[RewrittenFragments], **options: Any) -> Any:
+        tried.append({old.id for each in rewrites for old in each.old_fragments})
+        if len(tried) == 1:
+            lance_ops.write_dataset(rows(0, 1000), dataset.uri, mode="append")
+            raise RetryableConflict("another writer was first")
+        return commit(snapshot, rewrites, **options)
+
+    monkeypatch.setattr(Compaction, "commit", conflict_once)
+    paid = pay_debt(dataset.snapshot, policy)
+    assert [step.key for step in paid.steps] == ["compact"]
+    assert tried == [chosen, chosen]
+    assert len(lance_ops.dataset(dataset.uri).get_fragments()) == 2
 
 
 def test_a_step_that_gained_nothing_waits_for_the_table_to_change(make: Make) -> None:

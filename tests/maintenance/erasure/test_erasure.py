@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ import pytest
 
 import lance_ops
 from lance_ops.core.errors import InvalidInput
+from lance_ops.maintenance.cleanup import CleanupOptions, explain_cleanup_old_versions
 from lance_ops.maintenance.compaction import execute_rewrite
+from lance_ops.maintenance.debt import measure_debt
 from lance_ops.maintenance.erasure import ErasureOptions, Subject, erase, plan_erasure
 from lance_ops.maintenance.erasure import erasing as erasing_module
 from lance_ops.runners import InThreads
+from lance_ops.store import FsspecStore
 from tests.pickling_runner import PicklingRunner
+from tests.s3_server import S3Server
 
 SUBJECT = "subject-7f3a9c"
 ALL = ErasureOptions("request 12", remove_tags=True, rewrite_branches=True)
@@ -150,6 +155,9 @@ def test_an_erasure_that_crashed_blocks_restores_and_goes_on(
     assert lance_ops.dataset(people.uri).count_rows(f"name = '{SUBJECT}'") == 0
     with pytest.raises(InvalidInput, match=r"may hold rows that erasure .* removed \(request 12\)"):
         lance_ops.dataset(people.uri, 4).restore()
+    for detached in (False, True):
+        with pytest.raises(InvalidInput, match="may hold rows that erasure"):
+            lance_ops.LanceDataset.commit(people.uri, lance_ops.LanceOperation.Restore(4), 4, detached=detached)
     report = erase(people.snapshot, Subject(f"name = '{SUBJECT}'"), ALL)
     assert report.is_proven, report.unproven
     assert holders(people.uri) == []
@@ -192,3 +200,24 @@ def test_a_plan_finds_the_holders_and_changes_nothing(people: lance_ops.LanceDat
 def test_more_rows_than_allowed_are_refused(people: lance_ops.LanceDataset) -> None:
     with pytest.raises(InvalidInput, match="80 rows match|79 rows match"):
         erase(people.snapshot, Subject("true"), ErasureOptions("r", at_most_rows=5))
+
+
+@pytest.mark.server
+def test_an_erasure_and_the_count_of_orphans_read_an_object_store(s3_server: S3Server) -> None:
+    uri, options = s3_server.new_uri("people.lance"), s3_server.storage_options
+    lance_ops.write_dataset(rows(0, 20, 3), uri, storage_options=options)
+    people = lance_ops.write_dataset(rows(20, 40), uri, mode="append", storage_options=options)
+    people.create_scalar_index("name", "BTREE")
+    people.delete("id = 30")
+    store = FsspecStore(uri, options)
+    store.put("data/orphan.lance", pa.py_buffer(b"0" * 1000))
+    assert measure_debt(people.snapshot, orphans=True).inventory.orphan_bytes == 0, "its writer may be about to commit"
+    at_any_age = CleanupOptions(versions=(), delete_unverified=True)
+    assert explain_cleanup_old_versions(people.snapshot, at_any_age).stats.bytes_removed == 1000
+
+    report = erase(people.snapshot, Subject(f"name = '{SUBJECT}'"), replace(ALL, delete_unverified=True))
+    assert report.is_proven, report.unproven
+    contents = {info.path: store.get(info.path).to_pybytes() for info in store.list("")}
+    assert report.html_path in contents and "data/orphan.lance" not in contents
+    assert [path for path, content in contents.items() if SUBJECT.encode() in content] == []
+    assert lance_ops.dataset(uri, storage_options=options).count_rows() == 38

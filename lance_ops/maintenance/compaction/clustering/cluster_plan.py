@@ -123,7 +123,7 @@ def _within_limits(snapshot: Snapshot, options: CompactionOptions) -> list[Fragm
     taken: list[Fragment] = []
     total = SourceSize()
     for fragment in snapshot.fragments:
-        if fragment.id in options.excluded_fragment_ids:
+        if options.leaves_alone(fragment):
             continue
         total += SourceSize.of(snapshot, [fragment])
         if taken and not total.fits(options):
