@@ -83,6 +83,8 @@ def _run(code: str, table: str, disabled: str = "") -> list[str]:
         ("assert t().to_table().column('id').to_pylist() == list(range(100))", set()),
         ("assert t().take([3, 5]).column('id').to_pylist() == [3, 5]", set()),
         ("assert t().head(2).num_rows == 2", set()),
+        ("lance_ops.write_dataset(t().to_table(['id', 'x']), t().uri + '-numbers')", set()),
+        ("lance_ops.write_dataset(t().to_table(['id', 'x']), t().uri + '-numbers', mode='append')", set()),
         ("assert t().count_rows('id = 7 AND x >= 0.5') == 1", set()),
         ("assert t().to_table(filter='x < 1.5 AND id IN (3, 4)').num_rows == 2", {"sqlglot"}),
         ("assert t().to_table(filter=\"name LIKE 'name 3%' AND x IS NOT NULL\").num_rows == 14", {"sqlglot"}),

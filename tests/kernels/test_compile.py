@@ -137,6 +137,7 @@ def test_with_the_kernel_cache_off_kernels_work_when_no_folder_can_be_written(co
 
 SPLIT = """
 import sys
+import numba  # once it is there, kernels answer from the first call on
 import numpy as np
 from lance_ops import kernels
 from lance_ops.kernels.read_only_arrays import read_only
@@ -168,6 +169,7 @@ def test_loading_a_kernel_does_not_import_the_modules_that_its_parts_come_from(c
 
 WORDS = """
 import hashlib
+import numba  # once it is there, kernels answer from the first call on
 import numpy as np
 from lance_ops import kernels
 from lance_ops.kernels import read_only

@@ -1,4 +1,4 @@
-"""Twins of the kernels that read byte strings; see `lance_ops.kernels.strings`."""
+"""Twins of the kernels that join, split and repeat byte strings; see `lance_ops.kernels.strings`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lance_ops.core.ndarrays import Int64Array, OffsetArray, Uint8Array, Uint32A
 from lance_ops.kernels.without_numba.chunked_strings import strings_of_chunks
 from lance_ops.kernels.without_numba.numbers import bytes_of_ranges
 
-__all__ = ["join_strings", "place_items", "repeat_items"]
+__all__ = ["join_strings", "place_items", "repeat_items", "split_strings"]
 
 
 def join_strings(
@@ -56,3 +56,23 @@ def repeat_items(
     copied = bytes_of_ranges(data, offsets[positions[filled]].astype(np.int64), sizes[filled])
     out[: len(copied)] = copied
     return len(positions)
+
+
+def split_strings(
+    data: Uint8Array, offsets: Int64Array, counts: Int64Array, width: int, out: Uint8Array, sizes: Int64Array
+) -> int:
+    """Write chunk by chunk: a chunk takes some KiB, so there are few."""
+    place, value = 0, 0
+    for i, count in enumerate(counts.tolist()):
+        header = (count + 1) * width
+        found = offsets[value : value + count + 1]
+        first, last = int(found[0]), int(found[-1])
+        end = place + header + last - first
+        out[place : place + header] = (found + (header - first)).astype(f"<u{width}").view(np.uint8)
+        out[place + header : end] = data[first:last]
+        padded = end + (place - end) % width
+        out[end:padded] = 0
+        sizes[i] = padded - place
+        place = padded
+        value += count
+    return len(counts)

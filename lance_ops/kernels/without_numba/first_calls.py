@@ -1,4 +1,4 @@
-"""Answer the first calls of a process with numpy, so that a process which reads little does not load numba.
+"""Answer the first calls of a process with numpy, so that a process which reads or writes little loads no numba.
 
 A cold process needs 0.2 s of processor time to import numba and to load its first kernels. The twins in numpy lose less
 than that against the kernels while they write `_FREE_BYTES`, as a scan of a million rows of four columns does. A twin

@@ -1,18 +1,19 @@
-"""Twins of the kernels that unpack integers; `lance_ops.kernels.fastlanes` says where a block's bits are."""
+"""Twins of the kernels that measure, pack and unpack integers; `lance_ops.kernels.fastlanes` has a block's layout."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array, UnsignedArray
 from lance_ops.kernels.without_numba.numbers import read_numbers, read_words
 
-__all__ = ["pick_packed", "read_widths", "unpack_blocks"]
+__all__ = ["measure_integers", "pack_runs", "pick_packed", "read_widths", "unpack_blocks"]
 
 _ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 _BLOCK = 1024
 _ROW_BYTES = 128
 _FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_POWERS = np.uint64(1) << np.arange(64, dtype=np.uint64)
 
 
 def read_widths(
@@ -88,3 +89,56 @@ def pick_packed(
 def _are_blocks(data: Uint8Array, starts: Int64Array, widths: Int64Array, bits: int) -> bool:
     fits = (widths >= 0) & (widths <= bits) & (starts >= 0) & (starts <= len(data) - _ROW_BYTES * widths)
     return bool(fits.all())
+
+
+def measure_integers(integers: UnsignedArray, block_values: int, unions: UnsignedArray) -> int:
+    """Unite the bits of all blocks at once."""
+    if not len(integers):
+        return 0
+    unions[:] = np.bitwise_or.reduceat(integers, np.arange(len(unions)) * block_values)
+    return 1 + int(np.count_nonzero(integers[1:] != integers[:-1]))
+
+
+def pack_runs(data: Uint8Array, counts: Int64Array, width: int, bits: int, out: Uint8Array, sizes: Int64Array) -> int:
+    """Pack all runs of one width together, row by row, and then copy each to its place."""
+    blocks = _blocks_of_runs(data.view(f"<u{bits // 8}"), counts)
+    word_bytes = bits // 8 if width < 0 else 0
+    widths = np.full(len(counts), width)
+    if width < 0 and len(counts):
+        widths = np.searchsorted(_POWERS, np.bitwise_or.reduce(blocks, axis=1).astype(np.uint64), side="right")
+    sizes[:] = word_bytes + _ROW_BYTES * widths
+    places = np.cumsum(sizes) - sizes
+    for each in np.unique(widths).tolist():
+        alike = np.flatnonzero(widths == each)
+        packed = np.zeros((len(alike), word_bytes + _ROW_BYTES * each), np.uint8)
+        packed[:, :word_bytes] = np.array([each], "<u8").view(np.uint8)[:word_bytes]
+        packed[:, word_bytes:] = _pack(blocks[alike], each, bits)
+        for place, block in zip(places[alike].tolist(), packed, strict=True):
+            out[place : place + len(block)] = block
+    return len(counts)
+
+
+def _blocks_of_runs(values: UnsignedArray, counts: Int64Array) -> UnsignedArray:
+    """Return a block for each run, filled up with zeros."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    if total == len(counts) * _BLOCK:
+        return values[:total].reshape(-1, _BLOCK)
+    blocks = np.zeros(len(counts) * _BLOCK, values.dtype)
+    blocks[np.arange(total) + np.repeat(np.arange(len(counts)) * _BLOCK - (ends - counts), counts)] = values[:total]
+    return blocks.reshape(-1, _BLOCK)
+
+
+def _pack(blocks: UnsignedArray, width: int, bits: int) -> Uint8Array:
+    """Return packed blocks of one width as rows of bytes."""
+    lanes, number = _BLOCK // bits, blocks.dtype.type
+    words = np.zeros((len(blocks), width, lanes), blocks.dtype)
+    mask = number((1 << width) - 1)
+    for row in range(bits if width else 0):
+        word, shift = divmod(row * width, bits)
+        first = _ORDER[row >> 3] * 16 + (row & 7) * 128
+        value = blocks[:, first : first + lanes] & mask
+        words[:, word] |= value << number(shift)
+        if shift + width > bits:
+            words[:, word + 1] |= value >> number(bits - shift)
+    return words.view(np.uint8).reshape(len(blocks), _ROW_BYTES * width)
