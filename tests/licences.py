@@ -19,7 +19,19 @@ __all__ = ["ACCEPTED", "PAGE", "closure", "licence_of", "packages", "parts_of", 
 
 PAGE = Path(__file__).parent.parent / "docs" / "licences.md"
 
-EXTRAS = ("alerts", "spark", "java", "dagster", "gcs", "azure", "manifest-stores", "pandas", "sql", "pydantic")
+EXTRAS = (
+    "alerts",
+    "spark",
+    "java",
+    "dagster",
+    "gcs",
+    "azure",
+    "manifest-stores",
+    "obstore",
+    "pandas",
+    "sql",
+    "pydantic",
+)
 """The extras that `[all]` joins."""
 
 ACCEPTED = frozenset(

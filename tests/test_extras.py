@@ -33,7 +33,7 @@ OPTIONAL = (
 )
 NEEDED_BY_TYPER = ("pydantic",)  # from release 0.29 on, to read arguments
 
-CHOSEN_APART = {"images", "obstore", "postgres", "teams", "torch"}
+CHOSEN_APART = {"images", "postgres", "teams", "torch"}
 """Extras that `all` leaves out: two are for training, and large; the others serve services that few use at once."""
 
 _WITHOUT = """

@@ -6,7 +6,7 @@ import pytest
 
 from tests.bench.s3.operations import ALL_OPERATIONS
 from tests.bench.s3.page import page
-from tests.bench.s3.rounds import CONTENDERS, WITH_OBSTORE, Measured, measure
+from tests.bench.s3.rounds import CONTENDERS, WITH_FSSPEC, Measured, measure
 
 
 def measured(requests: dict[str, int], size_bytes: int, *seconds: float) -> Measured:
@@ -19,8 +19,8 @@ def test_the_page_says_first_what_is_slower_or_takes_more() -> None:
         "worse": {"pylance": measured({"GET": 2}, 100, 1, 1, 9), "ours": measured({"GET": 3}, 201, 2, 2, 2)},
         "better": {"pylance": measured({"GET": 2}, 100, 4), "ours": measured({"PUT": 2}, 200, 1)},
     }
-    results["worse"][WITH_OBSTORE] = measured({"GET": 3}, 201, 4, 4, 4)
-    results["better"][WITH_OBSTORE] = measured({"PUT": 2}, 200, 1)
+    results["worse"][WITH_FSSPEC] = measured({"GET": 3}, 201, 4, 4, 4)
+    results["better"][WITH_FSSPEC] = measured({"PUT": 2}, 200, 1)
     shown = page({"date": "some day"}, results)
     assert "**Slower than the reference**: worse (0.50)." in shown
     assert "**More requests than the reference**: worse." in shown

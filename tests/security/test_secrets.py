@@ -91,6 +91,7 @@ def hostile_package(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ValueError(f"cannot connect with {values}") from error
 
     monkeypatch.setattr(fsspec, "get_filesystem_class", lambda protocol: fail)
+    monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "fsspec")
 
 
 @pytest.mark.usefixtures("hostile_package")

@@ -15,11 +15,15 @@ Answer = tuple[int, str]
 
 @dataclass
 class AnsweringServer:
-    """`answer` is called with the number of requests before, and with the headers; `seen` holds methods and headers."""
+    """`answer` is called with the number of requests before, and with the headers; `seen` holds methods and headers.
+
+    `more_headers` are sent with each answer.
+    """
 
     answer: Callable[[int, Message], Answer]
     endpoint: str = ""
     seen: list[tuple[str, Message]] = field(default_factory=list)
+    more_headers: dict[str, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -41,6 +45,8 @@ def answering_server(answer: Callable[[int, Message], Answer]) -> Iterator[Answe
             self.send_response(status)
             self.send_header("content-length", str(len(data)))
             self.send_header("etag", '"e"')
+            for name, value in server.more_headers.items():
+                self.send_header(name, value)
             with suppress(ConnectionError):  # the client may have given up
                 self.end_headers()
                 if self.command != "HEAD":

@@ -1,4 +1,4 @@
-"""The servers whose stores can use obstore, as they are and with it."""
+"""The servers whose stores can use obstore, with it and without it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def object_server_of(request: pytest.FixtureRequest, name: str) -> ObjectServer:
     """Return the server of a service. A name that ends with `-obstore` skips the test if that is not installed."""
     service, _, client = name.partition("-")
     server: Any = request.getfixturevalue(f"{service}_server")
-    found: ObjectServer = through_obstore(server) if client else server
+    if isinstance(server, GcsServer):
+        return server
+    found: ObjectServer = through_obstore(server) if client else through_fsspec(server)
     return found
 
 
@@ -30,3 +32,8 @@ def through_obstore(server: Server) -> Server:
     """Return the same server for stores that use obstore."""
     pytest.importorskip("obstore", reason="obstore is not installed")
     return replace(server, client="obstore")
+
+
+def through_fsspec(server: Server) -> Server:
+    """Return the same server for stores that use fsspec."""
+    return replace(server, client="fsspec")

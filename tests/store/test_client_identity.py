@@ -195,7 +195,8 @@ def test_an_azure_identity_renews_its_token_and_follows_the_login(
     monkeypatch.setenv("IDENTITY_ENDPOINT", f"{server.endpoint}/azure-identity")
     monkeypatch.setenv("IDENTITY_HEADER", "header-one")
     monkeypatch.setenv("AZURE_CONFIG_DIR", str(tmp_path))
-    store = FsspecStore("az://container/table", {"account_name": "a", "azure_msi_resource_id": "/lake"})
+    options = {"account_name": "a", "azure_msi_resource_id": "/lake", "store_client": "fsspec"}
+    store = FsspecStore("az://container/table", options)
     client = store._fs()
 
     async def tokens(num: int) -> list[str]:

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import textwrap
 import threading
+import tomllib
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,18 @@ import pytest
 import lance_ops
 from lance_ops.core.errors import InvalidInput, ObjectNotFound, StoreError, WriteRefused
 from lance_ops.store import PROCESS_RESOURCES, FsspecStore, PutOutcome
+from lance_ops.store.services import choice
+from lance_ops.store.services.obstore import runtime
+from lance_ops.store.services.obstore import s3 as on_s3
 from lance_ops.store.services.obstore import service as obstore_service
 from lance_ops.store.services.obstore.errors import RequestFailed
+from lance_ops.store.services.obstore.unsigned_head import time_of_server
 from tests.forked import run_in_child
 from tests.lossy_proxy import lossy_proxy, request_name
 from tests.s3_server import S3Server
 from tests.servers.answering import AnsweringServer, answering_server
 from tests.servers.azure import AzureServer
-from tests.servers.obstore import through_obstore
+from tests.servers.obstore import through_fsspec, through_obstore
 
 pytest.importorskip("obstore", reason="obstore is not installed")
 pytestmark = pytest.mark.server
@@ -63,16 +69,30 @@ def package_of(uri: str, **options: str) -> str:
     return FsspecStore(uri, options)._service.package
 
 
-def test_the_client_is_chosen_by_an_option_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert package_of("s3://bucket/table") == "s3fs"
-    assert package_of("s3a://bucket/table", STORE_CLIENT="obstore") == "obstore"
-    monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "obstore")
+def test_the_client_is_obstore_where_it_is_installed_and_an_option_comes_before_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert package_of("s3://bucket/table") == "obstore"
     assert package_of("az://container/table", account_name="a", account_key="a2V5") == "obstore"
-    assert package_of("s3://bucket/table", store_client="fsspec") == "s3fs"
+    assert package_of("s3a://bucket/table", STORE_CLIENT="fsspec") == "s3fs"
+    monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "fsspec")
+    assert package_of("s3://bucket/table") == "s3fs"
+    assert package_of("s3://bucket/table", store_client="obstore") == "obstore"
     monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "rust")
     with pytest.raises(InvalidInput, match="store_client .* or LANCE_OPS_STORE_CLIENT, is none of fsspec and obstore"):
         package_of("s3://bucket/table")
+    monkeypatch.delenv("LANCE_OPS_STORE_CLIENT")
+    monkeypatch.setattr(choice, "is_installed", lambda: False)
+    assert package_of("s3://bucket/table") == "s3fs"
+    assert package_of("s3://bucket/table", store_client="obstore") == "obstore"  # and says what is missing
+
+
+def test_another_release_than_the_tested_one_is_not_chosen_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert declared["project"]["optional-dependencies"]["obstore"] == [f"obstore>={runtime.TESTED_RELEASE},<0.13"]
+    for release, is_chosen in ((f"{runtime.TESTED_RELEASE}.7", True), ("0.13.0", False), ("0.1.2", False)):
+        monkeypatch.setattr(runtime, "version", lambda _, release=release: release)
+        assert runtime.is_installed.__wrapped__() is is_chosen
 
 
 def test_other_stores_use_fsspec_whatever_is_chosen() -> None:
@@ -103,20 +123,79 @@ def test_credentials_of_azure_that_both_clients_would_understand_differently_are
     assert package_of("az://container/table", store_client="obstore", account_name="a", **options) == package
 
 
-def test_an_endpoint_that_only_botocore_reads_is_not_passed_over(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def nothing_configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An environment without Amazon's variables; returns the file of its profiles, which does not exist."""
     for name in [name for name in os.environ if name.startswith(("AWS_", "BOTO_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://elsewhere")
-    assert package_of("s3://bucket/table", store_client="obstore") == "s3fs"
-    assert package_of("s3://bucket/table", store_client="obstore", aws_endpoint="https://here") == "obstore"
-    monkeypatch.delenv("AWS_ENDPOINT_URL_S3")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     (tmp_path / ".aws").mkdir()
-    (tmp_path / ".aws" / "config").write_text("[default]\nendpoint_url = https://elsewhere\n")
-    with pytest.raises(InvalidInput, match="give it as aws_endpoint"):
-        FsspecStore("s3://bucket/table", {"store_client": "obstore"}).get("a")
+    return tmp_path / ".aws" / "config"
+
+
+def test_what_only_botocore_reads_is_not_passed_over(
+    nothing_configured: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    profiles, address = nothing_configured, {"aws_endpoint": "https://here"}
+    for variable in ("AWS_ENDPOINT_URL_S3", "AWS_USE_FIPS_ENDPOINT"):
+        monkeypatch.setenv(variable, "https://elsewhere")
+        assert package_of("s3://bucket/table", store_client="obstore") == "s3fs"
+        assert package_of("s3://bucket/table", store_client="obstore", **address) == "obstore"
+        monkeypatch.delenv(variable)
+    for setting in ("endpoint_url = https://elsewhere", "services = own", "s3 =\n  addressing_style = virtual"):
+        profiles.write_text(f"[profile other]\n{setting}\n")
+        assert package_of("s3://bucket/table") == "s3fs"
+        assert package_of("s3://bucket/table", **address) == "obstore"
+    profiles.write_text("[default]\nregion = us-east-1\n")
+    assert package_of("s3://bucket/table") == "obstore"
+    monkeypatch.setenv("SSL_CERT_FILE", "/common.pem")
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/common.pem")
+    assert package_of("s3://bucket/table") == "obstore"
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "own.pem"))
+    assert package_of("s3://bucket/table", **address) == "s3fs"
+    assert package_of("s3://bucket/table", aws_endpoint="http://here", allow_http="true") == "obstore"
+
+
+@pytest.mark.parametrize("status", [200, 301, 403])
+def test_a_bucket_in_another_region_than_the_configured_one_is_reached_in_its_own(
+    nothing_configured: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    keys = {"access_key_id": "id", "secret_access_key": SECRET}
+    with answering_server(lambda *_: (status, "")) as server:
+        monkeypatch.setattr(on_s3, "_address_of", lambda region: f"{server.endpoint}/{region}")
+        server.more_headers["x-amz-bucket-region"] = "eu-west-3"
+        assert FsspecStore("s3://bucket/table", keys)._fs().config["region"] == "eu-west-3"
+        ((method, headers),) = server.seen
+        assert (method, headers["authorization"]) == ("HEAD", None)
+        # A region among the options is that of the bucket.
+        assert FsspecStore("s3://bucket/table", {**keys, "region": "us-west-1"})._fs().config["region"] == "us-west-1"
+        assert len(server.seen) == 1
+        del server.more_headers["x-amz-bucket-region"]
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+        assert FsspecStore("s3://bucket/table", keys)._fs().config["region"] == "us-west-2"
+        assert len(server.seen) == 2
+
+
+def test_without_a_time_in_an_answer_the_clock_is_that_of_an_object(
+    s3: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stated = s3.now()
+    monkeypatch.setattr(obstore_service, "time_of_server", lambda *_, **__: None)
+    assert timedelta(seconds=-2) < s3.now() - stated < timedelta(minutes=10)
+    assert list(s3.list_temporary()) == []
+
+
+def test_a_clock_comes_from_any_answer_but_a_failure_and_from_no_other_server() -> None:
+    status = 403
+    with answering_server(lambda *_: (status, "")) as server:
+        assert time_of_server(f"{server.endpoint}/bucket", {}) is not None
+        assert time_of_server("http://store.invalid/bucket", {"http": server.endpoint}) is not None
+        status, server.more_headers["location"] = 301, "http://127.0.0.1:1/"
+        assert time_of_server(server.endpoint, {}) is not None
+        status = 502
+        assert time_of_server(server.endpoint, {}) is None
+    assert time_of_server("http://127.0.0.1:1/", {}) is None
 
 
 def test_a_shared_access_signature_is_used_by_fsspec(azure_server: AzureServer) -> None:
@@ -272,14 +351,11 @@ def test_stores_share_a_client_for_each_bucket_and_each_package(s3_server: S3Ser
     first, second = server.new_store(), server.new_store()
     assert first._fs() is first.child("a")._fs() is pickle.loads(pickle.dumps(first))._fs()
     assert first._fs() is not second._fs()
-    assert type(FsspecStore(first.root, s3_server.storage_options)._fs()).__name__ == "S3FileSystem"
+    assert type(FsspecStore(first.root, through_fsspec(s3_server).storage_options)._fs()).__name__ == "S3FileSystem"
 
 
-def test_without_credentials_the_error_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith(("AWS_", "BOTO_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+@pytest.mark.usefixtures("nothing_configured")
+def test_without_credentials_the_error_says_so() -> None:
     with pytest.raises(StoreError, match="no credentials for S3"):
         FsspecStore("s3://bucket/table", {"store_client": "obstore"}).get("a")
 
@@ -337,7 +413,7 @@ def test_markers_of_directories_are_no_objects(s3_server: S3Server, azure_server
 
 def uploads_of(server: S3Server, store: FsspecStore) -> list[Any]:
     """Return the uploads that nobody has ended."""
-    plain = FsspecStore(store.root, server.storage_options)
+    plain = FsspecStore(store.root, through_fsspec(server).storage_options)
     answer = plain._fs().call_s3("list_multipart_uploads", Bucket=store.root.split("/")[2])
     found: list[Any] = answer.get("Uploads", [])
     return found
@@ -391,4 +467,4 @@ def test_an_object_too_large_for_a_copy_is_copied_in_parts(s3: FsspecStore, monk
 def test_two_tables_of_one_process_may_use_different_clients(s3_server: S3Server) -> None:
     uri, table = s3_server.new_uri("table.lance"), pa.table({"a": [1, 2]})
     lance_ops.write_dataset(table, uri, storage_options=through_obstore(s3_server).storage_options)
-    assert lance_ops.dataset(uri, storage_options=s3_server.storage_options).to_table() == table
+    assert lance_ops.dataset(uri, storage_options=through_fsspec(s3_server).storage_options).to_table() == table

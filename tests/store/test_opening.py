@@ -102,7 +102,7 @@ def test_an_unknown_scheme_and_a_missing_package_say_so_at_first_use(monkeypatch
 
     monkeypatch.setattr(fsspec, "get_filesystem_class", fail)
     with pytest.raises(MissingPackage, match="adlfs"):
-        open_store("az://container/a", {"account_name": "a", "account_key": "b"}).exists("x")
+        open_store("az://container/a", {"account_name": "a"}).exists("x")
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,7 @@ def test_buckets_of_one_account_share_a_client(
     one: str, other: str, shared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = []
+    monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "fsspec")
     monkeypatch.setattr(PROCESS_RESOURCES, "client", lambda key, make: keys.append(key))
     for uri in (one, other):
         FsspecStore(uri, {"account_name": "name"} if uri.startswith("az:") else {})._fs()

@@ -21,12 +21,13 @@ from lance_ops.store.services import ALL_SERVICES, service_of
 from lance_ops.store.services.s3 import S3
 from tests.s3_server import S3Server
 from tests.servers.gcs import GcsServer
+from tests.servers.obstore import through_fsspec
 from tests.store.conftest import ObjectServer
 
 
 @pytest.fixture
 def s3(s3_server: S3Server) -> FsspecStore:
-    return s3_server.new_store()
+    return through_fsspec(s3_server).new_store()
 
 
 class Recorder:
@@ -230,7 +231,7 @@ def test_far_ranges_are_separate_requests_and_near_ones_are_not(
 def test_several_objects_are_deleted_with_or_without_a_request_for_it(
     s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, has_request: bool
 ) -> None:
-    store, delete_several, asked = s3_server.new_store(), S3.delete_several, list[int]()
+    store, delete_several, asked = through_fsspec(s3_server).new_store(), S3.delete_several, list[int]()
 
     def watched(self: S3, fs: Any, keys: Sequence[str]) -> list[str]:
         asked.append(len(keys))

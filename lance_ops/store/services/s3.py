@@ -84,6 +84,10 @@ class S3(Service):
         """Return whether the options allow endpoints of plain http."""
         return read_bool(_read(options), "allow_http")
 
+    def names_region(self, options: Mapping[str, object]) -> bool:
+        """Return whether the options themselves name a region, not only the environment."""
+        return any(name.lower() in _ALIASES["region"] for name in options)
+
     def by_name(self, options: Mapping[str, object]) -> dict[str, str]:
         """Return the options by our names, completed from the environment."""
         return _read(options)

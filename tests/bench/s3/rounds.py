@@ -14,11 +14,11 @@ from tests.bench.s3.operations import ALL_OPERATIONS, NUM_ROWS
 from tests.lossy_proxy import LossyProxy, lossy_proxy, request_name
 from tests.s3_server import S3Server, moto_server
 
-__all__ = ["CONTENDERS", "LATENCY_SECONDS", "WITH_OBSTORE", "Measured", "measure"]
+__all__ = ["CONTENDERS", "LATENCY_SECONDS", "WITH_FSSPEC", "Measured", "measure"]
 
-WITH_OBSTORE = "ours with obstore"
-CONTENDERS = {"pylance": ("lance", None), "ours": ("lance_ops", None), WITH_OBSTORE: ("lance_ops", "obstore")}
-"""The module of each contender, and the client that its stores use; None for the default one."""
+WITH_FSSPEC = "ours with fsspec"
+CONTENDERS = {"pylance": ("lance", None), "ours": ("lance_ops", None), WITH_FSSPEC: ("lance_ops", "fsspec")}
+"""The module of each contender, and the client that its stores use; None for the default one, which is obstore."""
 LATENCY_SECONDS = 0.03
 
 

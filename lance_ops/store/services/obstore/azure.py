@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from lance_ops.store.storage_options import read_bool
 __all__ = ["ObstoreAzure"]
 
 _CONDITION_FAILED = 412
+_CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 _EXISTS = "<Code>BlobAlreadyExists</Code>"
 _TAKEN_OVER = {
     "account_name": "account_name",
@@ -43,6 +45,8 @@ class ObstoreAzure(ObstoreService):
 
     def serves(self, options: Mapping[str, object]) -> bool:
         found = self.given("", options)
+        if _CONNECTION_STRING in os.environ:
+            return False  # adlfs alone reads it
         if "sas_token" in found:  # obstore deletes by batches, and no test shows that one is accepted with a signature
             return False
         # With both, obstore uses the key and adlfs the identity. With neither, obstore asks the machine for an identity
@@ -50,10 +54,15 @@ class ObstoreAzure(ObstoreService):
         has_key = not {"account_key", "client_secret"}.isdisjoint(found)
         return has_key != names_identity(found)
 
-    def config(self, found: Mapping[str, str]) -> dict[str, Any]:
+    def config(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
+        found = self.given(authority, options)
         config: dict[str, Any] = {theirs: found[ours] for ours, theirs in _TAKEN_OVER.items() if ours in found}
         config |= {theirs: True for ours, theirs in _SWITCHES.items() if read_bool(found, ours)}
         return {"config": config}
+
+    def address(self, config: Mapping[str, str]) -> str:
+        server = config.get("endpoint") or f"https://{config.get('account_name')}.blob.core.windows.net"
+        return f"{server}/{config['container_name']}"
 
     def is_taken(self, error: RequestFailed) -> bool:
         return error.status == _CONDITION_FAILED or _EXISTS in str(error)

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["is_usable"]
+__all__ = ["TESTED_RELEASE", "is_installed", "is_usable"]
+
+TESTED_RELEASE = "0.12"
+"""The release whose errors `errors.py` understands, and which the extra installs."""
 
 _PACKAGE = "obstore"
 
@@ -23,6 +28,15 @@ class _Inheritance:
     def after_fork(self) -> None:
         # Other code of the parent may have used the package too, so that it was loaded is what counts.
         self.is_inherited = self.is_inherited or _PACKAGE in sys.modules
+
+
+@cache
+def is_installed() -> bool:
+    """Return whether the tested release is installed; another one may have come with another package."""
+    try:
+        return version(_PACKAGE).startswith(f"{TESTED_RELEASE}.")
+    except PackageNotFoundError:
+        return False
 
 
 def is_usable() -> bool:

@@ -17,6 +17,7 @@ from lance_ops.core.errors import StoreError
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.store.services.contract import ListedObject, Service, proxies_of
 from lance_ops.store.services.obstore.errors import RequestFailed, translating
+from lance_ops.store.services.obstore.unsigned_head import time_of_server
 from lance_ops.store.storage_options import read_bool, read_count, read_seconds
 
 __all__ = ["ObstoreService"]
@@ -55,8 +56,12 @@ class ObstoreService(Service):
         return True
 
     @abstractmethod
-    def config(self, found: Mapping[str, str]) -> dict[str, Any]:
+    def config(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
         """Return the arguments of the store's class that are not the same for all services."""
+
+    @abstractmethod
+    def address(self, config: Mapping[str, str]) -> str:
+        """Return the URL of the bucket or container, from the configuration of a client."""
 
     @abstractmethod
     def is_taken(self, error: RequestFailed) -> bool:
@@ -90,7 +95,7 @@ class ObstoreService(Service):
         with translating():
             return kind(
                 self.bucket(authority),
-                **self.config(self.given(authority, options)),
+                **self.config(authority, options),
                 **self.arguments(authority, options),
             )
 
@@ -169,7 +174,16 @@ class ObstoreService(Service):
         return names
 
     def now(self, fs: Any, directory: str) -> datetime:
-        # obstore does not show the headers of an answer, so the time is that of an object.
+        network = fs.client_options or {}
+        proxy = network.get("proxy_url")
+        stated = time_of_server(
+            self.address(fs.config),
+            dict.fromkeys(("http", "https"), proxy) if proxy else {},
+            verifies=str(network.get("allow_invalid_certificates")).lower() != "true",
+        )
+        return stated or self._time_of_an_object(fs, directory)
+
+    def _time_of_an_object(self, fs: Any, directory: str) -> datetime:
         name = f"{_name(directory)}/{TEMPORARY_PREFIX}clock.{uuid.uuid4().hex}".lstrip("/")
         try:
             with translating():
