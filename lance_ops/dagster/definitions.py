@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import dagster as dg
 
 from lance_ops.dagster.alerts import build_alert_sensors
 from lance_ops.dagster.backfill_sensor import build_backfill_sensor
-from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.head import build_checks, build_version_sensor
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.head import build_checks, build_version_sensor, head_spec, index_specs
 from lance_ops.dagster.jobs import build_jobs, build_schedules
 from lance_ops.dagster.landing import batches_asset, build_landing_check, build_raw_sensor, build_settled_check
 from lance_ops.dagster.runners import runner_resources
 from lance_ops.dagster.upkeep import build_upkeep
 
-__all__ = ["build_asset_definitions", "build_definitions", "build_job_definitions", "head_spec"]
+__all__ = ["build_asset_definitions", "build_definitions", "build_job_definitions"]
 
 
 def build_definitions(config: DatasetConfig) -> dg.Definitions:
@@ -30,7 +28,7 @@ def build_asset_definitions(config: DatasetConfig) -> dg.Definitions:
     """Return the dataset's head, its batches, their checks, and its runner if it declares one."""
     batches = [batches_asset(config)] if config.raw is not None else []
     return dg.Definitions(
-        assets=[head_spec(config), *batches],
+        assets=[head_spec(config), *index_specs(config), *batches],
         asset_checks=_checks(config),
         resources=runner_resources(config),
     )
@@ -53,18 +51,3 @@ def _checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
     """Return the checks of the head."""
     of_landing = [build_landing_check(config), build_settled_check(config)] if config.raw is not None else []
     return [*build_checks(config), *of_landing]
-
-
-def head_spec(config: DatasetConfig) -> dg.AssetSpec:
-    """Return the head, an external asset: each committed version is one materialization, whichever writer made it."""
-    names = DatasetNames(config.name)
-    hours = config.health.hours_without_version
-    return dg.AssetSpec(
-        names.head,
-        deps=[names.batches] if config.raw is not None else [],
-        description=config.description,
-        owners=list(config.owners),
-        kinds={"lance"},
-        freshness_policy=dg.FreshnessPolicy.time_window(timedelta(hours=hours)) if hours else None,
-        metadata={"dagster/table_name": config.name, "dagster/storage_kind": "lance"},
-    )

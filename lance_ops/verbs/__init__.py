@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lance_ops.verbs.planning import Executed, do_now, execute_plan, make_plan
     from lance_ops.verbs.references import Tag
     from lance_ops.verbs.registry import ALL_VERBS, verb_named
-    from lance_ops.verbs.rows import AddColumns, DeleteRows, Erase, Restore, Update, Upsert
+    from lance_ops.verbs.rows import AddColumns, DeleteRows, Erase, Restore, Update, Upsert, sample_of
     from lance_ops.verbs.stored_plan import StoredPlan
     from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Reindex
 
@@ -61,6 +61,7 @@ __all__ = [
     "make_verb",
     "options_of",
     "parse_options",
+    "sample_of",
     "verb_named",
 ]
 
@@ -95,6 +96,7 @@ _MODULES = {
     "make_verb": "given_options",
     "options_of": "options",
     "parse_options": "given_options",
+    "sample_of": "rows",
     "verb_named": "registry",
 }
 

@@ -61,6 +61,7 @@ def test_a_defs_yaml_declares_a_dataset(monkeypatch: pytest.MonkeyPatch) -> None
             assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {
                 "bronze/trips",
                 "bronze/trips/batches",
+                "bronze/trips/indices/id_idx",
             }
             assert "bronze_trips_maintenance" in definitions.get_repository_def().job_names
 

@@ -10,13 +10,14 @@ from xml.etree import ElementTree as ET
 import dagster as dg
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 
 import lance_ops
 from lance_ops.dagster.head import version_metadata as described
 from lance_ops.dagster.head.report import unrecorded
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 from lance_ops.maintenance import health
-from tests.dagster.deployment import Deployment, values
+from tests.dagster.deployment import Deploy, Deployment, values
 
 pytestmark = pytest.mark.dagster
 
@@ -29,6 +30,18 @@ def recorded(deployment: Deployment) -> list[dict[str, Any]]:
             deployment.instance.report_runless_asset_event(event)
     found = deployment.instance.fetch_materializations(dg.AssetRecordsFilter(deployment.names.head), limit=100).records
     return [values(each.asset_materialization.metadata) for each in reversed(found) if each.asset_materialization]
+
+
+def index_story(deployment: Deployment, name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the descriptions and metadata of an index's events, the oldest first."""
+    records = dg.AssetRecordsFilter(deployment.names.index(name))
+    made = deployment.instance.fetch_materializations(records, 50).records
+    seen = deployment.instance.fetch_observations(records, 50).records
+    told = [
+        each.asset_materialization or each.asset_observation
+        for each in sorted([*made, *seen], key=lambda record: record.storage_id)
+    ]
+    return [(event.description or "", values(event.metadata)) for event in told if event is not None]
 
 
 def images(markdown: str) -> list[ET.Element]:
@@ -106,7 +119,63 @@ def test_many_versions_cost_one_manifest_each_and_one_overview(
 
     monkeypatch.setattr(described, "compare_versions", counted)
     found = unrecorded(deployment.instance, deployment.config, newest, [3, 4, 5])
-    assert compared == [5, 4, 3], "only the asked versions are compared"
-    assert ["lance/debt" in event.metadata for event in found.events] == [False, False, True]
-    sizes = [len(str(values(event.metadata))) for event in found.events]
+    assert sorted(compared) == [3, 4, 5], "only the asked versions are compared"
+    heads = [event for event in found.events if event.asset_key == deployment.names.head]
+    assert ["lance/debt" in event.metadata for event in heads] == [False, False, True]
+    sizes = [len(str(values(event.metadata))) for event in heads]
     assert max(sizes[:-1]) < 4_000 and sizes[-1] < 30_000
+
+
+def test_a_declared_index_is_an_asset_with_coverage_and_staleness(deployment: Deployment) -> None:
+    deployment.fill(1)
+    recorded(deployment)
+    data = deployment.data
+    data.create_scalar_index("id", "BTREE")
+    data.insert(pa.table({"id": [100, 101], "city": ["Bern", "Bern"]}))
+    recorded(deployment)
+    recorded(deployment)
+    data.optimize.optimize_indices()
+    recorded(deployment)
+    told = index_story(deployment, "id_idx")
+    assert [description for description, _ in told] == [
+        "version 1: the index is missing; reindex builds it",
+        "version 2: the index has new segments",
+        "version 3: 83.3% of the rows are covered",
+        "version 4: the index has new segments",
+    ]
+    missing, built, stale, extended = (metadata for _, metadata in told)
+    assert [each["lance/indexed_ratio"] for each in (missing, built, stale, extended)] == [0.0, 1.0, 10 / 12, 1.0]
+    assert (stale["lance/unindexed_rows"], stale["lance/versions_behind"]) == (2, 2)
+    assert built["lance/columns"] == "id" and built["lance/built_at"] > 0
+
+
+def test_the_declaration_says_how_assets_are_shown(deploy: Deploy) -> None:
+    deployment = deploy(
+        group_name="traffic",
+        owners=["team:lake"],
+        tags={"domain": "rides"},
+        kinds=["parquet"],
+        columns={"city": {"description": "Where the trip began."}},
+        head={"sample_rows": 2},
+        indices=[{"column": "id", "name": "by.id"}],
+    )
+    specs = {spec.key: spec for spec in deployment.location.definitions.resolve_all_asset_specs()}
+    names = deployment.names
+    assert specs.keys() == {names.head, names.batches, names.index("by.id")}
+    assert [dep.asset_key for dep in specs[names.index("by.id")].deps] == [names.head]
+    for spec in specs.values():
+        assert (spec.group_name, list(spec.owners), spec.kinds) == ("traffic", ["team:lake"], {"lance", "parquet"})
+        assert spec.tags["domain"] == "rides"
+    rows = pa.table({"id": range(4), "city": ["Bern"] * 3 + ["Basel"], "secret": [b"x"] * 4})
+    described = pa.schema([pa.field("id", pa.int64(), metadata={"description": "Ascending."}), *list(rows.schema)[1:]])
+    lance_ops.write_dataset(rows.cast(described), deployment.config.uri)
+    (shown,) = recorded(deployment)
+    columns = {column.name: column.description for column in shown["dagster/column_schema"].columns}
+    assert columns == {"id": "Ascending.", "city": "Where the trip began.", "secret": None}
+    assert shown["lance/sample"].splitlines()[2:] == ["| 2 | Bern | b'x' |", "| 3 | Basel | b'x' |"]
+
+
+@pytest.mark.parametrize("wrong", [{"group_name": "a b"}, {"tags": {"a b": ""}}, {"owners": ["nobody"]}])
+def test_what_dagster_refuses_is_refused_in_the_declaration(wrong: dict[str, Any], deploy: Deploy) -> None:
+    with pytest.raises(ValidationError, match="group_name, owners, tags or kinds"):
+        deploy(**wrong)

@@ -21,7 +21,8 @@ def watch(deployment: Deployment, cursor: str | None = None, **options: int) -> 
         data = sensor.evaluate_tick(context)
     for event in data.asset_events:
         deployment.instance.report_runless_asset_event(event)
-    events = [event for event in data.asset_events if isinstance(event, dg.AssetMaterialization)]
+    heads = [event for event in data.asset_events if event.asset_key == deployment.names.head]
+    events = [event for event in heads if isinstance(event, dg.AssetMaterialization)]
     return [int((event.tags or {})["dagster/data_version"]) for event in events], data.cursor
 
 

@@ -20,6 +20,7 @@ from lance_ops.dagster.declaration.policies import (
     checked_cron,
     checked_timezone,
 )
+from lance_ops.dagster.declaration.presentation import ColumnNotes, HeadContent
 from lance_ops.dagster.declaration.raw_files import RawFiles
 from lance_ops.dagster.declaration.runner_choice import OnSpark, OnThreads, RunnerChoice
 from lance_ops.dagster.declaration.store_location import StoreLocation
@@ -30,12 +31,14 @@ __all__ = [
     "AlertChannel",
     "AlertEvent",
     "CleanupPolicy",
+    "ColumnNotes",
     "CompactionPolicy",
     "ComponentAttributes",
     "DatasetConfig",
     "DatasetNames",
     "DeclaredModel",
     "EmailChannel",
+    "HeadContent",
     "KeyPattern",
     "OnSpark",
     "OnThreads",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Self
 
+import dagster as dg
 from pydantic import Field, field_validator, model_validator
 
 from lance_ops.committers import with_prefixes
@@ -17,6 +18,7 @@ from lance_ops.core.errors import ConfigError, InvalidInput
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.policies import AlertChannel, HealthLimits, IndexSpec, Maintenance
+from lance_ops.dagster.declaration.presentation import ColumnNotes, HeadContent
 from lance_ops.dagster.declaration.raw_files import RawFiles
 from lance_ops.dagster.declaration.runner_choice import RunnerChoice
 from lance_ops.dagster.declaration.store_location import StoreLocation
@@ -45,6 +47,13 @@ class DatasetConfig(DeclaredModel):
     )
     description: str | None = Field(default=None, description="What people read about the dataset in the UI.")
     owners: tuple[str, ...] = Field(default=(), description="E-mail addresses, or teams such as team:data.")
+    group_name: str | None = Field(default=None, description="The group of the dataset's assets in the UI.")
+    tags: dict[str, str] = Field(default_factory=dict, description="Tags of the dataset's assets.")
+    kinds: tuple[str, ...] = Field(
+        default=(), max_length=2, description="At most two kinds to show besides lance, such as csv."
+    )
+    columns: dict[str, ColumnNotes] = Field(default_factory=dict, description="What people read about the columns.")
+    head: HeadContent = Field(default=HeadContent(), description="What the head shows of the newest version.")
     raw: RawFiles | None = Field(
         default=None, description="The landing folder; without one, the dataset has no ingestion."
     )
@@ -66,6 +75,16 @@ class DatasetConfig(DeclaredModel):
         if not _NAME.fullmatch(name):
             raise ValueError("use lower case letters, digits and _, with / between a group and a name")
         return name
+
+    @model_validator(mode="after")
+    def _shown_as_dagster_allows(self) -> Self:
+        try:
+            dg.AssetSpec(
+                "checked", group_name=self.group_name, owners=self.owners, tags=self.tags, kinds=self.asset_kinds
+            )
+        except dg.DagsterError as error:
+            raise ValueError(f"group_name, owners, tags or kinds: {error}") from error
+        return self
 
     @model_validator(mode="after")
     def _distinct_indices(self) -> Self:
@@ -93,6 +112,11 @@ class DatasetConfig(DeclaredModel):
         except InvalidInput as error:
             raise ValueError(f"raw and write contradict each other: {error}") from error
         return self
+
+    @property
+    def asset_kinds(self) -> set[str]:
+        """The kinds that the dataset's assets have in the UI."""
+        return {"lance", *self.kinds}
 
     def table(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Return the dataset's location with its variables expanded."""

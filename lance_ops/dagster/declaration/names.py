@@ -32,6 +32,10 @@ class DatasetNames:
         """The asset of ingested batches: one partition for each batch of raw files."""
         return dg.AssetKey([*self.name.split("/"), "batches"])
 
+    def index(self, name: str) -> dg.AssetKey:
+        """Return the asset of an index."""
+        return dg.AssetKey([*self.name.split("/"), "indices", name])
+
     @property
     def partitions(self) -> BatchPartitions:
         """The keys of the batches seen so far."""

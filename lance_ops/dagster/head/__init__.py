@@ -1,5 +1,6 @@
 """The head asset of a dataset: its events, its checks, and the sensor that records external versions."""
 
+from lance_ops.dagster.head.asset_specs import head_spec, index_specs
 from lance_ops.dagster.head.checks import build_checks
 from lance_ops.dagster.head.integrity import INTACT, evaluation_of, verify_some
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
@@ -16,7 +17,9 @@ __all__ = [
     "debt_policy",
     "debts_markdown",
     "evaluation_of",
+    "head_spec",
     "health_markdown",
+    "index_specs",
     "judge",
     "measure",
     "report_versions",

@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from lance_ops.api import LanceDataset
 from lance_ops.charts import Mark, Panel, image_address, trend_chart, version_chart
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig
@@ -18,6 +19,7 @@ from lance_ops.dagster.markdown import size_text, table
 from lance_ops.maintenance.debt import measure_debt
 from lance_ops.refs import branch_of, list_branches, reference_store
 from lance_ops.snapshot import Snapshot
+from lance_ops.verbs import sample_of
 
 __all__ = ["CHARTED", "overview", "timeline_markdown", "trend_svg", "version_svg"]
 
@@ -55,6 +57,8 @@ def overview(
         "lance/timeline": dg.MetadataValue.md(f"![versions]({chart})\n\n{timeline_markdown(past[-_LISTED:])}"),
         "lance/trend": dg.MetadataValue.md(f"![trends]({trend})"),
     }
+    if config.head.sample_rows:
+        metadata["lance/sample"] = _sample(newest, config.head.sample_rows)
     verified = verified_at(instance, config)
     if verified is not None:
         metadata["lance/unverified_since"] = dg.MetadataValue.timestamp(verified)
@@ -118,6 +122,17 @@ def version_svg(name: str, past: Sequence[RecordedVersion], branches: Mapping[in
         for each in past
     ]
     return version_chart(f"versions of {name}", marks, tuple(_KINDS))
+
+
+def _sample(newest: Snapshot, num_rows: int) -> dg.MetadataValue[Any]:
+    """Return the last rows as a table, or why they cannot be read."""
+    try:
+        rows = sample_of(
+            LanceDataset.of(newest), None, "", offset=max(newest.num_rows - num_rows, 0), num_rows=num_rows
+        )
+    except LanceOpsError as error:
+        return dg.MetadataValue.text(str(error))
+    return dg.MetadataValue.md(table(rows.header, rows.lines))
 
 
 def _line(each: RecordedVersion) -> Sequence[object]:

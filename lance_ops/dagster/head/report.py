@@ -9,6 +9,7 @@ from datetime import datetime
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.head.index_events import index_events
 from lance_ops.dagster.head.overview import CHARTED, overview
 from lance_ops.dagster.head.owed import debt_policy
 from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG, RecordedVersion, recorded_versions
@@ -22,12 +23,18 @@ __all__ = ["Unrecorded", "head_event", "report_versions", "unrecorded"]
 _MARGIN = 200
 """How many more events than versions are read: concurrent runs record their own versions in any order."""
 
+_Event = dg.AssetMaterialization | dg.AssetObservation
+
 
 @dataclass(frozen=True)
 class Unrecorded:
-    """The materializations that the head lacks, the oldest first, and the first version that was too young for one."""
+    """Events of versions that the head lacks and of their indices, the oldest first.
 
-    events: tuple[dg.AssetMaterialization, ...] = ()
+    `versions` are these versions. `too_young` is the first version that was too young for an event.
+    """
+
+    events: tuple[_Event, ...] = ()
+    versions: tuple[int, ...] = ()
     too_young: int | None = None
 
 
@@ -47,7 +54,7 @@ def report_versions(
     found = unrecorded(context.instance, config, newest, versions, started=started)
     for event in found.events:
         context.log_event(event)
-    return tuple(int((event.tags or {})[DATA_VERSION_TAG]) for event in found.events)
+    return found.versions
 
 
 def unrecorded(
@@ -60,7 +67,7 @@ def unrecorded(
     started: datetime | None = None,
     settled_before: datetime | None = None,
 ) -> Unrecorded:
-    """Return the materializations of those of the ascending `versions` that the head has none of.
+    """Return the events of those of the ascending `versions` that the head has no materialization of.
 
     `num_events` is how many of the newest events may be about these versions or newer ones; the default is the number
     of versions. A version committed after `settled_before` is left out, with all that follow. Each version costs the
@@ -71,29 +78,32 @@ def unrecorded(
         return Unrecorded()
     recorded = list(recorded_versions(instance, config, (num_events or len(versions)) + _MARGIN))
     known = {each.identity for each in recorded}
-    last: Snapshot | None = None
+    last: NewVersion | None = None
     too_young: int | None = None
-    events: list[dg.AssetMaterialization] = []
-    past: list[RecordedVersion] = []
+    older: list[tuple[RecordedVersion, Sequence[_Event]]] = []
     for new in _newest_first(newest.at(versions[-1]), versions[0], debt_policy(config)):
         committed = new.summary.timestamp
         if new.recorded.identity in known:
             continue
         if settled_before is not None and committed is not None and committed > settled_before:
-            last, too_young, events, past = None, new.recorded.version, [], []
-            continue
-        last = last or new.snapshot
-        events.append(head_event(config, new, started))
-        past.append(new.recorded)
-    if last is not None:
-        shown = overview(instance, config, last, _charted([*past, *recorded]))
-        events[0] = events[0].with_metadata({**events[0].metadata, **shown})
-    return Unrecorded(tuple(reversed(events)), too_young)
+            last, too_young, older = None, new.recorded.version, []
+        elif last is None:
+            last = new
+        else:
+            older.append((new.recorded, [head_event(config, new, started), *index_events(config, new)]))
+    if last is None:
+        return Unrecorded(too_young=too_young)
+    told = [last.recorded, *(each for each, _ in older)]
+    head = head_event(config, last, started)
+    shown = overview(instance, config, last.snapshot, _charted([*told, *recorded]))
+    of_last = [head.with_metadata({**head.metadata, **shown}), *index_events(config, last, is_newest=True)]
+    events = [event for _, of_version in reversed(older) for event in of_version]
+    return Unrecorded((*events, *of_last), tuple(each.version for each in reversed(told)), too_young)
 
 
 def head_event(config: DatasetConfig, new: NewVersion, started: datetime | None = None) -> dg.AssetMaterialization:
     """Return the materialization of the head for a version."""
-    metadata = version_metadata(new, started)
+    metadata = version_metadata(config, new, started)
     metadata["dagster/uri"] = config.table().public_uri
     metadata["dagster/table_name"] = config.name
     return dg.AssetMaterialization(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 
 from lance_ops.core.schema import Schema
+from lance_ops.dagster.declaration import ColumnNotes, DatasetConfig
 from lance_ops.dagster.head.recorded_versions import RecordedVersion
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.maintenance import batch_properties
@@ -27,6 +28,10 @@ from lance_ops.transactions import COMMIT_MESSAGE
 __all__ = ["NewVersion", "column_schema", "indices_markdown", "version_metadata"]
 
 
+_DESCRIPTIONS = (b"lance:description", b"description")
+"""The keys of a field's metadata that hold its description."""
+
+
 @dataclass(frozen=True)
 class NewVersion:
     """A version to record. `before` is the retained version before it, None if there is none."""
@@ -37,14 +42,14 @@ class NewVersion:
     recorded: RecordedVersion
 
 
-def version_metadata(new: NewVersion, started: datetime | None = None) -> dict[str, Any]:
+def version_metadata(config: DatasetConfig, new: NewVersion, started: datetime | None = None) -> dict[str, Any]:
     """Return a version's metadata, under Dagster's own keys where they exist and under `lance/` elsewhere.
 
     `started` is when the work on the version began; if it is given, the metadata states how long the version took.
     """
     snapshot, summary = new.snapshot, new.summary
     metadata: dict[str, Any] = {
-        "dagster/column_schema": column_schema(snapshot.schema),
+        "dagster/column_schema": column_schema(snapshot.schema, config.columns),
         "dagster/row_count": summary.num_rows,
         "dagster/storage_kind": "lance",
         **new.recorded.metadata(),
@@ -64,11 +69,20 @@ def version_metadata(new: NewVersion, started: datetime | None = None) -> dict[s
     return metadata
 
 
-def column_schema(schema: Schema) -> dg.TableSchema:
-    """Return the top-level columns as a Dagster table schema."""
+def column_schema(schema: Schema, notes: Mapping[str, ColumnNotes] | None = None) -> dg.TableSchema:
+    """Return the top-level columns as a Dagster table schema.
+
+    A column's description is the declared one, else that in the field's metadata.
+    """
+    declared = {name: each.description for name, each in (notes or {}).items()}
     return dg.TableSchema(
         columns=[
-            dg.TableColumn(field.name, str(field.type), constraints=dg.TableColumnConstraints(nullable=field.nullable))
+            dg.TableColumn(
+                field.name,
+                str(field.type),
+                declared.get(field.name) or _description(field.metadata or {}),
+                dg.TableColumnConstraints(nullable=field.nullable),
+            )
             for field in schema.to_arrow()
         ]
     )
@@ -88,6 +102,11 @@ def indices_markdown(indices: Sequence[IndexCoverage]) -> str:
         for index in indices
     ]
     return table(["index", "type", "columns", "rows covered", "rows not covered", "size"], lines)
+
+
+def _description(metadata: Mapping[bytes, bytes]) -> str | None:
+    found = next((metadata[key] for key in _DESCRIPTIONS if key in metadata), None)
+    return None if found is None else found.decode(errors="replace")
 
 
 def _transaction(summary: VersionSummary) -> dict[str, Any]:

@@ -62,8 +62,10 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             description=f"Batches of raw files ingested into {config.name}, each exactly once.",
             partitions_def=names.partitions,
             backfill_policy=dg.BackfillPolicy.single_run(),
-            kinds={"lance"},
+            kinds=config.asset_kinds,
             owners=list(config.owners) or None,
+            group_name=config.group_name,
+            tags=config.tags,
             pool=names.pool,
             required_resource_keys={runner_key(config)},
         )(batches)

@@ -4,7 +4,8 @@ from lance_ops.verbs.rows.add_columns import AddColumns
 from lance_ops.verbs.rows.delete_rows import DeleteRows
 from lance_ops.verbs.rows.erase import Erase
 from lance_ops.verbs.rows.restore import Restore
+from lance_ops.verbs.rows.sample_rows import sample_of
 from lance_ops.verbs.rows.update import Update
 from lance_ops.verbs.rows.upsert import Upsert
 
-__all__ = ["AddColumns", "DeleteRows", "Erase", "Restore", "Update", "Upsert"]
+__all__ = ["AddColumns", "DeleteRows", "Erase", "Restore", "Update", "Upsert", "sample_of"]

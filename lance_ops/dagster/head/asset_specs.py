@@ -1,0 +1,45 @@
+"""The external assets of a dataset: the head, and one for each declared index."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import dagster as dg
+
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+
+__all__ = ["head_spec", "index_specs"]
+
+
+def head_spec(config: DatasetConfig) -> dg.AssetSpec:
+    """Return the head, an external asset: each committed version is one materialization, whichever writer made it."""
+    names = DatasetNames(config.name)
+    hours = config.health.hours_without_version
+    return dg.AssetSpec(
+        names.head,
+        deps=[names.batches] if config.raw is not None else [],
+        description=config.description,
+        owners=list(config.owners),
+        group_name=config.group_name,
+        tags=config.tags,
+        kinds=config.asset_kinds,
+        freshness_policy=dg.FreshnessPolicy.time_window(timedelta(hours=hours)) if hours else None,
+        metadata={"dagster/table_name": config.name, "dagster/storage_kind": "lance"},
+    )
+
+
+def index_specs(config: DatasetConfig) -> list[dg.AssetSpec]:
+    """Return the assets of the declared indices: each change of an index's files is one materialization."""
+    names = DatasetNames(config.name)
+    return [
+        dg.AssetSpec(
+            names.index(index.index_name),
+            deps=[names.head],
+            description=f"The {index.type} index {index.index_name} on column {index.column} of {config.name}.",
+            owners=list(config.owners),
+            group_name=config.group_name,
+            tags=config.tags,
+            kinds=config.asset_kinds,
+        )
+        for index in config.indices
+    ]
