@@ -13,8 +13,9 @@ import os
 import sys
 from collections.abc import Mapping
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, is_remote
 
+from lance_ops.core.errors import InvalidInput
 from lance_ops.spark.java import use_java
 
 __all__ = ["DAEMON_MODULE", "SETTINGS", "get_or_create"]
@@ -45,6 +46,9 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
+_REMOTE = "SPARK_REMOTE"  # where Spark looks for the URL of a Connect server
+
+
 def get_or_create(
     app_name: str = "lance-ops",
     *,
@@ -57,7 +61,12 @@ def get_or_create(
     `master` defaults to that of `spark-submit`, or else to all cores of this machine. `config` overrides `SETTINGS`.
     Sets JAVA_HOME and, for a local master, PYSPARK_PYTHON, which the new JVM reads. Raises `ConfigError` if no Java is
     found.
+
+    In a process of Spark Connect, return its session or that of `SPARK_REMOTE`, with the settings that a client can
+    set. Raises `InvalidInput` for a `master` there: the server has one.
     """
+    if is_remote() or _REMOTE in os.environ:
+        return _of_connect(master, config)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if SparkSession.getActiveSession() is None and not submitted:
         use_java()
@@ -77,3 +86,15 @@ def get_or_create(
     # active, but this one does so.
     session.createDataFrame([], "x int")
     return session
+
+
+def _of_connect(master: str | None, config: Mapping[str, str] | None) -> SparkSession:
+    if master is not None:
+        raise InvalidInput(
+            f"master {master!r}: this process uses Spark Connect, whose server has a master. Leave it out, or unset "
+            f"{_REMOTE} in a process that has no session yet"
+        )
+    if os.environ.get(_REMOTE, "").startswith("local"):  # then Spark starts the server here
+        use_java()
+    settings = {key: value for key, value in SETTINGS.items() if key.startswith("spark.sql.")}
+    return SparkSession.builder.config(map={**settings, **(config or {})}).getOrCreate()

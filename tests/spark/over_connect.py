@@ -1,4 +1,4 @@
-"""Compact a table through Spark Connect; print what came of it as one line of JSON. The argument is a folder.
+"""Change a table through Spark Connect; print what came of it as one line of JSON. The argument is a folder.
 
 A process has sessions of one kind, so this needs a process of its own.
 """
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import lance_ops
-from lance_ops.spark import OnSpark
+from lance_ops.spark import OnSpark, get_or_create, sql, table
 from lance_ops.spark.java import use_java
 
 
@@ -31,11 +31,15 @@ def main(scratch: Path) -> None:
     made = lance_ops.write_dataset(pa.table({"x": range(40)}), str(scratch / "t.lance"), max_rows_per_file=4)
     runner = OnSpark(session)
     metrics = made.optimize.compact_files(target_rows_per_fragment=20, runner=runner)
+    values = table(session, made.uri).select("_rowaddr", "x").load().selectExpr("_rowaddr", "x * 2 AS double")
+    made.add_columns(values.where("double < 20"), runner=runner)
     found = {
         "session": type(session).__module__,
         "fragments": [metrics.fragments_removed, metrics.fragments_added],
         "rows": lance_ops.dataset(made.uri).count_rows(),
         "other processes": os.getpid() not in runner.map(process_of, [1, 2]),
+        "doubles": sql(session, f"SELECT sum(double) FROM lance.`{made.uri}`").collect()[0][0],
+        "one session": get_or_create() is session,
     }
     session.stop()
     print(json.dumps(found))

@@ -90,7 +90,7 @@ def test_an_interrupted_caller_interrupts_the_job_by_its_tag(monkeypatch: pytest
     job.session.interruptTag.assert_called_once_with(job.tag)  # type: ignore[attr-defined]  # it is a mock
 
 
-def test_a_table_is_compacted_through_connect(tmp_path: Path) -> None:
+def test_a_table_is_compacted_and_gets_values_through_connect(tmp_path: Path) -> None:
     client = [sys.executable, "-W", "ignore", "-c", "import pyspark.sql.connect.session; print('it is there')"]
     tried = subprocess.run(client, capture_output=True, text=True, timeout=120, check=False)
     if not tried.stdout:  # it needs zstandard, and a newer protobuf than Dagster allows; its exit code may still be 0
@@ -103,4 +103,6 @@ def test_a_table_is_compacted_through_connect(tmp_path: Path) -> None:
         "fragments": [10, 2],
         "rows": 40,
         "other processes": True,
+        "doubles": 90,
+        "one session": True,
     }

@@ -100,7 +100,7 @@ class Tables:
     @property
     def in_utc(self) -> bool:
         """Whether the session reads moments without a zone as UTC."""
-        return self.session.conf.get("spark.sql.session.timeZone", "") in ("UTC", "Etc/UTC", "Z", "GMT")
+        return self.session.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "Z", "GMT")
 
     def find(self, parts: tuple[str, ...]) -> TableDescription | None:
         """Return where the table is; None if the name is not one of a Lance table."""

@@ -1,0 +1,75 @@
+"""What needs no `sparkContext` works where there is none: doors of each kind, on a session that hides its own.
+
+`over_connect.py` runs some doors through a server; this test runs where PySpark's client lacks a package, too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.errors import InvalidInput
+from lance_ops.spark import (
+    OnSpark,
+    create_view,
+    get_or_create,
+    map_fragments,
+    sql,
+    use_namespace,
+)
+from lance_ops.spark.tasks.frame_job import lacks_context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+
+class Client:
+    """A session without what a session of Spark Connect lacks, known as one by its module."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("sparkContext", "_sc", "_jvm", "_jsparkSession"):
+            raise AssertionError(f"a session of Spark Connect has no {name}")
+        return getattr(self._session, name)
+
+
+@pytest.fixture
+def client(spark: SparkSession) -> Iterator[Any]:
+    client = Client(spark)
+    assert lacks_context(client)  # type: ignore[arg-type]  # it stands in for a session
+    yield client
+    use_namespace(client, None)  # type: ignore[arg-type]
+
+
+def num_rows(batches: pa.RecordBatchReader) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
+def test_doors_work_without_a_context(client: Any, tmp_path: Path) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"id": range(12)}), tmp_path / "t.lance", max_rows_per_file=4)
+    use_namespace(client, tmp_path)
+    assert sql(client, "DELETE FROM t WHERE id = 2").collect()[0][0] == 1
+    create_view(client, "of_client", dataset.uri)
+    assert client.sql("SELECT count(*) FROM of_client").collect()[0][0] == 11
+    assert map_fragments(lance_ops.dataset(dataset.uri), num_rows, runner=OnSpark(client)) == {0: 3, 1: 4, 2: 4}
+
+
+def test_a_master_is_refused_where_a_server_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://cluster")
+    with pytest.raises(InvalidInput, match=r"'local\[2\]': this process uses Spark Connect.*unset SPARK_REMOTE"):
+        get_or_create(master="local[2]")
