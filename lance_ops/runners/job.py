@@ -12,7 +12,8 @@ __all__ = ["Job", "JobProgress", "ReportProgress"]
 class Job:
     """What tasks do together; its text is such as "compact flights v41".
 
-    `weights` has one number for each task: how much work it is, in any unit. Without it, tasks are equal.
+    `weights` has one number for each task: how much work it is, in any unit. Without it, tasks are equal. `size_bytes`
+    is about how many bytes all tasks read together, if the plan knows; a runner of a cluster may run few here.
 
     A runner whose tasks may end without an outcome gives the job's data files a token (`file_names_of_job`). When the
     job has failed and no task runs any more, the runner calls `remove_files` with the token.
@@ -23,6 +24,7 @@ class Job:
     version: int | None = None
     weights: tuple[int, ...] = ()
     remove_files: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
+    size_bytes: int | None = None
 
     @classmethod
     def on(
@@ -32,10 +34,11 @@ class Job:
         version: int | None = None,
         weights: tuple[int, ...] = (),
         remove_files: Callable[[str], None] | None = None,
+        size_bytes: int | None = None,
     ) -> Job:
         """Return a job on the dataset at a URI, which is named by the last part of its path."""
         name = uri.rstrip("/").rpartition("/")[2].removesuffix(".lance")
-        return cls(verb, name, version, weights, remove_files)
+        return cls(verb, name, version, weights, remove_files, size_bytes)
 
     def with_removal(self, remove_files: Callable[[str], None]) -> Job:
         """Return the job with a function that removes its files by their token."""

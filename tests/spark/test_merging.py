@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,11 @@ import pytest
 
 import lance_ops
 from lance_ops.api import arrow_input
+from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.errors import InvalidInput, SchemaMismatch
-from lance_ops.runners import JobProgress
+from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
+from lance_ops.spark.tasks import runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,15 +45,15 @@ def test_a_data_frame_is_merged_and_its_keys_deleted_without_a_row_on_the_driver
     table = pa.table({"id": range(20), "vector": vectors, "name": [f"n{n}" for n in range(20)]})
     dataset = lance_ops.write_dataset(table, dataset_uri, max_rows_per_file=6)
     steps = Steps()
-    runner = OnSpark(spark, on_progress=steps)
+    on_spark = OnSpark(spark, on_progress=steps, least_bytes=0)
     frame = spark.range(15, 30, 1, 2).selectExpr("id AS ID", "array(float(id), float(-1)) AS vector")
     for name in ("collect", "toArrow", "toLocalIterator", "toPandas", "__arrow_c_stream__"):
         if hasattr(type(frame), name):
             monkeypatch.setattr(type(frame), name, refused)
     monkeypatch.setattr(arrow_input, "_stream", refused)
     builder = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-    result = builder.execute(frame, runner=runner)
-    deleted = dataset.delete_by_keys(spark.range(0, 40, 13).selectExpr("id", "'x' AS other"), "id", runner=runner)
+    result = builder.execute(frame, runner=on_spark)
+    deleted = dataset.delete_by_keys(spark.range(0, 40, 13).selectExpr("id", "'x' AS other"), "id", runner=on_spark)
     monkeypatch.undo()
 
     assert result == {"num_inserted_rows": 10, "num_updated_rows": 5, "num_deleted_rows": 0}
@@ -64,6 +67,33 @@ def test_a_data_frame_is_merged_and_its_keys_deleted_without_a_row_on_the_driver
     assert rows[14]["vector"] == [28.0, 29.0]
     assert dataset.verify().ok
     assert not [path for path in Path(dataset_uri, "data").iterdir() if path.is_dir()]
+
+
+def test_a_small_merge_runs_in_threads_of_the_driver(
+    spark: SparkSession, dataset_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[int] = []
+    run = runner.OnSpark._run_rdd
+
+    def counted(on_spark: OnSpark, function: Any, tasks: Sequence[Any], job: Job | None, token: str) -> Any:
+        ran.append(len(tasks))
+        return run(on_spark, function, tasks, job, token)
+
+    monkeypatch.setattr(runner.OnSpark, "_run_rdd", counted)
+    dataset = lance_ops.write_dataset(pa.table({"id": range(4000), "v": range(4000)}), dataset_uri)
+    changes = lance_ops.write_dataset(pa.table({"id": range(3990, 4010), "v": [0] * 20}), str(tmp_path / "changes"))
+    builder = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    steps = Steps()
+    assert builder.execute(changes, runner=OnSpark(spark, on_progress=steps))["num_updated_rows"] == 10
+    assert ran == []
+    assert list(steps.seen.values()) == [1, 1, 2]
+    assert dataset.count_rows("v = 0") == 21
+    plan = by_tasks.plan_distributed_merge(dataset.snapshot, builder._request, by_tasks.SourceRows.of(changes.snapshot))
+    assert plan.changed_bytes < plan.key_bytes  # so the step that reads all keys of the table is the largest
+    builder.execute(changes, runner=OnSpark(spark, least_bytes=plan.source_bytes + plan.key_bytes))
+    assert ran == [1]
+    builder.execute(changes, runner=OnSpark(spark, least_bytes=0))
+    assert len(ran) == 1 + 3
 
 
 def test_a_data_frame_that_is_refused_leaves_the_table_as_it_was(spark: SparkSession, dataset_uri: str) -> None:

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, StoreError, TasksLost
 from lance_ops.core.file_names import file_names_of_job, new_job_token
-from lance_ops.runners import Job, JobProgress, ReportProgress
+from lance_ops.runners import InThreads, Job, JobProgress, ReportProgress
 from lance_ops.spark import staging
 from lance_ops.spark.tasks.frame_job import FrameJob, lacks_context
 from lance_ops.spark.tasks.group_dealing import deal
@@ -74,6 +74,9 @@ class OnSpark:
     `map` may be called in any thread. Its Spark job has the text of `job` as its description, and a group of its own
     unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`.
 
+    A job whose plan says that its tasks read less than `least_bytes` together runs in threads of this process: Spark
+    would take longer to start the tasks than they take. With `least_bytes=0` all tasks run on the workers.
+
     A session of Spark Connect has no context: its jobs have no description, an error that may pass is not repeated, and
     `on_progress` is called when all tasks are done.
     """
@@ -81,6 +84,7 @@ class OnSpark:
     session: SparkSession
     tasks_per_core: int = 3
     on_progress: ReportProgress | None = field(default=None, repr=False)
+    least_bytes: int = 32 << 20
 
     def __post_init__(self) -> None:
         if self.tasks_per_core < 1:
@@ -102,6 +106,8 @@ class OnSpark:
         """
         if not tasks:
             return []
+        if job is not None and job.size_bytes is not None and job.size_bytes < self.least_bytes:
+            return InThreads(on_progress=self.on_progress).map(function, tasks, job, discard)
         token = new_job_token()
         try:
             reported = (self._run_frame if lacks_context(self.session) else self._run_rdd)(function, tasks, job, token)

@@ -12,7 +12,7 @@ import pytest
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.runners import InThreads
-from lance_ops.spark import sql, use_namespace
+from lance_ops.spark import OnSpark, sql, use_namespace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,5 +138,6 @@ def test_names_in_doubt_and_duplicate_keys_are_refused(spark: SparkSession, lake
 
 
 def test_a_merge_runs_in_tasks_of_spark(spark: SparkSession, lake: Path) -> None:
-    sql(spark, "MERGE INTO t USING news n ON t.id = n.id WHEN MATCHED THEN DELETE")
+    text = "MERGE INTO t USING news n ON t.id = n.id WHEN MATCHED THEN DELETE"
+    sql(spark, text, runner=OnSpark(spark, least_bytes=0))
     assert LanceDataset(lake / "t.lance").count_rows() == 2

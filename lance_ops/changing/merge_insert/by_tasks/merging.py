@@ -73,6 +73,7 @@ class _Part:
 
     fragment_ids: tuple[int, ...]
     num_rows: int
+    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,31 @@ class DistributedMerge:
     source_parts: tuple[_Part, ...]
     uses_index: bool = False
 
-    def job(self, step: str, weights: Iterable[int] = ()) -> Job:
-        """What the tasks of a step do together."""
+    def job(self, step: str, size_bytes: int, weights: Iterable[int] = ()) -> Job:
+        """What the tasks of a step do together, and about how many bytes they read."""
         remove = partial(remove_files_of_job, self.snapshot.store)
-        return Job.on(f"merge ({step}) into", self.snapshot.uri, self.snapshot.version, tuple(weights), remove)
+        uri, version = self.snapshot.uri, self.snapshot.version
+        return Job.on(f"merge ({step}) into", uri, version, tuple(weights), remove, size_bytes)
+
+    @property
+    def source_bytes(self) -> int:
+        """The bytes of the source's columns."""
+        return sum(part.size_bytes for part in self.source_parts)
+
+    @property
+    def key_bytes(self) -> int:
+        """The bytes of the target's columns that rows are matched by."""
+        return sum(part.size_bytes for part in self.target_parts)
+
+    @property
+    def changed_bytes(self) -> int:
+        """At most so many bytes of the target's rows are read to change them, if rows are of about one size.
+
+        An update in place reads all rows of a fragment. Otherwise each source row changes at most one row.
+        """
+        of_source, of_target = (sum(part.num_rows for part in side) for side in (self.source_parts, self.target_parts))
+        stored = self.snapshot.size_bytes
+        return stored if self.merge.request.in_place else stored * min(of_source, of_target) // max(of_target, 1)
 
 
 def distributed_merge(
@@ -170,7 +192,10 @@ class _Work:
             ShuffleTask(self.target, plan.merge, source, part.fragment_ids, self.folder, plan.num_buckets)
             for source, part in parts
         ]
-        outcomes = self.runner.map(shuffle_keys, tasks, plan.job("keys", (part.num_rows for _, part in parts)))
+        size_bytes = sum(part.size_bytes for _, part in parts)
+        outcomes = self.runner.map(
+            shuffle_keys, tasks, plan.job("keys", size_bytes, (part.num_rows for _, part in parts))
+        )
         of_source, of_target = outcomes[: len(plan.source_parts)], outcomes[len(plan.source_parts) :]
         files = [[file for outcome in side for file in outcome] for side in (of_source, of_target)]
         return files[0], files[1] if plan.num_buckets > 1 else None
@@ -178,6 +203,7 @@ class _Work:
     def join(self, source: Sequence[SegmentFile], target: Sequence[SegmentFile] | None) -> list[JoinedKeys]:
         """Match the keys of each bucket, or of each part of the target."""
         plan, firsts = self.plan, (_firsts(self.plan.target_parts), _firsts(self.plan.source_parts))
+        size_bytes = plan.source_bytes + (0 if plan.uses_index else plan.key_bytes)
         if target is not None:
             tasks = [
                 JoinTask(
@@ -191,13 +217,13 @@ class _Work:
                 )
                 for bucket in range(plan.num_buckets)
             ]
-            return self.runner.map(join_keys, tasks, plan.job("join"))
+            return self.runner.map(join_keys, tasks, plan.job("join", size_bytes))
         keys = segments_of(source, 0)
         parts = [part.fragment_ids for part in plan.target_parts]
         chosen: Sequence[tuple[int, ...] | None] = [None] if plan.uses_index else parts
         tasks = [JoinTask(self.target, plan.merge, keys, None, ids, self.folder, *firsts) for ids in chosen]
         weights = () if plan.uses_index else tuple(part.num_rows for part in plan.target_parts)
-        return self.runner.map(join_keys, tasks, plan.job("join", weights))
+        return self.runner.map(join_keys, tasks, plan.job("join", size_bytes, weights))
 
     def replace_rows(self, joined: Sequence[JoinedKeys]) -> PreparedMerge:
         """Write deletion files and new rows."""
@@ -253,7 +279,7 @@ class _Work:
         written = self.runner.map(
             write_changes,
             tasks,
-            self.plan.job("rows", weights),
+            self.plan.job("rows", self.plan.source_bytes + self.plan.changed_bytes, weights),
             lambda outcome: outcome.pending(snapshot, merge).abandon(),
         )
         return written, sum((outcome.pending(snapshot, merge) for outcome in written), PendingFiles())
@@ -290,11 +316,11 @@ def _parts(snapshot: Snapshot, columns: Schema, sizes: TaskSizes) -> tuple[_Part
             or num_bytes + fragment_bytes > sizes.bytes_per_part
         )
         if ids and is_full:
-            found.append(_Part(tuple(ids), num_rows))
+            found.append(_Part(tuple(ids), num_rows, num_bytes))
             ids, num_rows, num_bytes = [], 0, 0
         ids.append(fragment.id)
         num_rows += rows
         num_bytes += fragment_bytes
     if ids:
-        found.append(_Part(tuple(ids), num_rows))
+        found.append(_Part(tuple(ids), num_rows, num_bytes))
     return tuple(found)
