@@ -18,6 +18,7 @@ from lance_ops.maintenance.compaction import live_rows
 from lance_ops.reading import take
 from lance_ops.reading.joined_fragments import read_fragments_together
 from lance_ops.snapshot import Snapshot
+from lance_ops.store.local import memory_map_cache
 from lance_ops.table import Fragment, Manifest, decode_manifest
 from lance_ops.table.manifest.manifest_cache import ManifestCache
 from tests.manifest_servers import ManifestServer, dynalite_server
@@ -71,6 +72,14 @@ def _a_manifest_is_known_as_its_file_says_it() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ManifestCache, "add", add_checked)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_file_is_known_by_its_age() -> Iterator[None]:
+    """Let every handle decode its files anew, as it does with young files: no test depends on the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory_map_cache, "_LONGEST_TICK_NS", 1 << 62)
         yield
 
 

@@ -18,6 +18,7 @@ class Trick(Enum):
     AIO = "aio"
     COMPILER_MEMORY = "compiler-memory"
     DATASET_IMPORT = "dataset-import"
+    DECODED_FILES = "decoded-files"
     FILE_MAPPING = "file-mapping"
     KERNEL_CACHE = "kernel-cache"
     PLANNED_READS = "planned-reads"

@@ -81,10 +81,13 @@ class ContainerFile(OpenFile):
         return columns
 
     def _parse_columns(self, indices: Sequence[int], messages: Sequence[bytes]) -> None:
-        for index, data in zip(indices, messages, strict=True):
-            self._columns[index] = decode_column(data, self.source.size_bytes, self.path, f"column {index}")
-            self._sizes[index] = self._columns[index].size_bytes
+        columns = {
+            index: decode_column(data, self.source.size_bytes, self.path, f"column {index}")
+            for index, data in zip(indices, messages, strict=True)
+        }
+        self._sizes.update((index, column.size_bytes) for index, column in columns.items())
         check_no_overlap(self._sizes.values(), self.source.size_bytes, self.path, "columns")
+        self._columns.update(columns)  # not before: a handle that finds them here does not check them again
 
     def _fetch_metadata(self, ranges: Ranges) -> SourceBytes:
         """Return the bytes of ranges, taken from the tail if all of them lie in it."""

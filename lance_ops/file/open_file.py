@@ -18,6 +18,10 @@ from lance_ops.file.page_reading import Budget, Extent, FileSource, RowSelection
 __all__ = ["ColumnPart", "DescribedFile", "EqualPart", "LeafPage", "OpenFile", "Sections"]
 
 
+_METADATA_FACTOR = 16  # metadata is parsed, and then Python objects
+_FILE_BYTES_PER_INDEX_BYTE = 256  # three numbers for each chunk of some kilobytes
+
+
 class ColumnPart(NamedTuple):
     """Part of a column's wanted rows: the reads that it takes, and what makes one array of their results."""
 
@@ -99,6 +103,11 @@ class OpenFile(ABC):
     def __init__(self, source: FileSource) -> None:
         self.source = source
         self.path = source.name
+
+    @property
+    def decoded_bytes(self) -> int:
+        """About how many bytes of memory the file takes once all of its columns have been read."""
+        return _METADATA_FACTOR * self.metadata_bytes + self.source.size_bytes // _FILE_BYTES_PER_INDEX_BYTE
 
     @property
     def num_columns(self) -> int:

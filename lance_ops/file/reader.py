@@ -36,7 +36,7 @@ from lance_ops.file.page_reading import (
     row_bytes,
     run_all,
 )
-from lance_ops.file.v2_1 import V21File
+from lance_ops.file.v2_1 import DECODED_FILES, V21File
 from lance_ops.store import Store, View
 from lance_ops.wire import MAGIC
 
@@ -49,8 +49,6 @@ _MAPPED_TAIL_BYTES = 16 * 1024
 """The same for a mapped file, where a second read costs less than copying bytes that nobody needs."""
 
 _LEAST_MEMORY_BYTES = _TAIL_BYTES
-_METADATA_FACTOR = 16  # metadata is parsed, and then Python objects
-_FILE_BYTES_PER_INDEX_BYTE = 256  # three numbers for each chunk of some kilobytes
 
 _WINDOW_BYTES = 32 * 1024 * 1024
 """Encoded bytes that `iter_batches` decodes at a time."""
@@ -86,6 +84,8 @@ class FileReader:
         every later read verifies its pages too. `view` has the file's bytes if the caller has read them in place.
         `whole` says that most of the file will be read: a small remote file is then read by one request.
         """
+        if view is None and store.reads_in_place:
+            view = store.view(path)
         tail_bytes = _MAPPED_TAIL_BYTES if store.reads_in_place else _TAIL_BYTES
         self._source, tail = FileSource.with_tail(store, path, size_bytes, tail_bytes, view, whole=whole)
         self._checked_source, tail = _with_checks(self._source, tail)
@@ -98,7 +98,9 @@ class FileReader:
         elif self.version is FileVersion.V2_0:
             self._file = v2_0.V20File(self._checked_source, tail)
         else:
-            self._file = V21File(self._checked_source, tail)
+            # What a verifying reader shares was verified when it was decoded.
+            identity = None if view is None or view.identity is None else (view.identity, verifies)
+            self._file = DECODED_FILES.open(identity, self._checked_source, tail)
 
     def verifying(self) -> FileReader:
         """Return a reader of the same open file whose reads verify the blocks that they touch, each block once.
@@ -107,6 +109,8 @@ class FileReader:
         """
         reader = copy(self)
         reader._source = self._checked_source.verifying_anew()
+        if isinstance(self._file, V21File):
+            reader._file = self._file.read_anew(reader._source)
         return reader
 
     @property
@@ -142,9 +146,7 @@ class FileReader:
     @property
     def memory_bytes(self) -> int:
         """About how many bytes of memory the open file takes after all of it has been read once."""
-        index_bytes = self.size_bytes // _FILE_BYTES_PER_INDEX_BYTE
-        kept_bytes = max(_LEAST_MEMORY_BYTES, self._source.kept_bytes)
-        return kept_bytes + _METADATA_FACTOR * self._file.metadata_bytes + index_bytes
+        return max(_LEAST_MEMORY_BYTES, self._source.kept_bytes) + self._file.decoded_bytes
 
     @property
     def schema_metadata(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ dataset gets a fresh name, and `put` replaces an object whole.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,10 +54,12 @@ class ObjectInfo:
 class View:
     """The bytes of an object of which only parts may be read."""
 
-    __slots__ = ("buffer",)
+    __slots__ = ("buffer", "identity")
 
-    def __init__(self, buffer: pa.Buffer) -> None:
+    def __init__(self, buffer: pa.Buffer, identity: Hashable | None = None) -> None:
         self.buffer = buffer
+        self.identity = identity
+        """Views with equal identities have equal bytes. None: the store cannot tell."""
 
     def whole(self) -> pa.Buffer:
         """Return the bytes; the caller will read all of them."""

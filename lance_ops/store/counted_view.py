@@ -21,7 +21,7 @@ class CountedView(View):
     __slots__ = ("_counters", "_view")
 
     def __init__(self, view: View, counters: IoCounters) -> None:
-        super().__init__(view.buffer)
+        super().__init__(view.buffer, view.identity)
         self._view = view
         self._counters = counters
 

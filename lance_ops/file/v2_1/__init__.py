@@ -8,11 +8,13 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.file.v2_1.assembly import assemble, concat_rows
+    from lance_ops.file.v2_1.decoded_files import DECODED_FILES
     from lance_ops.file.v2_1.page_reader import describe_joinable, open_page, read_joined, read_pages
     from lance_ops.file.v2_1.reader import V21File
     from lance_ops.file.v2_1.writer import V21FieldWriter
 
 __all__ = [
+    "DECODED_FILES",
     "V21FieldWriter",
     "V21File",
     "assemble",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "DECODED_FILES": "decoded_files",
     "V21FieldWriter": "writer",
     "V21File": "reader",
     "assemble": "assembly",

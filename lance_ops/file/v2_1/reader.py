@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -93,8 +94,20 @@ class V21File(ContainerFile):
         self._check_num_columns()
         self._pages: dict[tuple[int, int, bool], PageLayout] = {}
         self._field_columns: dict[Field, _FieldColumns] = {}
-        self._together: _Groups | None = None
-        """The groups of the last read of many fields."""
+        self._last_groups: list[_Groups] = []
+        """One item, the groups of the last read of many fields, once there was one."""
+
+    def read_from(self, source: FileSource) -> V21File:
+        """Return the same file read from another source of the same bytes; both keep what either decodes."""
+        file = copy(self)
+        file.source, file.path = source, source.name
+        return file
+
+    def read_anew(self, source: FileSource) -> V21File:
+        """Return the same file read from another source, without what was decoded outside of the metadata."""
+        file = self.read_from(source)
+        file._pages, file._last_groups = {}, []
+        return file
 
     def encoded_bytes(self, schema: Schema) -> int:
         return sum(column.size_bytes for column in self._load_columns([self._find(leaf) for leaf in leaves_of(schema)]))
@@ -128,9 +141,10 @@ class V21File(ContainerFile):
     def equal_parts(self, fields: Sequence[Field], rows: RowSelection, budget: Budget) -> list[EqualPart]:
         if len(fields) < _LEAST_TOGETHER or not rows.count:
             return []
-        last = self._together
+        last = self._last_groups[0] if self._last_groups else None
         if last is None or rows.count > last.max_rows or last.fields != fields:
-            last = self._together = self._group_fields(fields, rows.count)
+            last = self._group_fields(fields, rows.count)
+            self._last_groups[:] = [last]
         return [EqualPart(group.places, self._read_together(group, rows, budget)) for group in last.groups]
 
     def pages(self, fields: Sequence[Field], rows: RowSelection) -> list[list[list[tuple[LeafPage, RowSelection]]]]:

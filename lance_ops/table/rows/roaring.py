@@ -118,17 +118,18 @@ def _end_of(raw: bytes) -> int:
         raise ValueError(f"cookie {cookie:#x}")
     if containers > _MAX_CONTAINERS:
         raise ValueError(f"{containers} containers")
-    heads = _u16s(raw, at, 2 * containers).reshape(-1, 2).astype(np.int64)
+    keys, lasts = _u16s(raw, at, 2 * containers).reshape(-1, 2).T
     at += 4 * containers
-    if (np.diff(heads[:, 0]) <= 0).any():
+    if not _ascend(keys):
         raise ValueError("containers out of order")
     if not run_flags or containers >= _ALWAYS_OFFSETS_FROM:
         at += 4 * containers
-    for index, cardinality in enumerate((heads[:, 1] + 1).tolist()):
+    for index, last in enumerate(lasts.tolist()):
+        cardinality = last + 1
         if run_flags and run_flags[index // 8] >> (index % 8) & 1:
             at = _end_of_runs(raw, at, cardinality)
         elif cardinality <= _MAX_ARRAY:
-            if (np.diff(_u16s(raw, at, cardinality).astype(np.int64)) <= 0).any():
+            if not _ascend(_u16s(raw, at, cardinality)):
                 raise ValueError(f"values out of order at {at}")
             at += 2 * cardinality
         else:
@@ -146,6 +147,10 @@ def _end_of_runs(raw: bytes, at: int, cardinality: int) -> int:
     if (starts[1:] <= last[:-1]).any() or (last > 0xFFFF).any() or int((runs[:, 1] + 1).sum()) != cardinality:
         raise ValueError(f"runs at {at} overlap, overflow or do not have {cardinality} values")
     return at + 2 + 4 * count
+
+
+def _ascend(numbers: np.ndarray[tuple[int], np.dtype[np.uint16]]) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def _u16s(raw: bytes, at: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
