@@ -12,7 +12,7 @@ that they need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
@@ -188,13 +188,14 @@ def _remove_versions_with_holes(snapshot: Snapshot, gone: set[int], deleted: Ite
 
 
 def _stats(plan: CleanupPlan, deleted: Iterable[ObjectInfo], failed: int) -> CleanupStats:
-    gone = {info.path for info in deleted}
+    everything = (*plan.files, *plan.manifests)
+    left = {info.path for info in everything}.difference([info.path for info in deleted])
 
-    def deleted_of(infos: Iterable[ObjectInfo]) -> list[ObjectInfo]:
-        return [info for info in infos if info.path in gone]
+    def deleted_of(infos: Sequence[ObjectInfo]) -> Sequence[ObjectInfo]:
+        return [info for info in infos if info.path not in left] if left else infos
 
     return CleanupStats(
-        bytes_removed=sum(info.size_bytes for info in deleted_of((*plan.files, *plan.manifests))),
+        bytes_removed=sum([info.size_bytes for info in deleted_of(everything)]),
         old_versions=len(deleted_of(plan.manifests)),
         data_files_removed=len(deleted_of(plan.data_files)),
         deletion_files_removed=len(deleted_of(plan.deletion_files)),

@@ -45,7 +45,7 @@ class NamedFiles:
         named = manifest.fragments.files_since(before)
         deletions = {base: f"{root}{DELETIONS_DIR}/" for base, root in roots.items()}
         for folders, names in ((files, named.data), (deletions, named.deletions), (roots, named.sequences)):
-            self.paths.update(folders[base] + name for base, name in names if base in folders)
+            self.paths.update([folders[base] + name for base, name in names if base in folders])
         self._last_added = roots, files, manifest.fragments
         # A segment may be in another root than in that of its base; see `lance_ops.snapshot.index_location`.
         self.index_folders.update(root + index.directory for index in manifest.indices for root in roots.values())

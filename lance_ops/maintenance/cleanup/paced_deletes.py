@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lance_ops.core.map_ordered import map_ordered
@@ -46,24 +46,21 @@ def delete_files(
         pace.wait()
         return store.delete_several(paths)
 
-    requests = list(_requests(store, infos, 1 if pace.is_set else store.deleted_at_once))
+    requests = _requests(store, infos, 1 if pace.is_set else store.deleted_at_once)
     workers = 1 if pace.is_set else min(at_once, len(requests))
     failed = set().union(*map_ordered(delete, requests, workers, workers))
+    if not failed:
+        return [*infos], []
     return [info for info in infos if info.path not in failed], [info for info in infos if info.path in failed]
 
 
-def _requests(store: Store, infos: Sequence[ObjectInfo], most: int) -> Iterator[list[str]]:
-    """Yield the paths of at most `most` files at a time, and in a file system of `_BYTES_AT_ONCE` or one more file."""
-    request: list[str] = []
-    num_bytes = 0
-    for info in infos:
-        request.append(info.path)
-        num_bytes += info.size_bytes
-        if len(request) == most or (store.reads_in_place and num_bytes >= _BYTES_AT_ONCE):
-            yield request
-            request, num_bytes = [], 0
-    if request:
-        yield request
+def _requests(store: Store, infos: Sequence[ObjectInfo], most: int) -> list[list[str]]:
+    """Return the paths in equal parts of at most `most` files, which in a file system have some `_BYTES_AT_ONCE`."""
+    paths = [info.path for info in infos]
+    if store.reads_in_place and paths:
+        num_bytes = sum(info.size_bytes for info in infos)
+        most = max(1, min(most, len(paths) * _BYTES_AT_ONCE // max(num_bytes, 1)))
+    return [paths[at : at + most] for at in range(0, len(paths), most)]
 
 
 @dataclass(frozen=True)

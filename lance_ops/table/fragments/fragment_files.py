@@ -36,17 +36,17 @@ def files_named_in(messages: Iterable[bytes], path: str) -> FragmentFiles:
     Raises as `Fragment.from_pb` does.
     """
     section = ManifestParts(fragments=messages).SerializeToString()
-    found = FragmentFiles([], [], [])
+    found = data, deletion_files, sequences = FragmentFiles([], [], [])
     for fragment in parse_message(ManifestFileNames, section, path, "fragments").fragments:
         check_row_count(fragment, path)
-        found.data.extend(
-            (file.base_id if file.HasField("base_id") else None, check_path(file.path)) for file in fragment.files
-        )
+        for file in fragment.files:
+            data.append((file.base_id if file.HasField("base_id") else None, check_path(file.path)))
         if fragment.HasField("deletion_file"):
             deletions = fragment.deletion_file
             base_id = deletions.base_id if deletions.HasField("base_id") else None
-            found.deletions.append((base_id, deletion_file_name_in(deletions, fragment.id, path)))
-        found.sequences.extend((None, sequence.path) for sequence in _sequences(fragment))
+            deletion_files.append((base_id, deletion_file_name_in(deletions, fragment.id, path)))
+        for sequence in _sequences(fragment):
+            sequences.append((None, sequence.path))
     return found
 
 
