@@ -19,8 +19,9 @@ from lance_ops.cli import runners
 from lance_ops.cli.progress_bar import progress_bar
 from lance_ops.committers import with_prefixes
 from lance_ops.core.durations import parse_duration
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.redaction import shown_key
+from lance_ops.maintenance import repair
 from lance_ops.runners import InThreads, Runner
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "allow_bases",
     "duration",
     "open_dataset",
+    "open_readable",
     "reference",
     "runner",
     "storage_options",
@@ -90,6 +92,14 @@ OnSpark = Annotated[
 def open_dataset(uri: str, options: Mapping[str, str] | None, version: str | None = None) -> LanceDataset:
     """Open the dataset that a command line names."""
     return dataset(uri, reference(version), storage_options=None if options is None else dict(options))
+
+
+def open_readable(uri: str, options: Mapping[str, str] | None) -> LanceDataset:
+    """Open the newest version, or the newest one that can be read if the newest manifest is damaged."""
+    try:
+        return open_dataset(uri, options)
+    except CorruptFile:
+        return LanceDataset.of(repair.open_newest_readable(uri, options))
 
 
 def storage_options(pairs: list[str] | None, file: Path | None = None) -> dict[str, str] | None:

@@ -100,6 +100,7 @@ def _shared_options(allow_base: AllowedBases = None) -> None:
 for _command in _COMMANDS:
     app.command()(_command)
 app.command("ingest")(changing.ingest_files)
+app.command("verbs")(changing.list_verbs)
 app.add_typer(changing.tags_app, name="tags")
 app.add_typer(changing.branches_app, name="branches")
 

@@ -31,6 +31,7 @@ __all__ = [
     "RawFileTooLarge",
     "ReadTooLarge",
     "ReferenceNotFound",
+    "RepairIncomplete",
     "RetryableConflict",
     "SchemaMismatch",
     "StoreError",
@@ -261,6 +262,10 @@ class PlanOutdated(CommitConflict):
 
 class ErasureNotProven(LanceOpsError):
     """Files remain that may hold erased rows; names some of them, and the report that names all."""
+
+
+class RepairIncomplete(LanceOpsError):
+    """A repair left damages; names some of them, and what would mend them."""
 
 
 class CommitStateUnknown(LanceOpsError):

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.maintenance.repair import open_newest_readable
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["open_if_exists", "open_snapshot"]
+__all__ = ["open_if_exists", "open_readable", "open_snapshot"]
 
 
 def open_snapshot(config: DatasetConfig, version: int | None = None) -> Snapshot:
     """Open a version, the newest by default; raises what `Snapshot.open` raises."""
     location = config.table()
     return Snapshot.open(location.uri, version, location.storage_options)
+
+
+def open_readable(config: DatasetConfig) -> Snapshot:
+    """Open the newest version, or the newest one that can be read if the newest manifest is damaged."""
+    try:
+        return open_snapshot(config)
+    except CorruptFile:
+        location = config.table()
+        return open_newest_readable(location.uri, location.storage_options)
 
 
 def open_if_exists(config: DatasetConfig) -> Snapshot | None:

@@ -24,17 +24,19 @@ if TYPE_CHECKING:
     from lance_ops.verbs.given_options import make_verb, parse_options
     from lance_ops.verbs.options import DeclaredOption, Option, options_of
     from lance_ops.verbs.planning import Executed, do_now, execute_plan, make_plan
-    from lance_ops.verbs.references import Tag
+    from lance_ops.verbs.references import Branch, Clone, Tag
     from lance_ops.verbs.registry import ALL_VERBS, verb_named
     from lance_ops.verbs.rows import AddColumns, DeleteRows, Erase, Restore, Update, Upsert, sample_of
     from lance_ops.verbs.stored_plan import StoredPlan
-    from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Reindex
+    from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair
 
 __all__ = [
     "ALL_VERBS",
     "REASON_PROPERTY",
     "AddColumns",
+    "Branch",
     "Cleanup",
+    "Clone",
     "Compact",
     "DeclaredOption",
     "DeleteRows",
@@ -44,9 +46,11 @@ __all__ = [
     "Execution",
     "Facts",
     "Measures",
+    "Migrate",
     "Option",
     "Preview",
     "Reindex",
+    "Repair",
     "Restore",
     "Section",
     "StoredPlan",
@@ -68,7 +72,9 @@ __all__ = [
 _MODULES = {
     "ALL_VERBS": "registry",
     "AddColumns": "rows",
+    "Branch": "references",
     "Cleanup": "upkeep",
+    "Clone": "references",
     "Compact": "upkeep",
     "DeclaredOption": "options",
     "DeleteRows": "rows",
@@ -79,9 +85,11 @@ _MODULES = {
     "Facts": "contract",
     "Measures": "contract",
     "Preview": "contract",
+    "Migrate": "upkeep",
     "Option": "options",
     "REASON_PROPERTY": "contract",
     "Reindex": "upkeep",
+    "Repair": "upkeep",
     "Restore": "rows",
     "Section": "contract",
     "StoredPlan": "stored_plan",

@@ -113,6 +113,8 @@ class Verb(ABC):
     summary: ClassVar[str]
     """What the verb does, as one sentence of a job's page or of a list."""
     when_moved: ClassVar[WhenMoved]
+    opens_damaged: ClassVar[bool] = False
+    """Whether the verb works from the newest version that can be read, if the newest one cannot."""
 
     def __post_init__(self) -> None:
         for option in options_of(type(self)).values():

@@ -36,18 +36,22 @@ def parse_options(name: str, pairs: Mapping[str, list[str]]) -> dict[str, Any]:
 
 
 def _parsed(name: str, declared: DeclaredOption | None, option: str, words: list[str]) -> Any:
-    kinds = {get_origin(kind) or kind for kind in declared.kinds} if declared else {str}
-    if tuple in kinds:
-        return tuple(words)
-    if Mapping in kinds:
+    kinds = declared.kinds if declared else (str,)
+    origins = {get_origin(kind) or kind for kind in kinds}
+    if tuple in origins:
+        of_numbers = tuple[int, ...] in kinds
+        return tuple(_number(name, option, word, int) if of_numbers else word for word in words)
+    if Mapping in origins:
         return {key: value for key, _, value in (word.partition("=") for word in words)}
     word = words[-1]
-    if bool in kinds and word.lower() in ("true", "false"):
+    if bool in origins and word.lower() in ("true", "false"):
         return word.lower() == "true"
-    for kind in (int, float):
-        if kind in kinds:
-            try:
-                return kind(word)
-            except ValueError:
-                raise InvalidInput(f"{name}: option {option} is a number, not {word!r}") from None
-    return word
+    kind = next((each for each in (int, float) if each in origins), None)
+    return word if kind is None else _number(name, option, word, kind)
+
+
+def _number(name: str, option: str, word: str, kind: type[int | float]) -> int | float:
+    try:
+        return kind(word)
+    except ValueError:
+        raise InvalidInput(f"{name}: option {option} is a number, not {word!r}") from None

@@ -2,8 +2,8 @@
 
     rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
 
-The types are `str`, `int`, `float`, `bool`, a `Literal` of texts, tuples of `str`, and mappings of `str` to `str`, each
-of them perhaps with None.
+The types are `str`, `int`, `float`, `bool`, a `Literal` of texts, tuples of `str` or of `int`, and mappings of `str` to
+`str`, each of them perhaps with None.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DeclaredOption:
     @property
     def kind_name(self) -> str:
         """The type for people, such as `int` or `create|move|delete`."""
-        return " or ".join(_KIND_NAMES.get(get_origin(kind) or kind, "|".join(self.choices)) for kind in self.kinds)
+        return "|".join(self.choices) or " or ".join(_KIND_NAMES[kind] for kind in self.kinds)
 
     def check(self, verb: str, value: object) -> None:
         """Raise `InvalidInput` for a value of another type, or beyond a limit."""
@@ -92,7 +92,7 @@ def _fits(value: object, kind: Any) -> bool:
         case origin if origin is Literal:
             return value in get_args(kind)
         case origin if origin is tuple:
-            return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+            return isinstance(value, tuple) and all(type(each) is get_args(kind)[0] for each in value)
         case origin if origin is Mapping:
             return isinstance(value, Mapping) and all(
                 isinstance(key, str) and isinstance(each, str) for key, each in value.items()
@@ -107,6 +107,7 @@ _KIND_NAMES: Mapping[Any, str] = {
     int: "integer",
     float: "number",
     bool: "true|false",
-    tuple: "texts",
-    Mapping: "name=text pairs",
+    tuple[str, ...]: "texts",
+    tuple[int, ...]: "integers",
+    Mapping[str, str]: "name=text pairs",
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.verbs.contract import Verb
-from lance_ops.verbs.references import Tag
+from lance_ops.verbs.references import Branch, Clone, Tag
 from lance_ops.verbs.rows import AddColumns, DeleteRows, Erase, Restore, Update, Upsert
-from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Reindex
+from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair
 
 __all__ = ["ALL_VERBS", "verb_named"]
 
@@ -21,7 +21,11 @@ ALL_VERBS: tuple[type[Verb], ...] = (
     Reindex,
     DropIndex,
     Cleanup,
+    Repair,
+    Migrate,
     Tag,
+    Branch,
+    Clone,
 )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lance_ops.api import dataset, write_dataset
+from lance_ops.verbs import ALL_VERBS
 from tests.cli.test_cli import answer, run, text
 
 
@@ -28,6 +29,30 @@ def test_a_verb_and_its_options_are_checked(dataset_uri: str) -> None:
     write_dataset(pa.table({"x": [1]}), dataset_uri)
     assert "there is no verb 'nothing': use one of delete_rows" in run("plan", dataset_uri, "nothing").stderr
     assert run("plan", dataset_uri, "compact", "word").exit_code == 2
+
+
+def test_the_verbs_and_their_options_are_listed() -> None:
+    assert list(answer("verbs")) == [verb.name for verb in ALL_VERBS]
+    options = answer("verbs", "tag")
+    assert options["action"] == {
+        "type": "create|move|delete",
+        "description": "What to do with the tag.",
+        "required": False,
+        "default": "create",
+    }
+    assert options["tag"]["required"] and options["version"]["type"] == "integer"
+    assert "required" in text("verbs", "tag")
+
+
+def test_a_repair_is_planned_when_the_newest_manifest_cannot_be_read(dataset_uri: str, tmp_path: Path) -> None:
+    write_dataset(pa.table({"x": range(3)}), dataset_uri)
+    write_dataset(pa.table({"x": [3]}), dataset_uri, mode="append")
+    newest = min((Path(dataset_uri) / "_versions").glob("*.manifest"))  # the newest version's name comes first
+    newest.write_bytes(b"garbage" * 50)
+    file = str(tmp_path / "plan.json")
+    assert "go back" in text("plan", dataset_uri, "repair", "restore_older_version=true", "--save", file)
+    assert answer("execute", dataset_uri, file)["facts"] == {"actions": 1, "repaired_version": 2}
+    assert dataset(dataset_uri).count_rows() == 3
 
 
 def test_an_erasure_is_previewed_done_and_proven(dataset_uri: str) -> None:

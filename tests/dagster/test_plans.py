@@ -9,9 +9,21 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lance_ops.api import write_dataset
+from lance_ops.api import dataset, write_dataset
 from lance_ops.dagster.ops import Launch, launch, launch_class, launch_plan
-from lance_ops.verbs import ALL_VERBS, Compact, DeleteRows, Erase, Reindex, Restore, Verb, options_of
+from lance_ops.verbs import (
+    ALL_VERBS,
+    Clone,
+    Compact,
+    DeleteRows,
+    Erase,
+    Reindex,
+    Repair,
+    Restore,
+    Update,
+    Verb,
+    options_of,
+)
 from tests.dagster.deployment import Deployment, output_metadata
 
 pytestmark = pytest.mark.dagster
@@ -133,3 +145,26 @@ def test_a_launch_gives_only_what_the_verb_does_not_have_by_default() -> None:
         "cluster_order": "z_order",
     }
     assert launch(Reindex(create={"i": "x"}), dry_run=False).given == {"create": {"i": "x"}}
+
+
+def test_a_repair_previews_and_goes_back_from_a_manifest_that_cannot_be_read(filled: Deployment) -> None:
+    newest = max(Path(filled.config.uri, "_versions").glob("*.manifest"), key=lambda path: path.stat().st_mtime_ns)
+    newest.write_bytes(b"garbage" * 50)
+    with pytest.raises(dg.Failure, match=newest.name):
+        filled.run("compact", launch(Compact()))
+    asked = Repair(restore_older_version=True, level="quick")
+    preview = filled.run("repair", launch(asked))
+    assert "go back to a readable version" in output_metadata(preview)["lance/plan"]
+    done = output_metadata(filled.run("repair", launch_plan(Repair, preview.run_id)))
+    assert (done["lance/actions"], done["lance/new_versions"]) == (1, "4")
+    assert filled.data.count_rows() == 20
+
+
+def test_verbs_of_rows_and_of_copies_run_as_jobs_on_the_launch_s_options(filled: Deployment, tmp_path: Path) -> None:
+    target = str(tmp_path / "clone.lance")
+    preview = filled.run("update", launch(Update({"city": "'Chur'"}, "id = 1")))
+    assert "| 1 | Bern | Chur |" in output_metadata(preview)["lance/plan"]
+    filled.run("update", launch_plan(Update, preview.run_id))
+    filled.run("clone", launch(Clone(target), dry_run=False))
+    assert dataset(target).to_table(["id"], filter="city = 'Chur'").to_pylist() == [{"id": 1}]
+    assert filled.head_versions() == [4]

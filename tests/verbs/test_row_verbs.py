@@ -16,8 +16,6 @@ from lance_ops.verbs import (
     REASON_PROPERTY,
     AddColumns,
     DeleteRows,
-    Executed,
-    Preview,
     StoredPlan,
     Update,
     Upsert,
@@ -25,26 +23,13 @@ from lance_ops.verbs import (
     execute_plan,
     make_plan,
 )
+from tests.verbs.living import live, section
 
 
 @pytest.fixture
 def numbers(dataset_uri: str) -> LanceDataset:
     """Twelve rows in three fragments."""
     return write_dataset(pa.table({"x": range(12), "s": ["old"] * 12}), dataset_uri, max_rows_per_file=4)
-
-
-def live(verb: Verb, data: LanceDataset) -> tuple[Preview, Executed]:
-    """Preview a verb, store its plan, read it again, and execute it."""
-    version = data.version
-    plan, preview = make_plan(verb, data)
-    assert dataset(data.uri).version == version, "a preview changes nothing"
-    return preview, execute_plan(StoredPlan.from_json(plan.to_json()), dataset(data.uri))
-
-
-def section(preview: Preview, title: str) -> dict[str, tuple[str, ...]]:
-    """Return a section's columns by title."""
-    found = next(each for each in preview.sections if each.title == title)
-    return dict(zip(found.header, zip(*found.lines, strict=True), strict=True))
 
 
 def test_an_update_shows_old_and_new_values_and_is_one_commit(numbers: LanceDataset) -> None:
@@ -113,9 +98,8 @@ def test_an_upsert_counts_what_it_would_do_and_does_it(numbers: LanceDataset, tm
 def test_an_upsert_has_the_clauses_of_a_merge(
     numbers: LanceDataset, tmp_path: Path, options: dict[str, Any], inserted: int, updated: int, deleted: int
 ) -> None:
-    path = str(tmp_path / "in.parquet")
-    pyarrow.parquet.write_table(pa.table({"x": [10, 11, 20, 21], "s": ["new"] * 4}), path)
-    _, done = live(Upsert((path,), ("x",), **options), numbers)
+    source = write_dataset(pa.table({"x": [10, 11, 20, 21], "s": ["new"] * 4}), str(tmp_path / "in.lance"))
+    _, done = live(Upsert((source.uri,), ("x",), **options), numbers)
     assert list(done.facts.values()) == [inserted, updated, deleted]
 
 

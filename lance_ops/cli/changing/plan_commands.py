@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lance_ops import verbs
+from lance_ops.api import LanceDataset
 from lance_ops.cli.arguments import (
     Json,
     OnSpark,
@@ -16,17 +18,18 @@ from lance_ops.cli.arguments import (
     StorageOptions,
     Uri,
     open_dataset,
+    open_readable,
     runner,
     storage_options,
 )
 from lance_ops.cli.output import number, print_facts, print_json, print_line, print_table, size
 
-__all__ = ["execute", "plan", "print_preview"]
+__all__ = ["execute", "list_verbs", "plan", "print_preview"]
 
 
 def plan(
     uri: Uri,
-    verb: Annotated[str, typer.Argument(metavar="VERB", help="Such as delete_rows; an unknown one lists them all.")],
+    verb: Annotated[str, typer.Argument(metavar="VERB", help="Such as delete_rows; `lance-ops verbs` lists them.")],
     options: Annotated[
         list[str] | None,
         typer.Argument(metavar="[OPTION=VALUE…]", help="The verb's options; one of several values is repeated."),
@@ -45,7 +48,7 @@ def plan(
             raise typer.BadParameter(f"{option!r} is not OPTION=VALUE", param_hint="OPTION=VALUE")
         words[name].append(value)
     chosen = verbs.make_verb(verb, verbs.parse_options(verb, words))
-    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    opened = _opened(chosen, uri, storage_options(storage_option, options_file))
     made, preview = verbs.make_plan(chosen, opened, runner(spark))
     if save is not None:
         save.write_text(made.to_json(), encoding="utf-8")
@@ -70,7 +73,7 @@ def execute(
         stored = verbs.StoredPlan.from_json(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{file}: {error}", param_hint="PLAN") from None
-    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    opened = _opened(stored.verb, uri, storage_options(storage_option, options_file))
     done = verbs.execute_plan(stored, opened, runner(spark))
     if as_json:
         print_json(done)
@@ -78,6 +81,36 @@ def execute(
     print_line(f"{stored.verb.name}: {stored.summary}")
     print_facts({name.replace("_", " "): str(value) for name, value in done.facts.items()})
     _print_measures(done.before, done.after, f"version {done.read_version} to {done.version}")
+
+
+def list_verbs(
+    verb: Annotated[str | None, typer.Argument(metavar="[VERB]", help="The verb whose options to list.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the verbs that have a plan, or the options of one."""
+    if verb is None:
+        summaries = {each.name: each.summary for each in verbs.ALL_VERBS}
+        if as_json:
+            print_json(summaries)
+        else:
+            print_table("verbs", ["verb", "what it does"], list(summaries.items()))
+        return
+    options = verbs.options_of(verbs.verb_named(verb)).values()
+    if as_json:
+        print_json(
+            {
+                each.name: {
+                    "type": each.kind_name,
+                    "description": each.described.description,
+                    "required": each.is_required,
+                    "default": each.default,
+                }
+                for each in options
+            }
+        )
+        return
+    lines = [(each.name, each.kind_name, _default(each), each.described.description) for each in options]
+    print_table(verbs.verb_named(verb).summary, ["option", "type", "default", "meaning"], lines)
 
 
 def print_preview(preview: verbs.Preview) -> None:
@@ -91,6 +124,10 @@ def print_preview(preview: verbs.Preview) -> None:
         print_table(section.title, section.header, section.lines)
 
 
+def _opened(verb: verbs.Verb, uri: str, options: Mapping[str, str] | None) -> LanceDataset:
+    return (open_readable if verb.opens_damaged else open_dataset)(uri, options)
+
+
 def _print_measures(before: verbs.Measures, after: verbs.Measures, title: str) -> None:
     lines = [
         ("rows", number(before.rows), number(after.rows)),
@@ -99,3 +136,9 @@ def _print_measures(before: verbs.Measures, after: verbs.Measures, title: str) -
         ("bytes of data files", size(before.size_bytes), size(after.size_bytes)),
     ]
     print_table(title, ["", "before>", "after>"], lines)
+
+
+def _default(option: verbs.DeclaredOption) -> str:
+    if option.is_required:
+        return "required"
+    return "" if option.default in (None, "", (), {}) else str(option.default)

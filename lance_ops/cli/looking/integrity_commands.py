@@ -15,13 +15,13 @@ from lance_ops.cli.arguments import (
     StorageOptions,
     Uri,
     open_dataset,
+    open_readable,
     reference,
     runner,
     storage_options,
 )
 from lance_ops.cli.output import counted, print_json, print_line, print_table, size
-from lance_ops.core.errors import CorruptFile
-from lance_ops.maintenance.repair import RepairPlan, RepairResult, open_newest_readable
+from lance_ops.maintenance.repair import RepairPlan, RepairResult
 from lance_ops.maintenance.verification import (
     VerificationLevel,
     VerificationOptions,
@@ -80,11 +80,7 @@ def repair(
     as_json: Json = False,
 ) -> None:
     """Verify the newest version and mend what can be mended; exit with code 1 if something stays damaged."""
-    options = storage_options(storage_option, options_file)
-    try:
-        opened = open_dataset(uri, options)
-    except CorruptFile:
-        opened = open_dataset(uri, options, str(open_newest_readable(uri, options).version))
+    opened = open_readable(uri, storage_options(storage_option, options_file))
     plan = opened.plan_repair(
         copy=copy,
         restore_older_version=restore_older_version,

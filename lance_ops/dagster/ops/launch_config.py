@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal, get_origin
+from typing import Any, Literal
 
 import dagster as dg
 from pydantic import Field, create_model
@@ -56,11 +56,15 @@ def _field(option: DeclaredOption) -> tuple[Any, Any]:
     if option.choices:  # Dagster has no optional choice
         return Literal[option.choices], Field(default=option.default, description=described.description)
     (kind,) = option.kinds
-    plain = _PLAIN.get(get_origin(kind), kind)
+    plain = _PLAIN.get(kind, kind)
     limited = Field(
         default=None, description=described.description + default, ge=described.at_least, le=described.at_most
     )
     return plain | None, limited
 
 
-_PLAIN: Mapping[Any, Any] = {tuple: list[str], Mapping: dict[str, str]}
+_PLAIN: Mapping[Any, Any] = {
+    tuple[str, ...]: list[str],
+    tuple[int, ...]: list[int],
+    Mapping[str, str]: dict[str, str],
+}

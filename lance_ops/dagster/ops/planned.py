@@ -39,7 +39,7 @@ def planned_op(config: DatasetConfig, verb: type[Verb]) -> dg.OpDefinition:
             return _done(work, chosen, lambda data: do_now(chosen, data, work.runner))
         return _previewed(work, chosen)
 
-    return verb_op(config, verb.name, verb.summary, work, launch_class(verb))
+    return verb_op(config, verb.name, verb.summary, work, launch_class(verb), opens_damaged=verb.opens_damaged)
 
 
 def _previewed(work: Work, verb: Verb) -> dict[str, Any]:

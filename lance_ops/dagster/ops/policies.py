@@ -25,7 +25,9 @@ def _compact(config: DatasetConfig, given: Mapping[str, Any]) -> Mapping[str, An
 def _cleanup(config: DatasetConfig, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Take the launch's limits if it gives any, else the policy's. The two are never mixed: that would surprise."""
     policy, limits = config.maintenance.cleanup, ("older_than_days", "retain_versions")
-    return given if set(limits) & set(given) else {**{name: getattr(policy, name) for name in limits}, **given}
+    return (
+        given if {*limits, "versions"} & set(given) else {**{name: getattr(policy, name) for name in limits}, **given}
+    )
 
 
 def _reindex(config: DatasetConfig, given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ import dagster as dg
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
-from lance_ops.dagster.opening import open_snapshot
+from lance_ops.dagster.opening import open_readable, open_snapshot
 from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
@@ -44,18 +44,25 @@ def verb_op(
     description: str,
     work: Callable[[Work, Any], Mapping[str, Any]],
     config_class: type[dg.Config] | None = None,
+    *,
+    opens_damaged: bool = False,
 ) -> dg.OpDefinition:
-    """Return an op that opens the dataset, calls `work`, records new versions, and shows the metadata of `work`."""
+    """Return an op that opens the dataset, calls `work`, records new versions, and shows the metadata of `work`.
+
+    With `opens_damaged`, it opens the newest version that can be read, if the newest one cannot.
+    """
     names = DatasetNames(config.name)
+    open_newest = open_readable if opens_damaged else open_snapshot
 
     def compute(context: dg.OpExecutionContext) -> None:
         started = datetime.now(UTC)
         with retrying():
-            snapshot = open_snapshot(config)
+            snapshot = open_newest(config)
             # Dagster checks only the shape of the launch's configuration; the class checks its values here.
             options = config_class(**context.op_config) if config_class else None
             metadata = dict(work(Work(context, config, snapshot), options))
-            reported = report_versions(context, config, snapshot.latest(), snapshot.version, started)
+            newest = open_newest(config) if opens_damaged else snapshot.latest()
+            reported = report_versions(context, config, newest, snapshot.version, started)
         metadata["lance/new_versions"] = ", ".join(map(str, reported)) or "none"
         context.add_output_metadata(metadata)
 

@@ -8,9 +8,10 @@ from typing import Annotated, ClassVar
 from lance_ops import changing
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
-from lance_ops.refs import branch_of, erasure_before, reference_store, tagged_version
+from lance_ops.refs import branch_of, erasure_before, reference_store
 from lance_ops.runners import Runner
 from lance_ops.snapshot import history
+from lance_ops.verbs.chosen_version import chosen_version
 from lance_ops.verbs.contract import (
     REASON_PROPERTY,
     Execution,
@@ -74,9 +75,7 @@ class Restore(Verb):
         return {"restored_version": chosen}
 
     def _chosen(self, data: LanceDataset) -> int:
-        match self.version, self.tag:
-            case int(version), None:
-                return version
-            case None, str(tag):
-                return tagged_version(data.snapshot, tag)
-        raise InvalidInput("give either a version or a tag to restore")
+        chosen = chosen_version(data, self.version, self.tag)
+        if chosen is None:
+            raise InvalidInput("give either a version or a tag to restore")
+        return chosen

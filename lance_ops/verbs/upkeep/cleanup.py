@@ -38,6 +38,9 @@ class Cleanup(Verb):
     delete_unverified: Annotated[
         bool, Option("Also young files that no version names; only while nothing else writes.")
     ] = False
+    versions: Annotated[tuple[int, ...] | None, Option("Instead of limits: the versions to remove.")] = None
+    keep_branch_starts: Annotated[bool, Option("Keep the versions that branches began with.")] = True
+    delete_rate_limit: Annotated[int | None, Option("Delete at most so many files a second.", at_least=1)] = None
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Count the versions and files, and list some of them."""
@@ -65,5 +68,8 @@ class Cleanup(Verb):
             older_than=None if self.older_than_days is None else timedelta(days=self.older_than_days),
             retain_versions=self.retain_versions,
             delete_unverified=self.delete_unverified,
+            versions=self.versions,
+            keep_branch_starts=self.keep_branch_starts,
+            delete_rate_limit=self.delete_rate_limit,
             error_if_tagged_old_versions=False,
         )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from lance_ops.api import LanceDataset
-from lance_ops.maintenance.compaction import CompactionOptions, compact_files, plan_compaction
+from lance_ops.maintenance.compaction import CompactionOptions, compact_files, plan_clustering, plan_compaction
 from lance_ops.runners import Runner
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import Fragment
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
 from lance_ops.verbs.options import Option
 
@@ -33,6 +36,10 @@ class Compact(Verb):
     max_source_fragments: Annotated[int | None, Option("Rewrite at most so many fragments.", at_least=1)] = None
     max_source_rows: Annotated[int | None, Option("Rewrite at most so many rows.", at_least=1)] = None
     max_source_bytes: Annotated[int | None, Option("Rewrite at most so many bytes.", at_least=1)] = None
+    excluded_fragment_ids: Annotated[tuple[int, ...], Option("Leave these fragments alone.")] = ()
+    data_storage_version: Annotated[
+        str | None, Option("The file version of rewritten fragments; by default the table's.")
+    ] = None
     max_commits: Annotated[
         int, Option("Commit in up to so many steps; a conflict loses only its step.", at_least=1)
     ] = 1
@@ -44,34 +51,26 @@ class Compact(Verb):
     ] = "linear"
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
-        """Show the groups that would be rewritten."""
+        """Show the groups that would be rewritten, or sorted."""
         snapshot, options, before = data.snapshot, self._options(), Measures.of(data)
-        if options.cluster_by:
-            columns = ", ".join(options.cluster_by)
-            return Preview(
-                f"sort all rows by {columns}", before, reads_bytes=before.size_bytes, writes_bytes=before.size_bytes
-            )
-        plan = plan_compaction(snapshot, options)
+        groups = self._groups(snapshot, options)
         lines, dropped, fewer, read = [], 0, 0, 0
-        for task in plan.tasks:
-            group = [snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids]
+        for group in groups:
             live = sum(snapshot.num_live_rows(fragment) for fragment in group)
             deleted = sum(fragment.physical_rows for fragment in group) - live
-            ids = f"{task.fragment_ids[0]} … {task.fragment_ids[-1]}"
-            lines.append((str(len(group)), ids, f"{live:,}", f"{deleted:,}"))
+            lines.append((str(len(group)), f"{group[0].id} … {group[-1].id}", f"{live:,}", f"{deleted:,}"))
             dropped += deleted
-            fewer += len(group) - -(-live // task.target_rows_per_fragment)
-            read += task.size_bytes
+            fewer += len(group) - -(-live // options.target_rows_per_fragment)
+            read += sum(file.file_size_bytes for fragment in group for file in fragment.files)
         stored = max(before.rows + before.deleted_rows, 1)
         saved = before.size_bytes * dropped // stored
         after = Measures(
             before.rows, before.deleted_rows - dropped, before.fragments - fewer, before.size_bytes - saved
         )
+        order = f", sorted by {', '.join(options.cluster_by)}" if options.cluster_by else ""
         header = ("fragments", "ids", "rows", "deleted rows to drop")
         return Preview(
-            f"rewrite {sum(len(task.fragment_ids) for task in plan.tasks):,} fragments"
-            if lines
-            else "nothing to rewrite",
+            f"rewrite {sum(map(len, groups)):,} fragments{order}" if lines else "nothing to rewrite",
             before,
             after,
             reads_bytes=read,
@@ -79,6 +78,13 @@ class Compact(Verb):
             sections=(Section("Groups to rewrite", header, tuple(lines)),) if lines else (),
             does_nothing=not lines,
         )
+
+    def _groups(self, snapshot: Snapshot, options: CompactionOptions) -> list[Sequence[Fragment]]:
+        """Return the fragments of each group, within the bounds."""
+        if options.cluster_by:
+            return [group.fragments for group in plan_clustering(snapshot, options).groups]
+        tasks = plan_compaction(snapshot, options).tasks
+        return [[snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids] for task in tasks]
 
     def execute(self, work: Execution) -> Facts:
         """Rewrite and commit; after a conflict the groups are planned again."""

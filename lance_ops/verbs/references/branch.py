@@ -1,0 +1,62 @@
+"""Begin and remove branches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from lance_ops.api import LanceDataset
+from lance_ops.core.errors import InvalidInput
+from lance_ops.refs import branch_uri, delete_branch, open_branch
+from lance_ops.runners import Runner
+from lance_ops.verbs.chosen_version import chosen_version
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved
+from lance_ops.verbs.options import Option
+
+__all__ = ["Branch"]
+
+
+@dataclass(frozen=True)
+class Branch(Verb):
+    """A branch's name, the version that it begins with, and what to do with it.
+
+    A branch shares the files of the version that it begins with. Its URI opens it as a dataset.
+    """
+
+    name: ClassVar[str] = "branch"
+    summary: ClassVar[str] = "Begin a line of versions beside this one, or remove one."
+    when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
+
+    branch: Annotated[str, Option("The branch's name.")]
+    version: Annotated[int | None, Option("The version to begin with; by default the newest.", at_least=1)] = None
+    tag: Annotated[str | None, Option("Instead: the tag of the version to begin with.")] = None
+    action: Annotated[Literal["create", "delete"], Option("What to do with the branch.")] = "create"
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Show the version that the branch begins with, or the rows that would go with it."""
+        size = Measures.of(data)
+        if (self.branch in data.branches.list()) != (self.action == "delete"):
+            exists = "exists already" if self.action == "create" else "does not exist"
+            raise InvalidInput(f"{data.uri}: branch {self.branch!r} {exists}")
+        if self.action == "delete":
+            rows = open_branch(data.snapshot, self.branch).num_rows
+            lost = f"Versions of the branch and their own files are removed for good; its newest has {rows:,} rows."
+            return Preview(f"delete branch {self.branch}", size, size, warnings=(lost,), facts=self._facts(data))
+        begun = data.snapshot.at(self._begun(data))
+        summary = f"begin branch {self.branch} with version {begun.version}: {begun.num_rows:,} rows"
+        return Preview(summary, size, size, facts=self._facts(data))
+
+    def execute(self, work: Execution) -> Facts:
+        """Begin or remove the branch; this one's versions stay as they are."""
+        if self.action == "delete":
+            delete_branch(work.data.snapshot, self.branch)
+        else:
+            work.data.create_branch(self.branch, self._begun(work.data))
+        return self._facts(work.data)
+
+    def _begun(self, data: LanceDataset) -> int:
+        return chosen_version(data, self.version, self.tag) or data.version
+
+    def _facts(self, data: LanceDataset) -> Facts:
+        facts = {"branch": self.branch, "action": self.action, "branch_uri": branch_uri(data.snapshot, self.branch)}
+        return facts if self.action == "delete" else {**facts, "begins_with": self._begun(data)}

@@ -1,0 +1,54 @@
+"""Rewrite data files in another version of the file format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from lance_ops.api import LanceDataset
+from lance_ops.core.versions import FileVersion
+from lance_ops.maintenance.compaction import migrate_files, plan_migration
+from lance_ops.runners import Runner
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.options import Option
+
+__all__ = ["Migrate"]
+
+
+@dataclass(frozen=True)
+class Migrate(Verb):
+    """The file version that all files of the table shall have, and that new ones get.
+
+    Each fragment with a file of another version becomes one fragment again.
+    """
+
+    name: ClassVar[str] = "migrate"
+    summary: ClassVar[str] = "Rewrite data files in another version of the file format."
+    when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+
+    data_storage_version: Annotated[str, Option("The file version, such as 2.1, or stable.")] = "stable"
+
+    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+        """Count the fragments and bytes of each version, and those to rewrite."""
+        snapshot, version, before = data.snapshot, FileVersion.parse(self.data_storage_version), Measures.of(data)
+        plan = plan_migration(snapshot, version)
+        size = sum(task.size_bytes for task in plan.tasks)
+        files = Counter(".".join(map(str, file.numbers)) for each in snapshot.fragments for file in each.files)
+        lines = tuple((number, f"{count:,}") for number, count in sorted(files.items()))
+        return Preview(
+            f"rewrite {len(plan.tasks):,} of {before.fragments:,} fragments in file version {version.value}",
+            before,
+            before,
+            reads_bytes=size,
+            writes_bytes=size,
+            sections=(Section("Data files by the version in the manifest", ("version", "files"), lines),),
+            facts={"fragments_to_rewrite": len(plan.tasks)},
+            does_nothing=not plan.tasks and snapshot.file_version is version,
+        )
+
+    def execute(self, work: Execution) -> Facts:
+        """Rewrite and commit once; after a conflict the fragments are planned again."""
+        version = FileVersion.parse(self.data_storage_version)
+        _, metrics = migrate_files(work.data.snapshot, version, work.runner)
+        return {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, PlanOutdated, ReferenceNotFound, RepairIncomplete
+from lance_ops.verbs import (
+    Branch,
+    Cleanup,
+    Clone,
+    Compact,
+    Migrate,
+    Repair,
+    execute_plan,
+    make_plan,
+    make_verb,
+    parse_options,
+)
+from tests.verbs.living import live, section
+
+
+@pytest.fixture
+def numbers(dataset_uri: str) -> LanceDataset:
+    """Two versions of four and eight rows, in fragments of four."""
+    write_dataset(pa.table({"x": range(4)}), dataset_uri, max_rows_per_file=4)
+    return write_dataset(pa.table({"x": range(4, 8)}), dataset_uri, mode="append", max_rows_per_file=4)
+
+
+def test_a_branch_begins_with_the_planned_version_and_is_removed(numbers: LanceDataset) -> None:
+    plan, preview = make_plan(Branch("trial"), numbers)
+    assert preview.summary == "begin branch trial with version 2: 8 rows"
+    numbers.insert(pa.table({"x": [8]}))
+    done = execute_plan(plan, dataset(numbers.uri))
+    branch = dataset(str(done.facts["branch_uri"]))
+    assert (branch.count_rows(), done.facts["begins_with"], done.version) == (8, 2, 3)
+    with pytest.raises(InvalidInput, match="branch 'trial' exists already"):
+        make_plan(Branch("trial"), numbers)
+    branch.delete("x = 0")
+    preview, _ = live(Branch("trial", action="delete"), dataset(numbers.uri))
+    assert "its newest has 7 rows" in preview.warnings[0]
+    assert dataset(numbers.uri).branches.list() == {}
+
+
+def test_a_branch_begins_with_a_tagged_version(numbers: LanceDataset) -> None:
+    numbers.tags.create("first", 1)
+    _, done = live(Branch("old", tag="first"), numbers)
+    assert dataset(str(done.facts["branch_uri"])).count_rows() == 4
+    with pytest.raises(ReferenceNotFound, match="nothing"):
+        make_plan(Branch("new", tag="nothing"), numbers)
+    with pytest.raises(InvalidInput, match="either a version or a tag"):
+        make_plan(Branch("new", tag="first", version=1), numbers)
+
+
+@pytest.mark.parametrize("shallow", [False, True])
+def test_a_clone_copies_the_planned_version_or_names_its_files(
+    numbers: LanceDataset, tmp_path: Path, shallow: bool
+) -> None:
+    target = str(tmp_path / "clone.lance")
+    plan, preview = make_plan(Clone(target, shallow=shallow), numbers)
+    assert (preview.writes_bytes, bool(preview.warnings)) == (0 if shallow else preview.before.size_bytes, shallow)
+    numbers.insert(pa.table({"x": [8]}))
+    done = execute_plan(plan, dataset(numbers.uri))
+    assert (done.facts["rows"], dataset(target).count_rows()) == (8, 8)
+    assert len(list(Path(target, "data").glob("*"))) == (0 if shallow else 2)
+    with pytest.raises(DatasetAlreadyExists, match="clone.lance"):
+        make_plan(Clone(target), numbers)
+
+
+def test_a_migration_counts_the_files_by_version_and_rewrites_those_of_others(numbers: LanceDataset) -> None:
+    preview, done = live(Migrate("2.0"), numbers)
+    assert preview.facts == {"fragments_to_rewrite": 2}
+    assert section(preview, "Data files by the version in the manifest")["files"] == ("2",)
+    assert done.facts == {"fragments_removed": 2, "fragments_added": 2}
+    assert dataset(numbers.uri).data_storage_version == "2.0"
+    assert make_plan(Migrate("2.0"), dataset(numbers.uri))[1].does_nothing
+
+
+def test_a_repair_lists_what_it_mends_and_fails_for_what_stays(numbers: LanceDataset, tmp_path: Path) -> None:
+    assert make_plan(Repair(), numbers)[1].summary == "version 2 is whole"
+    copy = str(tmp_path / "copy.lance")
+    numbers.deep_clone(copy, 2)
+    files = sorted(Path(numbers.uri, "data").glob("*"))
+    content = files[0].read_bytes()
+    files[0].unlink()
+    _, preview = make_plan(Repair(), numbers)
+    assert preview.does_nothing and preview.facts["refusals"] == 1
+    assert files[0].name in section(preview, "What would stay damaged")["damage"][0]
+    with pytest.raises(RepairIncomplete, match=rf"1 damages stay: .*{files[0].name}"):
+        live(Repair(level="quick"), numbers)
+    preview, done = live(Repair(copy_uri=copy, level="quick"), numbers)
+    assert (preview.facts["actions"], done.facts["actions"]) == (1, 1)
+    assert dataset(numbers.uri).to_table()["x"].to_pylist() == list(range(8))
+    assert content in [path.read_bytes() for path in Path(numbers.uri, "data").glob("*")]
+
+
+def test_a_repair_is_planned_for_one_version(numbers: LanceDataset) -> None:
+    plan, _ = make_plan(Repair(level="quick"), numbers)
+    numbers.insert(pa.table({"x": [8]}))
+    with pytest.raises(PlanOutdated, match="repair was planned on version 2"):
+        execute_plan(plan, dataset(numbers.uri))
+
+
+def test_a_clustering_is_previewed_within_its_bounds(numbers: LanceDataset) -> None:
+    numbers.delete("x = 5")
+    preview, done = live(Compact(cluster_by=("x",), max_source_fragments=1), dataset(numbers.uri))
+    assert preview.summary == "rewrite 1 fragments, sorted by x"
+    assert section(preview, "Groups to rewrite")["rows"] == ("4",)
+    assert done.facts == {"fragments_removed": 1, "fragments_added": 1}
+    preview, done = live(Compact(cluster_by=("x",), excluded_fragment_ids=(0,)), dataset(numbers.uri))
+    assert preview.after is not None
+    assert (preview.after.deleted_rows, done.after.deleted_rows) == (0, 0)
+
+
+def test_clean_up_removes_the_named_versions_at_a_rate(numbers: LanceDataset) -> None:
+    numbers.insert(pa.table({"x": [8]}))
+    words = parse_options("cleanup", {"versions": ["2"], "delete_rate_limit": ["1000"]})
+    verb = make_verb("cleanup", words)
+    assert verb == Cleanup(versions=(2,), delete_rate_limit=1000)
+    live(verb, dataset(numbers.uri))
+    assert [each["version"] for each in dataset(numbers.uri).versions()] == [1, 3]
+    with pytest.raises(InvalidInput, match="versions is a number, not 'two'"):
+        parse_options("cleanup", {"versions": ["two"]})
