@@ -256,6 +256,7 @@ class LocalStore(Store):
     def delete_several(self, paths: Sequence[str]) -> set[str]:
         """Remove files as `delete` does, but look at each directory once. `delete` removes what is no plain file."""
         folders: dict[str, str] = {}
+        removed: list[str] = []
         others: list[str] = []
         for path in paths:
             above, _, name = check_path(path).rpartition("/")
@@ -263,14 +264,15 @@ class LocalStore(Store):
                 folder = folders.get(above) or folders.setdefault(above, self._locate(above))
                 target = f"{folder}/{name}"
                 if stat.S_ISREG(os.lstat(target).st_mode):
-                    MAPPED_FILES.forget(target)
                     os.unlink(target)
+                    removed.append(target)
                 else:
                     others.append(path)
             except FileNotFoundError:
                 pass
             except OSError:
                 others.append(path)
+        MAPPED_FILES.forget(*removed)
         failed = Store.delete_several(self, others)
         for folder in folders.values():
             self._prune(folder)

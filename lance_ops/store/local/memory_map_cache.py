@@ -77,10 +77,11 @@ class MapCache:
                 self._maps.popitem(last=False)
         return mapping
 
-    def forget(self, path: str) -> None:
-        """Drop the map of a file, so that removing the file frees its disk space."""
+    def forget(self, *paths: str) -> None:
+        """Drop the maps of files that are removed, so that their disk space is freed."""
         with self._lock:
-            self._maps.pop(path, None)
+            for path in paths:
+                self._maps.pop(path, None)
 
     def reset(self) -> None:
         """Start empty with a new lock: in a forked child, a thread that does not exist there may hold the old lock."""
