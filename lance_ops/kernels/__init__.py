@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lance_ops.core.lazy_import import import_on_first_use
 from lance_ops.kernels.read_only_arrays import read_only
-from lance_ops.kernels.without_numba import TWINS, FirstCalls, do_without_numba
+from lance_ops.kernels.without_numba import TWINS, WEIGHTS, FirstCalls, do_without_numba
 
 if TYPE_CHECKING:
     from lance_ops.kernels.address_mapping import remap_rows
@@ -169,5 +169,5 @@ def __getattr__(name: str) -> Any:
     twin = TWINS.get(name)
     if twin is None:
         return _load(name)
-    found = globals()[name] = FirstCalls(twin, partial(_load, name))
+    found = globals()[name] = FirstCalls(twin, partial(_load, name), WEIGHTS.get(name, 1))
     return found

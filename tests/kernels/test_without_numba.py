@@ -22,7 +22,7 @@ from lance_ops.file import LanceFileReader, LanceFileWriter
 from lance_ops.kernels.chunks import cut_chunks, read_headers, write_headers, write_parts
 from lance_ops.kernels.dictionary_strings import place_items
 from lance_ops.kernels.fastlanes import pack_runs, read_widths, unpack_blocks
-from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks
+from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
 from lance_ops.kernels.hashing import hash_values, is_dictionary_of, number_distinct
 from lance_ops.kernels.levels import mark_nulls, renumber_levels
 from lance_ops.kernels.read_only_arrays import read_only
@@ -34,6 +34,8 @@ from lance_ops.kernels.without_numba import TWINS
 SEEDS = range(40)
 WRITERS = {
     "cut_chunks",
+    "fsst_encode",
+    "fsst_train",
     "hash_values",
     "is_dictionary_of",
     "mark_nulls",
@@ -71,8 +73,8 @@ def let_twins_answer(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Put the twins in the kernels' places; return a set that gets the names of those that are called."""
     called = set[str]()
 
-    def always(name: str) -> Callable[..., int]:
-        def call(*arguments: Any) -> int:
+    def always(name: str) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
             called.add(name)
             answer = TWINS[name](*arguments)
             assert answer is not None, name
@@ -219,7 +221,36 @@ def test_twins_that_write_give_the_kernels_answers() -> None:
         present = rng.integers(0, 2, num + 2).astype(np.uint8) | (seed % 5 == 0)
         slots = rng.integers(0, num + 2, num) if seed % 2 else no(0)
         check("mark_nulls", mark_nulls, (present, slots, 2, 1, 3), codes, no(4, "u1"))
-    assert answered == {name: {True} for name in WRITERS - {"renumber_levels", "write_parts"}}
+    assert answered == {
+        name: {True} for name in WRITERS - {"fsst_encode", "fsst_train", "renumber_levels", "write_parts"}
+    }
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_fsst_is_trained_and_encoded_alike_by_twin_and_kernel(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    words = [rng.bytes(int(size)) for size in rng.integers(0, 11, 30)]
+    values = [b"-".join(words[number] for number in rng.integers(0, 30, each)) for each in rng.integers(0, 5, 1200)]
+    if seed % 4 == 0:
+        values = [rng.bytes(int(size)) for size in rng.integers(0, 20, (0, 1, 400)[seed // 4])]
+    offsets = read_only(np.append(0, np.cumsum([len(value) for value in values], dtype=np.int64)))
+    data = read_only(np.frombuffer(b"".join(values), np.uint8))
+    tables = [(no(255, np.uint64), no(255)) for _ in range(2)]
+    assert TWINS["fsst_train"](data, offsets, *tables[0]) == fsst_train(data, offsets, *tables[1])
+    assert [each.tobytes() for each in tables[0]] == [each.tobytes() for each in tables[1]]
+    symbols, lengths = (read_only(each) for each in tables[0])
+    written = []
+    for call in (TWINS["fsst_encode"], fsst_encode):
+        out, ends = no(2 * len(data) + 32, np.uint8), no(len(values) + 1)
+        call(data, offsets, symbols, lengths, out, ends)
+        written.append((ends.tolist(), out[: ends[-1]].tobytes()))
+    assert written[0] == written[1]
+
+
+def test_fsst_of_long_values_is_left_to_the_kernels() -> None:
+    data, offsets, table = no(600, np.uint8), np.array([0, 600]), (no(255, np.uint64), no(255))
+    assert TWINS["fsst_train"](data, offsets, *table) is None
+    assert TWINS["fsst_encode"](data, offsets, *table, no(1300, np.uint8), no(2)) is None
 
 
 def _check_hashes(check: Callable[..., None], rng: np.random.Generator, data: Uint8Array, offsets: Int64Array) -> None:

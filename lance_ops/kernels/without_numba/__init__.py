@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from lance_ops.kernels.without_numba.byte_strings import (
     join_strings,
@@ -15,6 +16,7 @@ from lance_ops.kernels.without_numba.chunk_writing import cut_chunks, write_head
 from lance_ops.kernels.without_numba.distinct_values import hash_values, is_dictionary_of, number_distinct
 from lance_ops.kernels.without_numba.first_calls import FirstCalls, do_without_numba
 from lance_ops.kernels.without_numba.fsst import fsst_decode, fsst_decode_chunks
+from lance_ops.kernels.without_numba.fsst_encoding import fsst_encode, fsst_train
 from lance_ops.kernels.without_numba.levels import mark_nulls, renumber_levels
 from lance_ops.kernels.without_numba.packed_numbers import (
     measure_integers,
@@ -24,12 +26,14 @@ from lance_ops.kernels.without_numba.packed_numbers import (
     unpack_blocks,
 )
 
-__all__ = ["TWINS", "FirstCalls", "do_without_numba"]
+__all__ = ["TWINS", "WEIGHTS", "FirstCalls", "do_without_numba"]
 
 _ALL = (
     cut_chunks,
     fsst_decode,
     fsst_decode_chunks,
+    fsst_encode,
+    fsst_train,
     hash_values,
     is_dictionary_of,
     join_strings,
@@ -50,5 +54,7 @@ _ALL = (
     write_headers,
     write_parts,
 )
-TWINS: dict[str, Callable[..., int | None]] = {twin.__name__: twin for twin in _ALL}
+TWINS: dict[str, Callable[..., Any]] = {twin.__name__: twin for twin in _ALL}
 """The twins by the names of their kernels."""
+WEIGHTS = {"fsst_encode": 16, "fsst_train": 8 << 10}
+"""How many bytes one written byte counts for, of twins that take longer than others for each."""

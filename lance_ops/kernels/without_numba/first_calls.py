@@ -39,15 +39,19 @@ class FirstCalls:
     what is wrong.
     """
 
-    def __init__(self, twin: Callable[..., int | None], load: Callable[[], Any]) -> None:
-        """Stand in for what `load` returns, which also puts it in the place of this object."""
+    def __init__(self, twin: Callable[..., Any], load: Callable[[], Any], weight: int = 1) -> None:
+        """Stand in for what `load` returns, which also puts it in the place of this object.
+
+        A byte that the twin writes counts for `weight` bytes.
+        """
         self.load = load
+        self._weight = weight
         self._twin = twin
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the twin or the kernel."""
         written = (each.nbytes for each in arguments if isinstance(each, np.ndarray) and each.flags.writeable)
-        if do_without_numba(sum(written)):
+        if do_without_numba(self._weight * sum(written)):
             answer = self._twin(*arguments)
             if answer is not None:
                 return answer
