@@ -4,40 +4,50 @@ Spark starts one daemon for each distinct environment of workers on an executor.
 so each worker it forks imports the library again, and does so again after a minute without work. This one loads modules
 and kernels once. Workers inherit them, and share their memory.
 
+The first worker waits until its daemon serves. So the daemon first imports what it takes to read a table. It loads the
+rest once no worker has been forked for a while. A worker that is forked earlier and writes imports the rest by itself.
+
 The processes in which Spark plans a query, and those that commit a write, do not heed the setting.
 """
 
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import traceback
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyspark.sql.pandas.serializers
+import pyspark.worker
 from pyspark.daemon import manager
 
-from lance_ops.api import write_dataset
-from lance_ops.maintenance.ingest import ingest
-from lance_ops.spark.data_source import LanceSource
+from lance_ops import api
+from lance_ops.maintenance import ingest as ingestion
+from lance_ops.spark.data_source import LanceReader, LanceSource
 from lance_ops.spark.fragment_map import map_fragments
+from lance_ops.spark.planned_read import planned_frame
 from lance_ops.spark.tasks import OnSpark
 
-__all__ = ["NEEDED_BY_TASKS", "main", "preload"]
+__all__ = ["NEEDED_BY_READS", "main", "preload"]
 
-NEEDED_BY_TASKS = (LanceSource, OnSpark, ingest, map_fragments)
-"""What tasks are unpickled from, beside what `preload` uses."""
+NEEDED_BY_READS = (LanceReader, LanceSource, OnSpark, map_fragments, planned_frame, pyspark.sql.pandas, pyspark.worker)
+"""What workers import before they read: the modules of these."""
 
 _ROWS = 2048
+_SECONDS_WITHOUT_FORK = 2.0
 
 
 def preload() -> None:
-    """Write, read and compact a small table in memory, as tasks do.
+    """Load what tasks need that write: ingestion, and the modules and kernels that write and compact a small table.
 
-    This imports what tasks import, and loads from the cache on disk the kernels that they call. No kernel runs threads
-    of its own, so a fork is safe.
+    Kernels are loaded from the cache on disk. None of them runs threads of its own, so a fork is safe.
     """
-    dataset = write_dataset(_rows(), "memory://", max_rows_per_file=_ROWS // 2)
+    _ = ingestion.ingest  # the room loads it now
+    dataset = api.write_dataset(_rows(), "memory://", max_rows_per_file=_ROWS // 2)
     dataset.to_table()  # of two short fragments, which are read together
     dataset.optimize.compact_files()
 
@@ -61,13 +71,48 @@ def _rows() -> pa.Table:
 
 
 def main() -> None:
-    """Load the library, then serve Spark. A failure of the former is only told: workers then import by themselves."""
+    """Serve Spark, and load the rest of the library meanwhile.
+
+    A failure to load is only told: workers then import by themselves.
+    """
+    _call_after_forks(_load_the_rest)
+    gc.freeze()
+    manager()
+
+
+def _load_the_rest() -> None:
     try:
         preload()
     except Exception:  # noqa: BLE001 - a worker that starts slowly is better than none
         traceback.print_exc()
     gc.freeze()  # a collection in a worker would otherwise write to, and so copy, each inherited page
-    manager()
+
+
+def _call_after_forks(load: Callable[[], None]) -> None:
+    """Call a function once, in this thread, when this process has not forked for some seconds.
+
+    Spark's loop waits for requests in this thread, so an alarm interrupts it. Processes that are forked do not inherit
+    the alarm.
+    """
+    daemon, is_waiting = os.getpid(), True
+
+    def set_alarm() -> None:
+        if is_waiting and os.getpid() == daemon:
+            signal.setitimer(signal.ITIMER_REAL, _SECONDS_WITHOUT_FORK)
+
+    def in_child() -> None:
+        if os.getppid() == daemon:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def on_alarm(*_: object) -> None:
+        nonlocal is_waiting
+        is_waiting = False
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        load()
+
+    signal.signal(signal.SIGALRM, on_alarm)
+    os.register_at_fork(after_in_parent=set_alarm, after_in_child=in_child)
+    set_alarm()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Workers are forked from a process that has loaded the library, so a first task imports next to nothing."""
+"""Workers are forked from a process that has loaded what they read with: a first task imports next to nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lance_ops.api import write_dataset
 from lance_ops.spark import worker_daemon
 from lance_ops.spark.session import DAEMON_MODULE
 
@@ -19,29 +20,95 @@ if TYPE_CHECKING:
 _FIRST_TASKS = """
 import os, sys
 from lance_ops.spark import worker_daemon
-worker_daemon.preload()
-print(*({"numba", "pandas", "sqlglot", "s3fs"} & sys.modules.keys()), flush=True)
-if os.fork() == 0:
-    before = set(sys.modules)
+
+def in_worker(work):
+    if os.fork() == 0:
+        before = set(sys.modules)
+        work()
+        print(*sorted(sys.modules.keys() - before), flush=True)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+
+def read():
+    from lance_ops.spark.data_source import LanceReader, SourceOptions
+    from pyspark.sql.types import LongType, StructField, StructType
+    rows = StructType([StructField("integers", LongType())])
+    reader = LanceReader(SourceOptions.parse({"path": sys.argv[2]}), rows)
+    assert sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part)) == 2048
+
+def write():
     import lance_ops
     written = lance_ops.write_dataset(worker_daemon._rows(), sys.argv[1], max_rows_per_file=1024)
     assert lance_ops.dataset(written.uri).to_table().num_rows == 2048
     lance_ops.dataset(written.uri).optimize.compact_files()
-    print(*sorted(sys.modules.keys() - before), flush=True)
-    os._exit(0)
-sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+
+for load, work in ((lambda: None, read), (worker_daemon.preload, write)):
+    load()
+    print(*({"numba", "fsspec", "pandas", "sqlglot", "s3fs"} & sys.modules.keys()), flush=True)
+    in_worker(work)
+"""
+_FORKS = """
+import os, signal, time
+from lance_ops.spark import worker_daemon
+
+loaded = []
+
+def in_worker():
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)  # an alarm would end a worker that forks
+
+def serve():
+    assert signal.getitimer(signal.ITIMER_REAL)[0] > 600
+    worker_daemon._SECONDS_WITHOUT_FORK = 0.01
+    child = os.fork()
+    if child == 0:
+        try:
+            in_worker()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    deadline = time.monotonic() + 120
+    while not loaded and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert loaded == [os.getpid()]
+    if os.fork() == 0:
+        os._exit(0)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)  # it is loaded once
+
+worker_daemon._SECONDS_WITHOUT_FORK = 3600
+worker_daemon.preload = lambda: loaded.append(os.getpid())
+worker_daemon.manager = serve
+worker_daemon.main()
 """
 
 
-def test_a_worker_inherits_modules_and_kernels_but_no_heavy_package_that_tasks_do_not_need(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _FIRST_TASKS, str(tmp_path / "table")]
+def run(code: str, *arguments: str) -> list[str]:
+    """Return the lines that a process prints."""
+    command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
-    packages, imported = done.stdout.splitlines()
-    assert packages.split() == ["numba"]
-    own = [name for name in imported.split() if name.startswith("lance_ops.")]
-    assert own  # the table that the daemon makes is in memory, so what a local disk needs remains
-    assert [name for name in own if not f"{name}.".startswith("lance_ops.store.local.")] == []
+    return done.stdout.splitlines()
+
+
+def test_a_worker_inherits_modules_and_kernels_but_no_heavy_package_that_tasks_do_not_need(tmp_path: Path) -> None:
+    stored = write_dataset(worker_daemon._rows(), str(tmp_path / "stored"))
+    at_first, for_reads, then, for_writes = run(_FIRST_TASKS, str(tmp_path / "table"), stored.uri)
+    assert at_first.split() == []
+    assert sorted(then.split()) == ["fsspec", "numba"]
+    # The daemon reads no file at first, and what it writes is in memory. So what a local disk needs remains.
+    late = ("lance_ops.store.", "lance_ops.kernels.", "lance_ops.spark.translation.type_casts")
+    for imported, expected in ((for_reads, late), (for_writes, ("lance_ops.store.local",))):
+        own = [name for name in imported.split() if name.startswith("lance_ops.")]
+        assert own
+        assert [name for name in own if not name.startswith(expected)] == []
+
+
+def test_the_daemon_loads_the_rest_once_after_its_last_fork() -> None:
+    assert run(_FORKS) == []
 
 
 @pytest.mark.spark
@@ -50,23 +117,20 @@ def test_the_session_forks_its_workers_from_this_daemon(spark: SparkSession) -> 
         import sys
         from pathlib import Path
 
-        return Path(f"/proc/{os.getppid()}/cmdline").read_bytes(), "lance_ops.file.v2_1.page_encoder" in sys.modules
+        return Path(f"/proc/{os.getppid()}/cmdline").read_bytes(), "lance_ops.file.v2_1.page_reader" in sys.modules
 
     for command, is_loaded in spark.sparkContext.parallelize(range(2), 2).map(look).collect():
         assert DAEMON_MODULE.encode() in command.split(b"\0")
         assert is_loaded
 
 
-def test_a_daemon_that_cannot_load_the_library_serves_all_the_same(
+def test_a_daemon_that_cannot_load_the_rest_serves_all_the_same(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail() -> None:
         raise OSError("the cache is on a full disk")
 
-    served: list[bool] = []
     monkeypatch.setattr(worker_daemon, "preload", fail)
-    monkeypatch.setattr(worker_daemon, "manager", lambda: served.append(True))
     monkeypatch.setattr("gc.freeze", lambda: None)
-    worker_daemon.main()
-    assert served == [True]
+    worker_daemon._load_the_rest()
     assert "the cache is on a full disk" in capsys.readouterr().err
