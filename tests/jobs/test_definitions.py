@@ -21,18 +21,25 @@ def test_the_code_location_loads() -> None:
     dg.Definitions.validate_loadable(loaded)
     repository = loaded.get_repository_def()
     assert {job for job in repository.job_names if job.startswith("flights_")} == {
+        "flights_add_columns",
+        "flights_branch",
         "flights_checks",
         "flights_cleanup",
+        "flights_clone",
         "flights_compact",
         "flights_delete_rows",
         "flights_drop_index",
         "flights_erase",
         "flights_ingest",
         "flights_maintenance",
+        "flights_migrate",
         "flights_reindex",
+        "flights_repair",
         "flights_restore",
         "flights_tag",
+        "flights_update",
         "flights_upkeep",
+        "flights_upsert",
         "flights_verify",
     }
     assert {sensor.name for sensor in repository.sensor_defs} == {

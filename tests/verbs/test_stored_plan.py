@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from lance_ops.verbs import (
     DeleteRows,
     Reindex,
     StoredPlan,
+    WhenMoved,
     do_now,
     execute_plan,
     make_plan,
@@ -112,3 +114,18 @@ def test_a_rebuilt_index_keeps_its_parameters_and_one_of_another_type_is_made_an
     do_now(Reindex(create={"x_idx": "x:BTREE"}, rebuild=True), numbers)
     (index,) = dataset(numbers.uri).describe_indices()
     assert (index.name, index.index_type) == ("x_idx", "BTree")
+
+
+def test_the_page_states_for_every_verb_what_newer_versions_do_to_a_plan() -> None:
+    words = {
+        "The plan is executed on its own version": WhenMoved.JUDGED,
+        "The plan is refused": WhenMoved.REFUSED,
+        "The plan is made again": WhenMoved.REPLANNED,
+    }
+    stated: dict[str, WhenMoved] = {}
+    for line in (Path(__file__).parents[2] / "docs" / "dagster.md").read_text().splitlines():
+        _, names, outcome, *_ = [*line.split("|"), "", "", ""]
+        for start, when_moved in words.items():
+            if outcome.strip().startswith(start):
+                stated |= dict.fromkeys(re.findall(r"`(\w+)`", names), when_moved)
+    assert stated == {verb.name: verb.when_moved for verb in ALL_VERBS}

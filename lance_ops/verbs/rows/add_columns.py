@@ -27,7 +27,7 @@ class AddColumns(Verb):
     """What the new columns are computed of. The other columns are not rewritten.
 
     A `function` gets record batches and returns a batch or a table of the new columns, as a `batch_udf` does. The
-    process that plans, and those that run the tasks, import its module.
+    process that plans, and those that run the tasks, import its module. Threads may call the function at once.
     """
 
     name: ClassVar[str] = "add_columns"
