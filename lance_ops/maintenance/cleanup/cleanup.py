@@ -13,7 +13,6 @@ that they need.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +24,7 @@ from lance_ops.maintenance.cleanup.cleanup_plan import CleanupPlan, plan_cleanup
 from lance_ops.maintenance.cleanup.named_files import NamedFiles, add_named_by_others, detached_versions
 from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_by_tasks, delete_files
 from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
-from lance_ops.maintenance.cleanup.version_removal import protected_versions, remove_old_versions
+from lance_ops.maintenance.cleanup.version_removal import begin_protected_versions, remove_old_versions
 from lance_ops.refs import announced_removal, branch_of, list_branches, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo
@@ -117,9 +116,11 @@ def execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None = 
     A version that cannot be removed keeps its files and counts as a failed deletion, as does each file that cannot be
     deleted. They are left to the next clean-up.
     """
-    if plan.old_versions:
-        checkpoint_batches(snapshot.store, plan.read_version, plan.batch_events)
+    checkpoint = partial(checkpoint_batches, snapshot.store, plan.read_version, plan.batch_events)
+    checkpoint_begun = snapshot.store.begin_call(checkpoint) if plan.old_versions else None
     with announced_removal(snapshot, plan.old_versions):
+        if checkpoint_begun is not None:
+            checkpoint_begun()  # no version may go before its batches are written down
         return _execute(snapshot, plan, tasks)
 
 
@@ -136,10 +137,14 @@ def _execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None) 
     store = snapshot.store
     detached = store.begin_call(partial(detached_versions, store, snapshot.committer))
     branches = store.begin_call(partial(list_branches, reference_store(snapshot)))
+    protected = begin_protected_versions(snapshot, plan)
     existing = [*snapshot.committer.versions(), *detached()]
     _add_named_by_unplanned(needed, snapshot, plan, existing)
     add_named_by_others(needed, snapshot, branches(), tasks)
-    files = [] if _awaits_a_version(snapshot, plan, removed.union(existing)) else _unneeded(plan, needed)
+    # Somebody may hold a version that does not exist and that this clean-up did not remove. The clean-up that removed
+    # it will put it back. Until then nobody can read which files it names.
+    awaits_a_version = not protected().keys() <= removed.union(existing)
+    files = [] if awaits_a_version else _unneeded(plan, needed)
     at_once = plan.options.delete_concurrency or _DELETES_AT_ONCE
     gone = set(plan.old_versions).difference(existing)
     deleted = files  # perhaps, if a task is lost
@@ -161,14 +166,6 @@ def _add_named_by_unplanned(needed: NamedFiles, snapshot: Snapshot, plan: Cleanu
     for version in set(existing).difference(plan.kept_versions):
         with suppress(VersionNotFound):  # another clean-up removed it
             needed.add(read_manifest(snapshot.store, snapshot.committer, version))
-
-
-def _awaits_a_version(snapshot: Snapshot, plan: CleanupPlan, accounted: AbstractSet[int]) -> bool:
-    """Return whether somebody holds a version that does not exist and that this clean-up did not remove.
-
-    The clean-up that removed it will put it back. Until then nobody can read which files it names.
-    """
-    return not protected_versions(snapshot, plan).keys() <= accounted
 
 
 def _unneeded(plan: CleanupPlan, needed: NamedFiles) -> list[ObjectInfo]:

@@ -12,7 +12,7 @@ can name any file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -159,14 +159,26 @@ def tagged_or_pinned_versions(
     The time by the store's clock comes with them: pins that were abandoned before it are left out. A store is asked for
     its time unless `now` tells it; a file system tells it by a new file.
     """
+    begun = begin_tagged_or_pinned_versions(snapshot, options)
+    now = snapshot.store.now() if now is None else now
+    return begun(now), now
+
+
+def begin_tagged_or_pinned_versions(
+    snapshot: Snapshot, options: CleanupOptions
+) -> Callable[[datetime], dict[int, str]]:
+    """Begin to read tags and pins; return a function from the store's time to the versions that they hold."""
     store = snapshot.store
     pins_begun = store.begin_call(partial(_listed, store, PINS_DIR))
     tags_begun = store.begin_call(partial(list_tags, reference_store(snapshot)))
-    now = store.now() if now is None else now
-    pins = (info.path for info in pins_begun() if not _is_abandoned(info, options, now))
-    tagged_or_pinned = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
-    branch, tags = branch_of(snapshot), tags_begun()
-    return tagged_or_pinned | {tag.version: name for name, tag in tags.items() if tag.branch == branch}, now
+
+    def finish(now: datetime) -> dict[int, str]:
+        pins = (info.path for info in pins_begun() if not _is_abandoned(info, options, now))
+        pinned = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
+        branch, tags = branch_of(snapshot), tags_begun()
+        return pinned | {tag.version: name for name, tag in tags.items() if tag.branch == branch}
+
+    return finish
 
 
 def _listed(store: Store, directory: str) -> list[ObjectInfo]:

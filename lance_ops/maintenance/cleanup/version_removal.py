@@ -28,8 +28,8 @@ from lance_ops.core.errors import StoreError, VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupPlan,
+    begin_tagged_or_pinned_versions,
     branch_start_versions,
-    tagged_or_pinned_versions,
 )
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.maintenance.cleanup.paced_deletes import Pace
@@ -46,10 +46,13 @@ from lance_ops.transactions import (
     token_of,
 )
 
-__all__ = ["OldVersion", "RemovedVersions", "protected_versions", "remove_old_versions"]
+__all__ = ["OldVersion", "RemovedVersions", "begin_protected_versions", "remove_old_versions"]
 
 _VERSIONS_AT_ONCE = 64
 _READ_AHEAD, _REMOVED_AT_ONCE = 8, 16
+
+_BegunRead = tuple[int, Callable[[], pa.Buffer]]
+"""A version, and what waits for its manifest's bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,19 +109,31 @@ def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> It
         yield outcome
 
 
-def protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
+def _protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
     """Return the versions that a tag, a pin or a branch needs at this moment, with the name of one such each."""
+    return begin_protected_versions(snapshot, plan)()
+
+
+def begin_protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> Callable[[], dict[int, str]]:
+    """Begin to look for the versions that are protected; return a function that waits for them."""
     branches = snapshot.store.begin_call(partial(list_branches, reference_store(snapshot)))
-    tagged_or_pinned, _ = tagged_or_pinned_versions(snapshot, plan.options, plan.planned_at)
-    starts = branch_start_versions(snapshot, branches())
-    return tagged_or_pinned | (starts if plan.options.keep_branch_starts else {})
+    tagged_or_pinned = begin_tagged_or_pinned_versions(snapshot, plan.options)
+
+    def finish() -> dict[int, str]:
+        held = tagged_or_pinned(plan.planned_at)
+        starts = branch_start_versions(snapshot, branches())
+        return held | (starts if plan.options.keep_branch_starts else {})
+
+    return finish
 
 
 def _remove_batch(
     snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], gone: AbstractSet[int], pace: Pace
 ) -> RemovedVersions:
     """Remove some versions. The batch before removed the versions `gone`, whose tokens are written down."""
-    protected = protected_versions(snapshot, plan)
+    numbers = iter(batch)
+    first_reads = deque(_begin_reads(snapshot, numbers, _READ_AHEAD))  # beside the look for tags, pins and branches
+    protected = _protected_versions(snapshot, plan)
     kept: list[OldVersion] = []
     removed: list[OldVersion] = []
     failed: list[OldVersion] = []
@@ -130,7 +145,7 @@ def _remove_batch(
         (removed if is_removed() else failed).append(old)
 
     has_token: set[int] = set()  # versions whose token was written down before their removal began
-    for old, previous in _with_previous(snapshot, batch, gone):
+    for old, previous in _with_previous(snapshot, first_reads, numbers, gone):
         if old.number in protected:
             kept.append(old)
             continue
@@ -149,17 +164,16 @@ def _remove_batch(
 
 
 def _with_previous(
-    snapshot: Snapshot, batch: Sequence[int], gone: AbstractSet[int]
+    snapshot: Snapshot, begun: deque[_BegunRead], numbers: Iterator[int], gone: AbstractSet[int]
 ) -> Iterator[tuple[OldVersion, OldVersion | None]]:
     """Yield each version that exists, and the version before it: as this loop read it, or as it is in the store.
 
+    The versions are those whose reading has begun, and then `numbers`.
     A version that is `gone` is not asked for: to find out that a version is missing takes a listing of all versions.
     A version is read just before it is yielded, or few versions before in a remote store, since another clean-up may
     remove it at any time.
     """
     previous: OldVersion | None = None
-    numbers = iter(batch)
-    begun = deque(_begin_reads(snapshot, numbers, _READ_AHEAD))
     while begun:
         number, read = begun.popleft()
         begun.extend(_begin_reads(snapshot, numbers, 1))
@@ -173,9 +187,7 @@ def _with_previous(
         previous = old
 
 
-def _begin_reads(
-    snapshot: Snapshot, numbers: Iterator[int], at_most: int
-) -> Iterator[tuple[int, Callable[[], pa.Buffer]]]:
+def _begin_reads(snapshot: Snapshot, numbers: Iterator[int], at_most: int) -> Iterator[_BegunRead]:
     for number in islice(numbers, at_most):
         yield number, snapshot.store.begin_call(partial(snapshot.committer.read, number))
 
@@ -185,7 +197,7 @@ def _put_back_protected(snapshot: Snapshot, plan: CleanupPlan, outcome: RemovedV
 
     If another clean-up deleted files of such a version meanwhile, the version is removed again: it must not have holes.
     """
-    protected = protected_versions(snapshot, plan)
+    protected = _protected_versions(snapshot, plan)
     for old in outcome.removed:
         if old.number not in protected:
             continue
