@@ -213,6 +213,29 @@ def test_files_of_one_write_are_sent_side_by_side(s3_server: S3Server) -> None:
     assert [fragment.physical_rows for fragment in written.get_fragments()] == [10] * 4
 
 
+def test_the_two_files_of_an_index_are_sent_side_by_side(s3_server: S3Server) -> None:
+    together, met = threading.Barrier(2, timeout=120), list[str]()
+
+    def wait_for_the_other(method: str, path: str) -> None:
+        if method == "PUT" and "/_indices/" in path:
+            with suppress(threading.BrokenBarrierError):
+                together.wait()
+                met.append(path.rpartition("/")[2])
+
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        options = replace(s3_server, endpoint=proxy.endpoint).storage_options
+        uri = s3_server.new_uri("table.lance")
+        table = lance_ops.write_dataset(TABLE, uri, max_rows_per_file=2, storage_options=options)
+        proxy.lose = wait_for_the_other
+        table.create_scalar_index("a", "BTREE")
+        assert sorted(met) == ["page_data.lance", "page_lookup.lance"]
+        # A compaction writes them again with other addresses.
+        met.clear()
+        assert table.optimize.compact_files().fragments_removed == 2
+        assert sorted(met) == ["page_data.lance", "page_lookup.lance"]
+        assert table.to_table(filter="a = 2")["b"].to_pylist() == ["y"]
+
+
 @pytest.mark.parametrize("known", [False, True], ids=["unknown versions", "known versions"])
 def test_a_clean_up_reads_a_version_once_to_plan_and_once_to_remove_it(s3_server: S3Server, known: bool) -> None:
     with lossy_proxy(s3_server.endpoint) as proxy:

@@ -70,8 +70,9 @@ def write_pages(
     with new_file(store, PAGE_DATA, data_schema(value_type), durable) as writer:
         for batch in rows:
             writer.write_batch(pages.record(batch))
-    with deleted_on_failure(store, PAGE_DATA):
-        return written(writer), write_lookup(pages.lookup(), store, durable=durable)
+        with finished_beside(writer):
+            lookup = write_lookup(pages.lookup(), store, durable=durable)
+    return written(writer), lookup
 
 
 def write_lookup(lookup: pa.RecordBatch, store: Store, *, durable: bool) -> IndexFile:
@@ -94,8 +95,8 @@ def copy_pages(
             raise NotCopied
         for batch in ids:
             writer.write_batch(batch)
-    with deleted_on_failure(store, PAGE_DATA, PAGE_LOOKUP):
-        store.put(PAGE_LOOKUP, lookup, durable=durable)
+        with finished_beside(writer), deleted_on_failure(store, PAGE_LOOKUP):
+            store.put(PAGE_LOOKUP, lookup, durable=durable)
     return written(writer), IndexFile(PAGE_LOOKUP, lookup.size)
 
 
@@ -178,6 +179,16 @@ def lookup_of(mins: pa.Array, maxs: pa.Array, num_nulls: int, num_rows: int, pag
     nulls = np.clip(num_nulls - pages.astype(np.int64) * page_rows, 0, sizes)
     schema = lookup_schema(mins.type).with_metadata({BATCH_SIZE: str(page_rows), RANGE_PARTITIONED: "false"})
     return pa.RecordBatch.from_arrays([mins, maxs, pa.array(nulls.astype(np.uint32)), pa.array(pages)], schema=schema)
+
+
+@contextmanager
+def finished_beside(writer: FileWriter) -> Iterator[None]:
+    """Finish a file while the block runs, where the store can; wait for the file at the block's end."""
+    _, is_visible = writer.begin_finish()
+    try:
+        yield
+    finally:
+        is_visible()
 
 
 @contextmanager
