@@ -82,6 +82,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     changing.cleanup,
     changing.restore,
     changing.clone,
+    changing.migrate,
     changing.erase,
     changing.plan,
     changing.execute,

@@ -1,4 +1,4 @@
-"""Updates, new columns and queries on the command line."""
+"""Updates, new columns, migrations and queries on the command line."""
 
 from __future__ import annotations
 
@@ -77,6 +77,22 @@ def test_values_of_files_go_to_the_rows_that_they_name(
         assert run("add-columns", numbers, *given).exit_code == run("update", numbers, *given).exit_code == 2
     assert run("update", numbers, "--from", str(values), "--dry-run").exit_code == 2
     assert run("update", numbers, "x=1", "--checkpoint", "x").exit_code == 2
+
+
+def test_migrate_rewrites_the_files_of_other_versions_by_tasks(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_dataset(pa.table({"x": range(12)}), dataset_uri, max_rows_per_file=4, data_storage_version="2.0")
+    elsewhere = PicklingRunner()
+    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    given = ("migrate", dataset_uri, "--data-storage-version", "2.1", "--spark", "local[2]")
+    assert text(*given) == "rewrote 3 fragments in files of version 2.1: version 3\n"
+    assert elsewhere.jobs == [("migrate to 2.1,", 3)]
+    assert text(*given) == "every file has version 2.1; version 3 stays\n"
+    assert answer(*given) == {"fragments": 0, "version": 3, "data_storage_version": "2.1"}
+    files = [file for fragment in dataset(dataset_uri).snapshot.fragments for file in fragment.files]
+    assert {(file.file_major_version, file.file_minor_version) for file in files} == {(2, 1)}
+    assert run("migrate", dataset_uri, "--data-storage-version", "0.1").exit_code == 1
 
 
 @pytest.mark.parametrize("given", [["x"], ["=1"], ["x= "], ["x=1", "x=2"]])

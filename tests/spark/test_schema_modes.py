@@ -69,6 +69,20 @@ def test_a_task_that_fails_leaves_the_schema_as_it_was(uri: str) -> None:
     assert len(list(Path(uri, "data").iterdir())) == 1
 
 
+def test_a_crash_between_the_schema_and_the_rows_leaves_a_table_that_the_next_write_uses(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("lance_ops.transactions.Append", None)
+        with pytest.raises(TypeError):
+            write(uri, WIDER, {"mergeSchema": "true"})
+    left = lance_ops.dataset(uri)
+    assert (left.version, left.to_table().to_pylist()) == (2, [{"Id": 1, "x": 1.5, "note": None}])
+    assert left.verify().ok
+    assert write(uri, WIDER, {"mergeSchema": "true"}) == 3, "the schema is there"
+    assert lance_ops.dataset(uri).count_rows() == 2
+
+
 def test_an_overwrite_replaces_keeps_or_extends_the_schema_as_it_is_told(uri: str) -> None:
     new = pa.table({"x": [2.5], "y": [1]})
     assert write(uri, new, overwrite=True) == 2

@@ -10,6 +10,7 @@ from lance_ops.cli.changing.erase_command import erase
 from lance_ops.cli.changing.fleet_command import fleet
 from lance_ops.cli.changing.ingest_command import ingest_files
 from lance_ops.cli.changing.merge_command import merge
+from lance_ops.cli.changing.migrate_command import migrate
 from lance_ops.cli.changing.plan_commands import execute, list_verbs, plan
 from lance_ops.cli.changing.tag_commands import tags_app
 from lance_ops.cli.changing.value_commands import add_columns, update
@@ -28,6 +29,7 @@ __all__ = [
     "ingest_files",
     "list_verbs",
     "merge",
+    "migrate",
     "plan",
     "reindex",
     "restore",

@@ -25,7 +25,7 @@ from lance_ops.table import Fragment, decode_manifest, encode_manifest
 from lance_ops.transactions import Append
 from lance_ops.writing import commit_operation
 
-__all__ = ["ALL_STEPS", "Step"]
+__all__ = ["ALL_STEPS", "Step", "peak_bytes"]
 
 _ROWS_OF_FRAGMENT = 100
 _FRAGMENTS_OF_COMPACTION = 10
@@ -128,10 +128,10 @@ def main() -> None:
     """Run one step, and print what it took."""
     step, count, uri = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     taken = ALL_STEPS[step](uri, count)
-    print(json.dumps({**taken, f"{step}_peak_bytes": _peak_bytes()}))
+    print(json.dumps({**taken, f"{step}_peak_bytes": peak_bytes()}))
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """Return the most memory that this process has held; unlike `ru_maxrss`, this forgets the parent's."""
     status = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))

@@ -69,9 +69,13 @@ def works(manifest: Mapping[str, float], one: FragmentCosts, fragments: int, fra
 
 
 def page(
-    setting: Mapping[str, str], manifests: Mapping[int, Mapping[str, float]], one: FragmentCosts, whole_bytes: float
+    setting: Mapping[str, str],
+    manifests: Mapping[int, Mapping[str, float]],
+    one: FragmentCosts,
+    whole_bytes: float,
+    merge: Sequence[str],
 ) -> str:
-    """Return the page in Markdown; the largest manifest is the one that is simulated."""
+    """Return the page in Markdown; the largest manifest is the one that is simulated. `merge` has a driver's lines."""
     fragments, cluster = max(manifests), Cluster()
     verbs = works(manifests[fragments], one, fragments, whole_bytes / fragments)
     lines = [
@@ -87,6 +91,17 @@ def page(
         "",
         "Each fragment has one data file. A manifest is decoded fragment by fragment, on first use; its bytes stay in",
         "memory. A job's outcomes are what tasks report to the driver, which commits them as one version.",
+        "",
+        "## The driver of a merge",
+        "",
+        "A merge of 100,000,000 keys, each of which updates a row, into a table of 100,000 fragments. Plan, joining of",
+        "outcomes and commit are real; tasks are stand-ins that report what such tasks report",
+        "(`python -m tests.bench.merge_driver`). The memory is the peak of the process until then. The driver of a",
+        "distributed B-tree of as many keys has a script, too (`python -m tests.bench.index_driver`): 213 MB.",
+        "",
+        "```text",
+        *merge,
+        "```",
         "",
         f"## One fragment of {one.size_bytes / 1e6:.0f} MB on an object store",
         "",

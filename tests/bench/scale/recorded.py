@@ -18,7 +18,7 @@ from tests.bench.scale.many_fragments import ALL_STEPS
 from tests.lossy_proxy import lossy_proxy, request_name
 from tests.s3_server import moto_server
 
-__all__ = ["FragmentCosts", "fragment_costs", "manifest_costs"]
+__all__ = ["FragmentCosts", "fragment_costs", "manifest_costs", "merge_lines"]
 
 _COLUMNS = 8
 
@@ -32,6 +32,12 @@ def manifest_costs(count: int, folder: Path) -> dict[str, float]:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         found |= json.loads(done.stdout)
     return found
+
+
+def merge_lines() -> list[str]:
+    """Measure the driver of a merge in a process of its own."""
+    command = [sys.executable, "-m", "tests.bench.merge_driver"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 @dataclass(frozen=True)
