@@ -6,7 +6,7 @@ Spark still evaluates the whole query; what is pushed here only saves reading.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -23,6 +23,8 @@ _CHANGES_ROWS = (
     *("windows", "pivots", "sample", "connect", "kind", "with_"),
 )
 
+_OF_MANY_ROWS = (exp.Window, exp.AggFunc, exp.UDTF, exp.Anonymous, exp.Query)
+"""What may make a projection depend on other rows, or give several rows. An unknown function may do so."""
 
 _HOLD_OTHER_NAMES = (exp.Column, exp.Table, exp.Alias, exp.TableAlias)
 
@@ -80,16 +82,25 @@ class QueryNeeds:
         return (*(name for name in names if name in found), *of_rows)
 
     def conjuncts(self, table: exp.Table, names: Sequence[str]) -> Iterator[exp.Expr]:
-        """Yield conditions that every row of the table must meet to take part; they name no other table's columns."""
-        select = _select_of(table)
-        if select is None or self._has_pipes or self._is_parsed_twice(table):
+        """Yield conditions that every row of the table must meet to take part; they name no other table's columns.
+
+        Where a subquery or a common table expression only chooses and renames columns of the table, conditions on its
+        rows are among them, with the table's names.
+        """
+        if self._has_pipes or self._is_parsed_twice(table):
             return
-        if table.args.get("sample") or table.args.get("pivots"):
-            return
-        for condition in _conditions(select, table):
-            for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
-                if self._is_about(part, table, select, names):
-                    yield part
+        source: exp.Expr | None = table
+        shown = {name: name for name in names}
+        while source is not None:
+            select = _select_of(source)
+            if select is None or _has_other_rows_or_names(source):
+                return
+            for condition in _conditions(select, source):
+                for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+                    if self._is_about(part, source, select, tuple(shown)):
+                        yield part if source is table else self._renamed(part, shown)
+            shown = self._shown_columns(source, select, shown)
+            source = self._reference_to(select)
 
     def limit(self, table: exp.Table) -> int | None:
         """Return how many rows of those that match the whole WHERE the query needs, if any such rows will do."""
@@ -101,7 +112,7 @@ class QueryNeeds:
             or any(select.args.get(name) for name in _CHANGES_ROWS)
         ):
             return None
-        if table.args.get("sample") or table.args.get("pivots"):
+        if _has_other_rows_or_names(table):
             return None
         if not all(isinstance(each.unalias(), _BARE_PROJECTIONS) for each in select.expressions):
             return None
@@ -127,7 +138,7 @@ class QueryNeeds:
 
     def _is_read_whole(self, table: exp.Table, select: exp.Select) -> bool:
         """Return whether every column of a table may show in the result, or the text cannot tell."""
-        if table.args.get("pivots") or self._has_pipes or self._is_parsed_twice(table):
+        if table.args.get("pivots") or _has_new_names(table) or self._has_pipes or self._is_parsed_twice(table):
             return True
         if any(join.args.get("method") == "NATURAL" for join in select.args.get("joins") or ()):
             return True
@@ -194,7 +205,62 @@ class QueryNeeds:
 
     # -- conditions -----------------------------------------------------------------------------------------------
 
-    def _is_about(self, condition: exp.Expr, table: exp.Table, select: exp.Select, names: Sequence[str]) -> bool:
+    def _reference_to(self, select: exp.Select) -> exp.Expr | None:
+        """Return the only source of another SELECT that has this one's rows, if each is one row of its own source."""
+        if any(select.args.get(name) for name in (*_CHANGES_ROWS, "limit", "offset")):
+            return None
+        if any(each.find(*_OF_MANY_ROWS) is not None for each in select.expressions):
+            return None
+        holder = select.parent
+        if isinstance(holder, exp.Subquery):
+            return holder
+        if not isinstance(holder, exp.CTE) or holder.args["alias"].args.get("columns"):
+            return None
+        name, scope = holder.alias.lower(), holder.parent
+        same = [each for each in self.tree.find_all(exp.CTE) if each.alias.lower() == name]
+        tables = [each for each in self.tree.find_all(exp.Table) if name_parts(each)[-1].lower() == name]
+        if len(same) > 1 or len(tables) != 1 or not is_of_cte(tables[0]):
+            return None
+        return None if scope is None or scope.args.get("recursive") else tables[0]
+
+    def _shown_columns(self, source: exp.Expr, select: exp.Select, names: Mapping[str, str]) -> dict[str, str]:
+        """Return the columns of a SELECT that are columns of its source under the same or another name.
+
+        `names` has those of the source with the table's columns. A name that is there twice is left out.
+        """
+        alias = source.alias_or_name.lower()
+        pairs: list[tuple[str, str | None]] = []
+        for each in select.expressions:
+            inner = each.unalias()
+            if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
+                if any((inner if isinstance(inner, exp.Star) else inner.this).args.values()):  # EXCEPT
+                    return {}
+                pairs += names.items()
+                continue
+            parts = name_parts(inner) if isinstance(inner, exp.Column) else ()
+            is_of_source = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() == alias)
+            found = self.case_rule.find(parts[-1], tuple(names)) if is_of_source else None
+            pairs.append((each.alias_or_name, None if found is None else names[found]))
+        shown: dict[str, str] = {}
+        for name, column in pairs:
+            others = [other for other, _ in pairs if self.case_rule.find(name, (other,)) is not None]
+            if column is not None and len(others) == 1:
+                shown[name] = column
+        return shown
+
+    def _renamed(self, condition: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
+        """Return a condition on the columns `names`, with the table's names in their place."""
+
+        def renamed(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Column):
+                return node
+            found = self.case_rule.find(name_parts(node)[-1], tuple(names))
+            assert found is not None  # `_is_about` found it
+            return exp.column(names[found], quoted=True)
+
+        return condition.copy().transform(renamed)
+
+    def _is_about(self, condition: exp.Expr, table: exp.Expr, select: exp.Select, names: Sequence[str]) -> bool:
         """Return whether each column of a condition is one of the table for certain."""
         alias = table.alias_or_name.lower()
         sources = list(_sources(select))
@@ -214,7 +280,18 @@ class QueryNeeds:
         return True
 
 
-def _select_of(table: exp.Table) -> exp.Select | None:
+def _has_other_rows_or_names(source: exp.Expr) -> bool:
+    """Return whether a reference samples or pivots its rows, or gives its columns new names."""
+    return bool(source.args.get("sample") or source.args.get("pivots")) or _has_new_names(source)
+
+
+def _has_new_names(source: exp.Expr) -> bool:
+    """Return whether a reference names the columns in their order: `FROM t AS q(k, l)`."""
+    alias = source.args.get("alias")
+    return alias is not None and bool(alias.args.get("columns"))
+
+
+def _select_of(table: exp.Expr) -> exp.Select | None:
     """Return the SELECT whose FROM or JOIN the table stands in, with nothing between."""
     holder = table.parent
     if not isinstance(holder, exp.From | exp.Join) or holder.this is not table:
@@ -228,7 +305,7 @@ def _sources(select: exp.Select) -> Iterator[exp.Expr]:
         yield join.this
 
 
-def _conditions(select: exp.Select, table: exp.Table) -> Iterator[exp.Expr]:
+def _conditions(select: exp.Select, table: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the conditions that rows of the table must meet, whatever the joins make of rows that do not."""
     where, joins = select.args.get("where"), select.args.get("joins") or []
     sides = [(join.args.get("side") or "").upper() for join in joins]

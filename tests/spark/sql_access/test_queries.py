@@ -69,14 +69,14 @@ def test_columns_conditions_and_limits_are_pushed(spark: SparkSession, lake: Pat
 
 def test_joins_subqueries_and_common_table_expressions(spark: SparkSession, lake: Path, loads: list[Any]) -> None:
     text = """
-        WITH late AS (SELECT * FROM flights f WHERE f.delay > 5),  -- {not a field}
+        WITH late AS (SELECT *, tail AS t FROM flights f WHERE f.delay > 5),  -- {not a field}
              big AS (SELECT tail FROM planes WHERE seats >= 200)
         SELECT late.id FROM late JOIN big ON late.tail = big.tail
-        WHERE late.id IN (SELECT id + 0 FROM flights WHERE ratio < 5.0) ORDER BY late.id
+        WHERE late.t = 'n2' AND late.id IN (SELECT id + 0 FROM flights WHERE ratio < 5.0) ORDER BY late.id
     """
     assert rows(spark, text) == [(27,)]
     assert loads == [
-        ("flights", 1, ("id", "delay", "ratio", "tail"), "delay > 5", None),
+        ("flights", 1, ("id", "delay", "ratio", "tail"), "delay > 5 AND tail = 'n2'", None),
         ("planes", 1, None, "seats >= 200", None),
         ("flights", 1, ("id", "ratio"), "ratio < 5.0", None),
     ]

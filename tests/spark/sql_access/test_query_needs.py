@@ -63,6 +63,7 @@ def test_columns_that_are_named_are_read(text: str, expected: str) -> None:
         "SELECT a FROM u WHERE x = (SELECT * FROM t)",
         "SELECT a FROM u WHERE x IN (SELECT * FROM t)",
         "SELECT k FROM (SELECT * FROM t) AS q(k, l, m, n)",
+        "SELECT k FROM t AS q(k, l, m, n)",
         "SELECT a FROM (SELECT * FROM t UNION ALL SELECT * FROM t)",
         "SELECT a FROM (SELECT * FROM t UNION ALL SELECT * FROM u)",
         "WITH q AS (SELECT * FROM t) SELECT * FROM q",
@@ -98,7 +99,7 @@ def test_names_that_differ_only_in_case_are_read_together() -> None:
         ("SELECT 1 FROM t LATERAL VIEW explode(b) v AS c WHERE c = 1 AND t.a = 2", ["t.a = 2"], []),
         ("SELECT 1 FROM t WHERE a IN (SELECT a FROM u WHERE x = 1)", [], ["x = 1"]),
         ("SELECT 1 FROM t TABLESAMPLE (5 ROWS) WHERE a = 1", [], []),
-        ("SELECT 1 FROM (SELECT * FROM t) t WHERE a = 1", [], []),
+        ("SELECT 1 FROM t AS q(b, a, c, d) WHERE a = 1", [], []),
         ("FROM t |> LIMIT 5 |> WHERE a = 1", [], []),
     ],
 )
@@ -107,6 +108,48 @@ def test_conditions_that_every_row_must_meet_are_found(text: str, of_t: list[str
     for name, columns, expected in (("t", T, of_t), ("u", U, of_u)):
         for table in [each for each in needs.tree.find_all(exp.Table) if each.name == name][:1]:
             assert [each.sql("spark") for each in needs.conjuncts(table, columns)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT 1 FROM (SELECT * FROM t) WHERE a = 1 AND zz = 2", ["`a` = 1"]),
+        ("SELECT 1 FROM (SELECT * FROM t WHERE c = 1) q WHERE q.a = 1 OR q.B = 2", ["c = 1", "`a` = 1 OR `b` = 2"]),
+        (
+            "SELECT 1 FROM (SELECT a AS k, b AS a, c + 1 AS b FROM t) WHERE a = 1 AND b = 2 AND k = 3",
+            ["`b` = 1", "`a` = 3"],
+        ),
+        ("SELECT 1 FROM (SELECT t.*, a + 1 AS z FROM t) q JOIN u ON q.a = u.a AND q.b = 1", ["`b` = 1"]),
+        ("SELECT 1 FROM u LEFT JOIN (SELECT * FROM t) q ON q.b = 1 WHERE q.a = 2", ["`b` = 1"]),
+        ("WITH q AS (SELECT a AS k FROM t) SELECT 1 FROM q WHERE k = 1", ["`a` = 1"]),
+        (
+            "WITH q AS (SELECT a AS k FROM t), r AS (SELECT k AS j FROM q) SELECT 1 FROM r AS s WHERE s.j IN (1)",
+            ["`a` IN (1)"],
+        ),
+        # what comes between may make other rows or values of them
+        ("SELECT 1 FROM (SELECT *, row_number() OVER (ORDER BY b) n FROM t) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT a, my_udf(b) FROM t) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT a, explode(c) FROM t) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT a, count(*) FROM t GROUP BY a) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT max(a) AS a FROM t) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT * FROM t LIMIT 5) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT DISTINCT a FROM t) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT t.a FROM u LEFT JOIN t) WHERE a IS NULL", []),
+        ("SELECT 1 FROM (SELECT a, b AS a FROM t) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT * EXCEPT (a) FROM t) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT s.a FROM t) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT * FROM t) AS q(b, a, c, d) WHERE a = 1", []),
+        ("SELECT 1 FROM (SELECT a FROM t UNION ALL SELECT a FROM u) WHERE a = 1", []),
+        ("SELECT 1 FROM u RIGHT JOIN (SELECT * FROM t) q ON q.b = 1 FULL JOIN u ON true WHERE q.a = 2", []),
+        ("WITH q AS (SELECT a FROM t) SELECT 1 FROM q WHERE a = 1 UNION SELECT 1 FROM q", []),
+        ("WITH q(b) AS (SELECT a FROM t) SELECT 1 FROM q WHERE b = 1", []),
+        ("WITH q AS (SELECT a FROM t) SELECT 1 FROM (WITH q AS (SELECT 1 AS a) SELECT * FROM q WHERE a = 1), q", []),
+        ("WITH RECURSIVE q AS (SELECT a FROM t) SELECT 1 FROM q WHERE a = 1", []),
+    ],
+)
+def test_conditions_on_a_subquery_that_only_renames_columns_are_on_the_table(text: str, expected: list[str]) -> None:
+    needs = needs_of(text)
+    assert [each.sql("spark") for each in needs.conjuncts(table_of(needs, "t"), T)] == expected
 
 
 @pytest.mark.parametrize(
