@@ -6,7 +6,7 @@ FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests
 STAMP := .venv/.locked
 SERVERS := .venv/servers/.locked
 
-.PHONY: run test ui bench bench-tables bench-s3 bench-spark fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
+.PHONY: run test ui screenshots bench bench-tables bench-s3 bench-spark fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
@@ -22,6 +22,9 @@ test: environment servers java  ## every check
 
 ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location
 	$(BIN)/python -m jobs.instance $(BIN)/dagster dev --module-name jobs.definitions --host 127.0.0.1 --port 3000
+
+screenshots: environment servers  ## docs/pictures, by the tests that click through Dagster's pages
+	SCREENSHOTS=docs/pictures $(BIN)/python -m pytest -n 0 tests/browser
 
 bench: environment  ## against pylance and Parquet; `make bench BENCH=blobs,lists` measures those alone
 	$(BIN)/python -m tests.bench $(BENCH)

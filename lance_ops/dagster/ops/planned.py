@@ -17,6 +17,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.ops import observed_plans
 from lance_ops.dagster.ops.launch_config import Launch, launch_class
+from lance_ops.dagster.ops.launchpad import launchpad_link
 from lance_ops.dagster.ops.policies import with_policy
 from lance_ops.dagster.ops.preview_page import comparison, preview_page
 from lance_ops.dagster.ops.verb import Work, verb_op
@@ -45,7 +46,8 @@ def planned_op(config: DatasetConfig, verb: type[Verb]) -> dg.OpDefinition:
 def _previewed(work: Work, verb: Verb) -> dict[str, Any]:
     plan, preview = make_plan(verb, LanceDataset.of(work.snapshot), work.runner)
     past = observed_plans.past_seconds(work.context.instance, work.config, verb.name)
-    page = dg.MetadataValue.md(preview_page(preview, past, work.context.run_id))
+    run_id = work.context.run_id
+    page = dg.MetadataValue.md(preview_page(preview, past, run_id, launchpad_link(work.context, {"execute": run_id})))
     metadata: dict[str, Any] = {
         "lance/dry_run": True,
         "lance/plan": page,

@@ -8,8 +8,8 @@ from lance_ops.verbs import Measures, Preview
 __all__ = ["comparison", "preview_page"]
 
 
-def preview_page(preview: Preview, past_seconds: float | None, run_id: str) -> str:
-    """Return the page of a preview. The run's id is what a later run executes."""
+def preview_page(preview: Preview, past_seconds: float | None, run_id: str, execute_link: str | None = None) -> str:
+    """Return the page of a preview. A later run executes the run's id; the link leads to a launchpad that says so."""
     parts = [f"### {preview.summary[:1].upper()}{preview.summary[1:]}"]
     if preview.after is not None:
         parts.append(comparison(preview.before, preview.after, estimated=True))
@@ -23,6 +23,7 @@ def preview_page(preview: Preview, past_seconds: float | None, run_id: str) -> s
     parts += [f"**{section.title}**\n\n{table(section.header, section.lines)}" for section in preview.sections]
     if not preview.does_nothing:
         parts.append(f"To execute this very plan, launch with `execute: {run_id}`.")
+        parts += [f"[Open the launchpad with this plan]({execute_link})"] if execute_link else []
     return "\n\n".join(filter(None, parts))
 
 
