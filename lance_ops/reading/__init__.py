@@ -24,16 +24,14 @@ if TYPE_CHECKING:
     from lance_ops.reading.row_id_masks import allowed_rows
     from lance_ops.reading.scan_execution import (
         TASK_READAHEAD,
-        ScanRequest,
         empty_answer,
         in_task,
-        plan_scan,
         scan,
         scan_fragments,
         scan_rows,
         scan_whole,
     )
-    from lance_ops.reading.scan_plan import Block, check_is_stored
+    from lance_ops.reading.scan_plan import Block, ScanRequest, check_is_stored, plan_scan
     from lance_ops.reading.scan_trace import ScanTrace, Step, traced
     from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows, offset_array
     from lance_ops.reading.sorted_scan import (
@@ -105,7 +103,7 @@ _MODULES = {
     "Changes": "change_feed",
     "ColumnOrdering": "sorted_scan",
     "RowOffsets": "scanned_rows",
-    "ScanRequest": "scan_execution",
+    "ScanRequest": "scan_plan",
     "ScanTrace": "scan_trace",
     "ScannedRows": "scanned_rows",
     "Step": "scan_trace",
@@ -122,7 +120,7 @@ _MODULES = {
     "look_up": "index_lookup",
     "offset_array": "scanned_rows",
     "open_index": "index_lookup",
-    "plan_scan": "scan_execution",
+    "plan_scan": "scan_plan",
     "read_fragments_together": "joined_fragments",
     "remap_addresses": "deferred_remaps",
     "row_field": "row_columns",

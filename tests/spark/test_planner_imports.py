@@ -26,6 +26,7 @@ print(*(name for name, spec in specs.items() if spec and spec.parent != name))
 """
 _READERS = ("data_source.table_reader", "data_source.pushing_reader", "data_source.stream_reader")
 _WRITERS = ("data_source.table_writer", "data_source.spark_writers")
+_DECODERS = ("lance_ops.reading.scan_execution", "lance_ops.file.reader", "lance_ops.file.v2_1.reader")
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +44,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
         (
             "assert len(source.reader(rows).partitions()) == 1",
             ("data_source.table_reader",),
-            (*_READERS[1:], *_WRITERS),
-            225,
+            (*_READERS[1:], *_WRITERS, *_DECODERS),
+            165,
         ),
         ("assert pickle.dumps(source.writer(rows, False))", _WRITERS, _READERS, 135),
     ],
