@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import lance_ops
 from lance_ops.api import LanceDataset
-from lance_ops.spark import map_fragments
+from lance_ops.spark import map_fragments, use_namespace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,3 +68,30 @@ def test_five_minutes_from_nothing_work_of_ones_own_and_a_merge(
     assert dataset.count_rows("delay = 0 AND id >= 950") == 100
     replaced = run(shown("Values by row"), {"dataset": dataset, "spark": spark})
     assert replaced["num_rows_updated"] == dataset.count_rows("delay = 1 AND log_delay = 0") >= 100
+
+
+class Elsewhere(ast.NodeTransformer):
+    """Puts the folder of tables elsewhere, where they need no storage options."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        value = node.value.replace("/data", str(self.folder)) if isinstance(node.value, str) else node.value
+        return ast.copy_location(ast.Constant(value), node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.Dict:
+        return ast.copy_location(ast.Dict([], []), node)
+
+
+@pytest.mark.spark
+def test_sql_that_is_shown_is_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flights = lance_ops.write_dataset(pa.table({"id": range(8), "delay": range(58, 66)}), tmp_path / "flights.lance")
+    for row in (0, 1, 7):  # version 3 still has the last one
+        flights.delete(f"id = {row}")
+    try:
+        run(Elsewhere(tmp_path).visit(shown("SQL")), {"spark": spark})
+    finally:
+        use_namespace(spark, None)
+    out = capsys.readouterr().out
+    assert re.findall(r"\| +(\d+)\|", out) == ["3", "4", "5", "6", "7", "5"], out
