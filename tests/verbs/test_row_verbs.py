@@ -11,7 +11,6 @@ import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, PlanOutdated
-from lance_ops.runners import InThreads
 from lance_ops.verbs import (
     REASON_PROPERTY,
     AddColumns,
@@ -23,6 +22,7 @@ from lance_ops.verbs import (
     execute_plan,
     make_plan,
 )
+from tests.pickling_runner import PicklingRunner
 from tests.verbs.living import live, section
 
 
@@ -145,23 +145,11 @@ def test_columns_of_expressions_are_shown_with_their_types_and_added(numbers: La
     assert dataset(numbers.uri).to_table(["y"], filter="x = 11").to_pylist() == [{"y": 22}]
 
 
-class Watched(InThreads):
-    """Remembers the names of the jobs whose tasks it ran."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.jobs: list[tuple[str, int]] = []
-
-    def map(self, function: Any, tasks: Any, job: Any = None, discard: Any = None) -> Any:
-        self.jobs.append((function.__name__, len(tasks)))
-        return super().map(function, tasks, job, discard)
-
-
 def test_a_backfill_by_a_function_runs_on_the_runner_and_takes_in_rows_that_came_since(numbers: LanceDataset) -> None:
     plan, preview = make_plan(AddColumns(function="tests.verbs.made_columns:doubled", read_columns=("x",)), numbers)
     assert section(preview, "New columns of the first rows") == {"doubled": ("0", "2", "4", "6", "8")}
     dataset(numbers.uri).insert(pa.table({"x": [50], "s": ["s"]}))
-    runner = Watched()
+    runner = PicklingRunner()
     done = execute_plan(StoredPlan.from_json(plan.to_json()), dataset(numbers.uri), runner)
-    assert (done.read_version, done.version, runner.jobs) == (2, 3, [("write_columns", 4)])
+    assert (done.read_version, done.version, runner.jobs) == (2, 3, [("add columns to", 4)])
     assert dataset(numbers.uri).to_table(["doubled"])["doubled"].to_pylist() == [*range(0, 24, 2), 100]
