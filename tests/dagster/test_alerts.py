@@ -6,12 +6,8 @@ import importlib
 import json
 import os
 import socketserver
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,68 +21,22 @@ from lance_ops.dagster.alerts.sending import send
 from lance_ops.dagster.declaration import AlertChannel, AlertEvent
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.errors import AlertNotSent, ConfigError, MissingPackage
+from tests.dagster.alert_receiver import SECRET, Receiver, receiving, serving
 from tests.dagster.deployment import Deploy, Deployment
 
 pytestmark = pytest.mark.dagster
 
-SECRET = "s3cr3t-path"
 WEBHOOK = {"webhook": {"url": "${ALERT_URL}", "headers": {"Authorization": "Bearer ${ALERT_TOKEN}"}}}
 JUNK = b"this is no Parquet"
 
 
-@dataclass
-class Receiver:
-    """A local HTTP server that keeps what it is sent. It answers with `status`, and with `answer` as its body."""
-
-    url: str = ""
-    status: int = 200
-    answer: bytes = b'{"ok": true}'
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-
-    def take(self) -> list[dict[str, Any]]:
-        """Return the bodies that were taken since the last call."""
-        taken, self.bodies = self.bodies, []
-        return taken
-
-
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    received = Receiver()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if received.status == 200:
-                received.bodies.append(json.loads(body))
-                received.headers.append(dict(self.headers))
-            self.send_response(received.status)
-            self.send_header("Location", received.url)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(received.answer)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
-        received.url = f"http://127.0.0.1:{port}/{SECRET}"
+    with receiving() as received:
         monkeypatch.setenv("ALERT_URL", received.url)
         monkeypatch.setenv("ALERT_TOKEN", "a-token")
         monkeypatch.setenv("DAGSTER_WEBSERVER_URL", "https://dagster.example")
         yield received
-
-
-@contextmanager
-def serving(server: socketserver.TCPServer) -> Iterator[int]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def land_junk(deployment: Deployment, key: str) -> Path:
@@ -225,6 +175,26 @@ def test_what_the_first_tick_could_not_send_is_sent_by_the_next(deploy: Deploy, 
     receiver.status = 200
     alerts(deployment)
     assert [alert["event"] for alert in receiver.take()] == ["failure", "check"]
+
+
+def test_a_run_that_dagster_retries_or_has_not_judged_yet_is_not_told(deploy: Deploy) -> None:
+    deployment = deploy()
+    fail(deployment)
+    (run,) = deployment.instance.get_runs()
+    watched = Watched(deployment.config, ("trips_ingest",), ())
+
+    def found(seconds: float) -> list[Alert | None]:
+        now = datetime.now(UTC) + timedelta(seconds=seconds)
+        return [alert for alert, _ in pending_alerts(deployment.instance, watched, (AlertEvent.FAILURE,), Told(), now)]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(deployment.instance), "run_retries_enabled", property(lambda _: True))
+        assert found(0) == []
+        assert [alert.run_id for alert in found(3600) if alert] == [run.run_id]
+        deployment.instance.add_run_tags(run.run_id, {"dagster/will_retry": "true"})
+        assert found(0) == [None]
+        deployment.instance.add_run_tags(run.run_id, {"dagster/will_retry": "false"})
+        assert [alert.run_id for alert in found(0) if alert] == [run.run_id]
 
 
 @pytest.mark.parametrize("cursor", [None, "", "{}", "[1]", '{"failure": "x", "batch": 0}'])

@@ -28,6 +28,7 @@ _EVENTS_AT_ONCE = 500
 _RUNS_LOOKED_AT = 20
 _SHOWN = 20
 _WILL_RETRY_TAG = "dagster/will_retry"
+_SECONDS_TO_DECIDE = 60
 _REFUSED_OF_RUN = "lance/refused_batches"
 
 
@@ -91,7 +92,7 @@ def pending_alerts(
     for event in events:
         match event:
             case AlertEvent.FAILURE:
-                found = _failures(instance, watched, events, told)
+                found = _failures(instance, watched, events, told, now)
             case AlertEvent.QUARANTINE:
                 found = _quarantines(instance, watched, told)
             case AlertEvent.CHECK:
@@ -106,11 +107,14 @@ def pending_alerts(
 
 
 def _failures(
-    instance: dg.DagsterInstance, watched: Watched, events: Collection[AlertEvent], told: Told
+    instance: dg.DagsterInstance, watched: Watched, events: Collection[AlertEvent], told: Told, now: datetime
 ) -> Iterator[tuple[Alert | None, Told]]:
     failed = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=told.failure)
     for record in instance.fetch_run_status_changes(failed, limit=_EVENTS_AT_ONCE, ascending=True).records:
         run = instance.get_run_by_id(record.run_id)
+        is_young = now.timestamp() - record.timestamp < _SECONDS_TO_DECIDE
+        if run is not None and instance.run_retries_enabled and _WILL_RETRY_TAG not in run.tags and is_young:
+            return  # Dagster stores the failure first, and then whether it retries the run
         told = replace(told, failure=record.storage_id)
         concerns = run is not None and run.tags.get(_WILL_RETRY_TAG) != "true" and _is_of_dataset(run, watched)
         event = record.event_log_entry.dagster_event

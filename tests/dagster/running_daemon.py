@@ -1,0 +1,105 @@
+"""A real daemon on a shipped instance file: it evaluates sensors, launches each run in a process, and watches them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.scheduler.instigation import SensorInstigatorData
+
+from lance_ops.dagster.instances import instance_file
+from tests.manifest_servers import postgres_server
+
+__all__ = ["home_with", "kill_run", "running_daemon", "sensors_with_a_cursor", "team_instance", "wait_for"]
+
+_PROCESS = re.compile(r"\(pid: (\d+)\)")
+
+
+def home_with(folder: Path, settings: str) -> dict[str, str]:
+    """Make an instance with these settings in `folder`; return its environment."""
+    home = folder / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text(settings)
+    return {"DAGSTER_HOME": str(home)}
+
+
+@contextmanager
+def team_instance(folder: Path) -> Iterator[dict[str, str]]:
+    """Make an instance of the shipped `team.yaml` on a PostgreSQL of its own; yield its environment."""
+    with tempfile.TemporaryDirectory() as of_server, postgres_server(Path(of_server)) as server:
+        socket = server.url.rpartition("host=")[2]
+        yield home_with(folder, instance_file("team")) | {
+            "DAGSTER_POSTGRES_HOST": "",  # libpq then reads PGHOST, the folder of the server's socket
+            "PGHOST": socket,
+            "DAGSTER_POSTGRES_PORT": "5432",
+            "DAGSTER_POSTGRES_DB": "postgres",
+            "DAGSTER_POSTGRES_USER": "postgres",
+            "DAGSTER_POSTGRES_PASSWORD": "",
+            "DAGSTER_EVENT_BATCH_SIZE": "500",
+        }
+
+
+@contextmanager
+def running_daemon(
+    location: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dg.DagsterInstance]:
+    """Run the daemon on a code location's file; yield its instance.
+
+    The daemon starts a server of the code location, and that starts the runs. They outlive a daemon that ends, so the
+    daemon gets a process group of its own, which is killed as a whole.
+    """
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    repository = str(Path(__file__).parents[2])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([repository, os.environ.get("PYTHONPATH", "")]))
+    command = [sys.executable, "-m", "dagster._daemon", "run", "-f", str(location)]
+    with dg.DagsterInstance.get() as instance:
+        instance.get_run_records(limit=1)  # the instance is initialised before a second process opens it
+        with location.with_suffix(".log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            yield instance
+        finally:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=30)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def wait_for(
+    condition: Callable[[], bool], seconds: float = 240, what: str = "the daemon did not get there", every: float = 0.5
+) -> None:
+    """Wait until a condition holds; look `every` so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(every)
+
+
+def sensors_with_a_cursor(instance: dg.DagsterInstance) -> set[str]:
+    """Return the sensors that have ticked. One of run statuses begins with the runs that end after its first tick."""
+    states = instance.all_instigator_state()
+    return {
+        state.name
+        for state in states
+        if isinstance(state.instigator_data, SensorInstigatorData) and state.instigator_data.cursor
+    }
+
+
+def kill_run(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Kill the process that executes a run."""
+    events = (record.event_log_entry.dagster_event for record in instance.get_records_for_run(run_id).records)
+    ids = [int(match[1]) for event in events if event and (match := _PROCESS.search(event.message or ""))]
+    os.kill(ids[-1], signal.SIGKILL)
