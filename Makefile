@@ -6,7 +6,7 @@ FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests
 STAMP := .venv/.locked
 SERVERS := .venv/servers/.locked
 
-.PHONY: run test ui screenshots bench bench-tables bench-s3 bench-spark fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
+.PHONY: run test ui screenshots bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
@@ -37,6 +37,9 @@ bench-s3: environment  ## against pylance on an object store: seconds, requests 
 
 bench-spark: environment java  ## against Spark's Parquet, with cold and warm workers; `BENCH=ingest,column`
 	$(BIN)/python -m tests.bench.spark $(BENCH)
+
+bench-dagster: environment  ## Dagster's cost beyond the work: a backfill of 2,000 partitions, ticks over 200,000 files; `BENCH=sqlite`
+	$(BIN)/python -m tests.bench.dagster $(BENCH)
 
 FUZZ_SECONDS ?= 600
 FUZZ_PREDICATES ?= 10000

@@ -63,9 +63,9 @@ class S3Server:
 
 
 @contextmanager
-def moto_server() -> Iterator[S3Server]:
+def moto_server(page_names: int = _PAGE_NAMES) -> Iterator[S3Server]:
     """Run moto in a process of its own, as a real server would be."""
     port = free_port()
     command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with running(command, port, {"MOTO_S3_DEFAULT_MAX_KEYS": str(_PAGE_NAMES)}):
+    with running(command, port, {"MOTO_S3_DEFAULT_MAX_KEYS": str(page_names)}):
         yield S3Server(f"http://127.0.0.1:{port}")
