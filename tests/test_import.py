@@ -97,16 +97,27 @@ def test_a_cold_process_loads_only_the_packages_that_its_path_needs(table: str, 
 
 
 _UNNEEDED_BY_READERS = ("changing", "cli", "legacy", "maintenance", "refs", "file.v0_1", "file.v2_0", "file.writer")
+_APPENDS = """
+import pyarrow as pa
+for _ in range(2):
+    lance_ops.write_dataset(pa.table({'id': range(9)}), t().uri + '-appended', mode='append')
+"""
+_READERS = ("reading.scan_execution", "reading.take", "reading.index_lookup", "file.alike_files")
 _WRITES = "t(), lance_ops.write_dataset(t().to_table(), t().uri + '-copy')"
 
 
 @pytest.mark.parametrize(
     ("code", "unneeded", "most"),
     [
-        ("t().schema", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "indices.btree", "transactions.operations"), 290),
+        (
+            "t().schema",
+            (*_UNNEEDED_BY_READERS, "core.predicate.sql", "indices.btree", "transactions.operations", *_READERS),
+            200,
+        ),
         ("t().to_table()", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "store.remote"), 300),
         ("t().take([3, 5])", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "store.remote"), 300),
         ("t().count_rows('id = 7')", (*_UNNEEDED_BY_READERS, "core.predicate.arrow", "store.remote"), 350),
+        (_APPENDS, ("changing.deletion", "maintenance.cleanup.cleanup", "refs", *_READERS), 345),
         (_WRITES, ("changing", "maintenance.repair", "maintenance.verification", "file.v2_0"), 390),
     ],
 )

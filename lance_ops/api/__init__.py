@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from lance_ops.api.udf import BatchUDF, batch_udf, batch_udf_factory
     from lance_ops.api.write import write_dataset
     from lance_ops.core.logs import set_logger
+    from lance_ops.core.schema import ColumnOrdering
     from lance_ops.indices import IndexConfig
     from lance_ops.maintenance.cleanup import AutoCleanupConfig, CleanupExplanation, CleanupStats
     from lance_ops.maintenance.compaction import CompactionMetrics
     from lance_ops.maintenance.verification import VerificationReport
-    from lance_ops.reading import ColumnOrdering
     from lance_ops.snapshot import Session
     from lance_ops.store import IOStats, bytes_read_counter, iops_counter
     from lance_ops.table import DeletionFile, RowDatasetVersionMeta, RowIdMeta
@@ -164,7 +164,7 @@ _MODULES = {
     "BulkCommitResult": "lance_dataset",
     "CleanupExplanation": "lance_ops.maintenance.cleanup",
     "CleanupStats": "lance_ops.maintenance.cleanup",
-    "ColumnOrdering": "lance_ops.reading",
+    "ColumnOrdering": "lance_ops.core.schema",
     "Compaction": "compaction",
     "CompactionMetrics": "lance_ops.maintenance.compaction",
     "CompactionOptions": "compaction",

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lance_ops import reading
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.scanning import Filter
 from lance_ops.core.errors import IndexNotFound
 from lance_ops.maintenance import health
-from lance_ops.reading import bind_filter, open_index
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot, field_sizes
 from lance_ops.table import IndexMetadata
@@ -81,14 +81,14 @@ class LanceStats:
         By default it measures all top-level columns whose values have an order. The rows are read by tasks of the
         runner, which return a few numbers. Raises `UnsupportedFeature` for a column of other values.
         """
-        predicate = None if filter is None else bind_filter(self._snapshot, filter)
+        predicate = None if filter is None else reading.bind_filter(self._snapshot, filter)
         return health.column_statistics(self._snapshot, columns, predicate, runner)
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
         """Return an index's coverage and its segments' own numbers."""
         name, coverage = index_name, _find(self._snapshot, index_name)
         segments = index_segments(self._snapshot, name)
-        details = [dict(open_index(self._snapshot, segment).statistics()) for segment in segments]
+        details = [dict(reading.open_index(self._snapshot, segment).statistics()) for segment in segments]
         created = [segment.created_at_ms for segment in segments if segment.created_at_ms is not None]
         return {
             "index_type": coverage.type_name,

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from lance_ops.reading.scan_trace import ScanTrace, Step, traced
     from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows, offset_array
     from lance_ops.reading.sorted_scan import (
-        ColumnOrdering,
         check_orderings,
         describe_order,
         scan_sorted,
@@ -53,7 +52,6 @@ __all__ = [
     "VERSION_COLUMNS",
     "Block",
     "Changes",
-    "ColumnOrdering",
     "RowOffsets",
     "ScanRequest",
     "ScanTrace",
@@ -101,7 +99,6 @@ _MODULES = {
     "VERSION_COLUMNS": "row_columns",
     "Block": "scan_plan",
     "Changes": "change_feed",
-    "ColumnOrdering": "sorted_scan",
     "RowOffsets": "scanned_rows",
     "ScanRequest": "scan_plan",
     "ScanTrace": "scan_trace",

@@ -8,7 +8,7 @@ way ties keep the order of an unsorted scan.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -17,14 +17,14 @@ from lance_ops import indices
 from lance_ops.core import predicate
 from lance_ops.core.arrow import numbers_of
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema import ColumnOrdering, Schema
 from lance_ops.file import copy_array
 from lance_ops.reading.row_columns import ROW_ADDRESS
 from lance_ops.reading.scan_execution import ScanRequest, empty_answer, limit_rows, scan_whole
 from lance_ops.reading.take import take_addresses
 from lance_ops.snapshot import FREE_SORTED_BYTES, Snapshot, limit_held_bytes
 
-__all__ = ["ColumnOrdering", "check_orderings", "describe_order", "scan_sorted", "without_limit"]
+__all__ = ["check_orderings", "describe_order", "scan_sorted", "without_limit"]
 
 MOST_KEPT_ROWS = 1 << 16
 """The largest limit for which the first rows are kept in memory while the scan reads the others."""
@@ -33,15 +33,6 @@ _SORTED_AT_ONCE = 1 << 16
 """Rows of a batch: it is compared with the last kept row, and sorted with the kept rows if it may precede that."""
 
 _TAKEN_AT_ONCE = 4096
-
-
-@dataclass(frozen=True)
-class ColumnOrdering:
-    """A column (or the dotted path of a nested field) to sort by. NaN comes after all numbers."""
-
-    column_name: str
-    ascending: bool = True
-    nulls_first: bool = False
 
 
 def check_orderings(schema: Schema, orderings: Sequence[ColumnOrdering]) -> None:

@@ -9,7 +9,7 @@ import pytest
 import lance_ops
 from lance_ops import LanceOperation
 from lance_ops.errors import InvalidInput, StoreError
-from lance_ops.maintenance.cleanup import auto_cleanup
+from lance_ops.maintenance import cleanup
 from lance_ops.maintenance.cleanup.auto_cleanup import auto_cleanup_config, configured_options
 from lance_ops.maintenance.cleanup.cleanup_plan import DEFAULT_AGE, CleanupOptions
 
@@ -143,7 +143,7 @@ def test_a_failed_automatic_clean_up_does_not_fail_the_commit(
         raise StoreError("the store is down")
 
     dataset = configured(dataset_uri, AT_ONCE)
-    monkeypatch.setattr(auto_cleanup, "cleanup_old_versions", fails)
+    monkeypatch.setattr(cleanup, "cleanup_old_versions", fails)
     with caplog.at_level(logging.WARNING):
         dataset.insert(rows(10))
     assert dataset.count_rows() == 20 and "the store is down" in caplog.text

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import pyarrow as pa
 
+from lance_ops import reading
 from lance_ops import snapshot as snapshots
 from lance_ops.api.argument_checks import check_public_methods, row_numbers
 from lance_ops.api.fragments.fragment_changes import FragmentChanges
@@ -27,7 +28,6 @@ from lance_ops.api.schemas import shown_schema
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.reading import take_addresses
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import DataFile, Fragment
 
@@ -209,7 +209,7 @@ class LanceFragment(FragmentChanges):
         )
         request = scan_request(self._snapshot, projection)
         offsets = self._snapshot.live_offsets_at(self._fragment, positions)
-        return projection.apply(take_addresses(self._snapshot, row_addrs(self.fragment_id, offsets), request))
+        return projection.apply(reading.take_addresses(self._snapshot, row_addrs(self.fragment_id, offsets), request))
 
     def open_session(self, columns: Columns = None, with_row_address: bool | None = None) -> FragmentSession:
         """Return a session that takes rows of this fragment repeatedly."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, overload
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops import writing
+from lance_ops import reading, writing
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.file_options import storage_version
@@ -28,7 +28,6 @@ from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema, with_new_fields
 from lance_ops.core.versions import FileVersion
-from lance_ops.reading import ScanRequest, UserFilter, bind_filter, scan, scan_rows
 from lance_ops.snapshot import Session, Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import encode_bitmap
@@ -96,13 +95,15 @@ class FragmentChanges:
         """
         return writing.describe_fragment(dataset.snapshot, filename, fragment_id)
 
-    def delete(self, predicate: UserFilter) -> Fragment | None:
+    def delete(self, predicate: reading.UserFilter) -> Fragment | None:
         """Write a deletion file that also hides the rows for which the predicate is true; return None if no row is
         left.
         """
-        request = ScanRequest(Schema(()), bind_filter(self._snapshot, predicate), fragment_ids=(self._fragment.id,))
+        request = reading.ScanRequest(
+            Schema(()), reading.bind_filter(self._snapshot, predicate), fragment_ids=(self._fragment.id,)
+        )
         found = BitMap()
-        for rows in scan_rows(self._snapshot.verifying(), request):
+        for rows in reading.scan_rows(self._snapshot.verifying(), request):
             found.update(rows.bitmap())
         return self.delete_rows(found)
 
@@ -228,5 +229,5 @@ class FragmentChanges:
 
     def _first_result(self, source: column_changes.ColumnSource) -> pa.Schema:
         request = replace(column_changes.backfill_request(self._snapshot, source.reads, self._fragment.id), limit=1)
-        (rows,) = scan(self._snapshot, request)
+        (rows,) = reading.scan(self._snapshot, request)
         return source.compute(rows, self._snapshot.schema, "the first row").schema

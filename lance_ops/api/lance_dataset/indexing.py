@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
+from lance_ops import reading
 from lance_ops.api.scanning import refuse
 from lance_ops.api.stats import LanceStats, describe_indices, list_indices
 from lance_ops.api.stats import index_segments as segments_of
@@ -16,7 +17,6 @@ from lance_ops.api.version_handle import Handle
 from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance import indexing
-from lance_ops.reading import open_index, remap_addresses
 from lance_ops.runners import Runner
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Indexing(Handle):
         if unknown is not None:
             raise InvalidInput(f"index {name!r} has no segment {unknown}: it has {', '.join(map(str, segments))}")
         for uuid in wanted:
-            open_index(self._snapshot, segments[uuid])
+            reading.open_index(self._snapshot, segments[uuid])
 
     @property
     def has_index(self) -> bool:
@@ -95,7 +95,7 @@ class Indexing(Handle):
         """
         if not (isinstance(addrs, pa.Array) and pa.types.is_uint64(addrs.type)):
             raise InvalidInput("row addresses are an array of uint64")
-        found = remap_addresses(self._snapshot, addrs.fill_null(TOMBSTONE_ROW).to_numpy())
+        found = reading.remap_addresses(self._snapshot, addrs.fill_null(TOMBSTONE_ROW).to_numpy())
         return None if found is None else pa.array(found, mask=found == np.uint64(TOMBSTONE_ROW))
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:

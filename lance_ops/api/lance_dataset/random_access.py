@@ -10,14 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from lance_ops import blobs
+from lance_ops import blobs, reading
 from lance_ops.api.argument_checks import row_numbers
 from lance_ops.api.lance_dataset.scan_methods import Scanning
 from lance_ops.api.scanning import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, Columns, Projection, project, scan_request
 from lance_ops.core.arrow import numbers_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
-from lance_ops.reading import ROW_ADDRESS, ScanRequest, take_addresses, take_positions, take_row_ids
+from lance_ops.reading import ROW_ADDRESS
 
 __all__ = ["Reading", "Rows"]
 
@@ -34,7 +34,9 @@ class Reading(Scanning):
     def take(self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
         """Return rows by their position among the live rows, in the order asked for, repeats included."""
         projection, request = self._take_request(columns)
-        return projection.apply(take_positions(self._snapshot, row_numbers(indices, "indices", np.int64), request))
+        return projection.apply(
+            reading.take_positions(self._snapshot, row_numbers(indices, "indices", np.int64), request)
+        )
 
     def sample(self, num_rows: int, columns: Columns = None, randomize_order: bool = True, **kwargs: Any) -> pa.Table:
         """Return `num_rows` different rows chosen by Python's `random`, in random order or in the table's.
@@ -123,11 +125,11 @@ class Reading(Scanning):
         projection = project(self._snapshot, [blob_column], with_row_id=False, with_row_address=True)
         request = scan_request(self._snapshot, projection)
         if indices is not None:
-            taken = take_positions(self._snapshot, row_numbers(indices, "indices", np.int64), request)
+            taken = reading.take_positions(self._snapshot, row_numbers(indices, "indices", np.int64), request)
         elif ids is not None:
-            taken = take_row_ids(self._snapshot, row_numbers(ids, "ids", np.uint64), request, require_all=True)
+            taken = reading.take_row_ids(self._snapshot, row_numbers(ids, "ids", np.uint64), request, require_all=True)
         else:
-            taken = take_addresses(self._snapshot, row_numbers(addresses, "addresses", np.uint64), request)
+            taken = reading.take_addresses(self._snapshot, row_numbers(addresses, "addresses", np.uint64), request)
         found = projection.apply(taken)
         reader, owners = blobs.BlobReader(self._snapshot), numbers_of(found.column(ROW_ADDRESS))
         return reader, owners, reader.locate(field, found.column(0).combine_chunks(), owners)
@@ -135,9 +137,11 @@ class Reading(Scanning):
     def _take_rows(self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
         """Return rows by row id, in the requested order and with repeats; missing rows are left out."""
         projection, request = self._take_request(columns)
-        return projection.apply(take_row_ids(self._snapshot, row_numbers(row_ids, "row_ids", np.uint64), request))
+        return projection.apply(
+            reading.take_row_ids(self._snapshot, row_numbers(row_ids, "row_ids", np.uint64), request)
+        )
 
-    def _take_request(self, columns: Columns) -> tuple[Projection, ScanRequest]:
+    def _take_request(self, columns: Columns) -> tuple[Projection, reading.ScanRequest]:
         projection = project(self._snapshot, columns, with_row_id=False, with_row_address=False, flatten=False)
         return projection.with_known_positions(), scan_request(self._snapshot, projection)
 

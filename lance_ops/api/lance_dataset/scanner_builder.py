@@ -11,7 +11,7 @@ from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.scanning import Columns, Filter, LanceScanner, ScanOptions, ScanStatistics, make_scanner
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
-from lance_ops.reading import ColumnOrdering
+from lance_ops.core.schema import ColumnOrdering
 
 __all__ = ["ScannerBuilder"]
 

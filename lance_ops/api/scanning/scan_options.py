@@ -7,27 +7,18 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from lance_ops import reading
 from lance_ops.api.scanning.projection import Columns, Projection, project
 from lance_ops.api.scanning.scanner import BatchSize, LanceScanner, default_batch_size
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.schema import ColumnOrdering
 from lance_ops.indices import RowAddressSet
-from lance_ops.reading import (
-    ROW_ADDRESS,
-    ROW_ID,
-    ROW_OFFSET,
-    VERSION_COLUMNS,
-    ColumnOrdering,
-    ScanRequest,
-    UserFilter,
-    allowed_rows,
-    bind_filter,
-    check_orderings,
-)
+from lance_ops.reading import ROW_ADDRESS, ROW_ID, ROW_OFFSET, VERSION_COLUMNS
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["Filter", "OrderBy", "ScanOptions", "arguments_of", "make_scanner", "refuse", "scan_request"]
 
-Filter: TypeAlias = UserFilter | None
+Filter: TypeAlias = reading.UserFilter | None
 """Which rows: SQL text or a `pyarrow.compute` expression."""
 
 OrderBy: TypeAlias = Sequence[ColumnOrdering | str] | str | None
@@ -111,7 +102,7 @@ def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
         if value is not None and value <= 0:
             raise InvalidInput(f"{name} must be positive, not {value}")
     order_by = _orderings(options.order_by)
-    check_orderings(snapshot.schema, order_by)
+    reading.check_orderings(snapshot.schema, order_by)
     projection = project(
         snapshot,
         options.columns,
@@ -128,7 +119,7 @@ def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
         offset=options.offset,
         include_deleted_rows=options.include_deleted_rows,
         fragment_ids=options.fragment_ids,
-        rows=allowed_rows(snapshot, options.row_addr_allowlist, options.row_addr_blocklist),
+        rows=reading.allowed_rows(snapshot, options.row_addr_allowlist, options.row_addr_blocklist),
         use_scalar_index=options.use_scalar_index,
         fragment_readahead=options.fragment_readahead or options.batch_readahead,
         use_stats=options.use_stats is not False,
@@ -158,7 +149,7 @@ def scan_request(
     indexed_only: bool = False,
     late_columns: frozenset[str] | None = None,
     buffer_bytes: int | None = None,
-) -> ScanRequest:
+) -> reading.ScanRequest:
     """Check the arguments against the snapshot, and return the request for `lance_ops.reading`.
 
     Raises `InvalidInput` for a negative number, and `InvalidFilter` for a filter that does not fit the schema.
@@ -169,9 +160,9 @@ def scan_request(
     row_columns = projection.row_columns
     if include_deleted_rows and ROW_ID not in row_columns:
         raise InvalidInput("include_deleted_rows needs with_row_id=True: a deleted row is known by its null row id")
-    return ScanRequest(
+    return reading.ScanRequest(
         schema=projection.read,
-        predicate=None if filter is None else bind_filter(snapshot, filter, of_scan=True),
+        predicate=None if filter is None else reading.bind_filter(snapshot, filter, of_scan=True),
         limit=limit,
         offset=offset or 0,
         with_row_id=ROW_ID in row_columns,

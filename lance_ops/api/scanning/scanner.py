@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from lance_ops import reading
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.scanning.data_frames import LAZY, check_blob_mode, data_frame
 from lance_ops.api.scanning.projection import Projection
@@ -18,21 +19,8 @@ from lance_ops.api.scanning.scan_statistics import ScanStatistics, annotate_plan
 from lance_ops.api.schemas import shown_schema
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.predicate import Predicate
-from lance_ops.core.schema import Schema
-from lance_ops.reading import (
-    ColumnOrdering,
-    ScanRequest,
-    ScanTrace,
-    describe_order,
-    empty_answer,
-    plan_scan,
-    scan,
-    scan_fragments,
-    scan_sorted,
-    scan_whole,
-    traced,
-    without_limit,
-)
+from lance_ops.core.schema import ColumnOrdering, Schema
+from lance_ops.reading import ScanTrace, traced
 from lance_ops.snapshot import Snapshot, limit_held_bytes
 
 __all__ = ["BatchSize", "LanceScanner", "default_batch_size"]
@@ -106,7 +94,7 @@ class LanceScanner:
     def __init__(
         self,
         snapshot: Snapshot,
-        request: ScanRequest,
+        request: reading.ScanRequest,
         projection: Projection,
         batch_size: BatchSize | None = None,
         order_by: tuple[ColumnOrdering, ...] = (),
@@ -134,12 +122,12 @@ class LanceScanner:
 
         Raises `ReadTooLarge` if it is too large for the files that it was read from: see `snapshot/expansion.py`.
         """
-        tables = list(self._watched(self._held(self._request))) or [empty_answer(self._request)]
+        tables = list(self._watched(self._held(self._request))) or [reading.empty_answer(self._request)]
         return self._projection.apply(pa.concat_tables(tables))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the result in batches of at most `batch_size` rows, with only a few blocks in memory at a time."""
-        found = scan_fragments(self._snapshot, self._request)
+        found = reading.scan_fragments(self._snapshot, self._request)
         if self._order_by:
             found = ((0, table) for table in self._rows(self._request))
         found = self._watched(found)
@@ -161,7 +149,7 @@ class LanceScanner:
         """
         check_blob_mode(blob_mode)
         addressed = replace(self._request, with_row_address=True)
-        tables = list(self._watched(self._held(addressed))) or [empty_answer(addressed)]
+        tables = list(self._watched(self._held(addressed))) or [reading.empty_answer(addressed)]
         return data_frame(pa.concat_tables(tables), self._projection, blob_mode, **kwargs)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -180,15 +168,15 @@ class LanceScanner:
         if request.predicate is None and request.rows is None and not request.include_deleted_rows:
             left = max(self._num_live_rows(request.fragment_ids) - request.offset, 0)
             return left if request.limit is None else min(left, request.limit)
-        return sum(table.num_rows for _, table in scan_whole(self._snapshot, self._counted_request()))
+        return sum(table.num_rows for _, table in reading.scan_whole(self._snapshot, self._counted_request()))
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Describe the plan of the scan, one node in each line."""
         if not self._order_by:
-            return plan_scan(self._snapshot, self._request).explain()
-        plan = plan_scan(self._snapshot, without_limit(self._request)).explain()
+            return reading.plan_scan(self._snapshot, self._request).explain()
+        plan = reading.plan_scan(self._snapshot, reading.without_limit(self._request)).explain()
         indented = "\n".join(f"  {line}" for line in plan.splitlines())
-        return f"{describe_order(self._order_by, self._request)}\n{indented}"
+        return f"{reading.describe_order(self._order_by, self._request)}\n{indented}"
 
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Run the scan (with `count_rows` only count its rows), and return the plan with the figures of each step.
@@ -197,7 +185,7 @@ class LanceScanner:
         below it, except for the search of an index, which comes first.
         """
         trace, started = ScanTrace(), perf_counter()
-        tables = scan(self._snapshot, self._counted_request()) if count_rows else self._rows(self._request)
+        tables = reading.scan(self._snapshot, self._counted_request()) if count_rows else self._rows(self._request)
         num_rows = sum(table.num_rows for table in traced(tables, trace))
         elapsed = f"elapsed={1000 * (perf_counter() - started):.3f}ms"
         plan = self.explain_plan().replace("SortExec:", f"SortExec: {elapsed},")
@@ -206,7 +194,7 @@ class LanceScanner:
     def _stored_rows(self) -> tuple[Snapshot, list[str], Predicate | None] | None:
         """Return the version, columns and filter of the result; None if it is more than stored columns of rows."""
         request = self._request
-        plain = ScanRequest(request.schema, request.predicate)
+        plain = reading.ScanRequest(request.schema, request.predicate)
         is_plain = all(
             getattr(request, name) == getattr(plain, name)
             for name in ("limit", "offset", "row_columns", "include_deleted_rows", "fragment_ids", "rows", "row_ranges")
@@ -218,20 +206,20 @@ class LanceScanner:
     def _watched(self, found: Iterator[T]) -> Iterator[T]:
         return found if self._stats_callback is None else report_statistics(found, self._stats_callback)
 
-    def _counted_request(self) -> ScanRequest:
+    def _counted_request(self) -> reading.ScanRequest:
         """Return a request for the same rows without their columns."""
         return replace(self._request, schema=Schema(()), with_row_id=False, version_columns=(), with_row_offset=False)
 
-    def _rows(self, request: ScanRequest) -> Iterator[pa.Table]:
+    def _rows(self, request: reading.ScanRequest) -> Iterator[pa.Table]:
         if self._order_by:
-            return scan_sorted(self._snapshot, request, self._order_by)
-        return scan(self._snapshot, request)
+            return reading.scan_sorted(self._snapshot, request, self._order_by)
+        return reading.scan(self._snapshot, request)
 
-    def _held(self, request: ScanRequest) -> Iterator[pa.Table]:
+    def _held(self, request: reading.ScanRequest) -> Iterator[pa.Table]:
         """Yield the answer for a caller that holds all of it; raises `ReadTooLarge` as `limit_held_bytes` does."""
         ids = request.fragment_ids
         fragments = (each for each in self._snapshot.fragments if ids is None or each.id in ids)
-        whole = (table for _, table in scan_whole(self._snapshot, request))
+        whole = (table for _, table in reading.scan_whole(self._snapshot, request))
         return limit_held_bytes(self._snapshot, self._rows(request) if self._order_by else whole, fragments)
 
     def _num_live_rows(self, fragment_ids: Collection[int] | None) -> int:

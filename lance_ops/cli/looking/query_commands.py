@@ -22,7 +22,7 @@ from lance_ops.cli.arguments import (
     storage_options,
 )
 from lance_ops.cli.output import counted, number, print_json, print_line, print_table
-from lance_ops.reading import ColumnOrdering
+from lance_ops.core.schema import ColumnOrdering
 
 __all__ = ["count", "query", "statistics"]
 

@@ -1,5 +1,6 @@
 """Lance schemas: fields with ids, their edits, and the logical types of the format."""
 
+from lance_ops.core.schema.column_ordering import ColumnOrdering
 from lance_ops.core.schema.field import NO_PARENT, Dictionary, Field
 from lance_ops.core.schema.limits import ROW_COLUMN_NAMES, check_column_name, check_table_schema, schema_flaws
 from lance_ops.core.schema.logical_types import arrow_type_of, logical_type_of
@@ -21,6 +22,7 @@ __all__ = [
     "NO_PARENT",
     "ROW_COLUMN_NAMES",
     "CaseRule",
+    "ColumnOrdering",
     "Dictionary",
     "Field",
     "Schema",

@@ -21,7 +21,7 @@ from typing import TypedDict
 
 from lance_ops.core.durations import format_duration, parse_duration
 from lance_ops.core.errors import InvalidInput, LanceOpsError
-from lance_ops.maintenance.cleanup.cleanup import cleanup_old_versions
+from lance_ops.maintenance import cleanup
 from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
 from lance_ops.snapshot import Snapshot
 
@@ -65,7 +65,7 @@ def clean_up_if_due(before: int, made: Snapshot) -> None:
         assert interval is not None
         if interval and made.version // interval == before // interval:
             return
-        cleanup_old_versions(made, configured_options(config))
+        cleanup.cleanup_old_versions(made, configured_options(config))
     except LanceOpsError as error:
         _log.warning("%s at version %d: the automatic clean-up failed: %s", made.uri, made.version, error)
 
