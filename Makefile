@@ -59,7 +59,7 @@ fuzz-predicates: environment  ## random predicates: by an index, by a scan, by p
 fuzz-schemas: environment  ## random schemas: created, changed, and opened again
 	$(BIN)/python -m tests.fuzz.schemas --count $(FUZZ_SCHEMAS) --seed $(FUZZ_SEED)
 
-soak: environment servers java  ## what takes minutes
+soak: environment servers java  ## what takes minutes; `make soak SPARK_SOAK_MINUTES=2` for shorter faults of Spark
 	$(BIN)/python -m pytest -m soak --timeout 0
 
 audit: environment  ## known vulnerabilities of every locked package; fails also if one cannot be looked up
