@@ -68,6 +68,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     looking.statistics,
     looking.health,
     looking.debt,
+    looking.report,
     changing.fleet,
     looking.batches,
     looking.verify,

@@ -9,6 +9,7 @@ from lance_ops.cli.looking.doctor_command import doctor
 from lance_ops.cli.looking.integrity_commands import repair, verify
 from lance_ops.cli.looking.query_commands import count, query, statistics
 from lance_ops.cli.looking.read_commands import health, inspect, versions
+from lance_ops.cli.looking.report_command import report
 
 __all__ = [
     "OlderThan",
@@ -23,6 +24,7 @@ __all__ = [
     "policy_of",
     "query",
     "repair",
+    "report",
     "statistics",
     "verify",
     "versions",

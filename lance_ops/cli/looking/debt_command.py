@@ -13,7 +13,7 @@ from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.debt import DebtPolicy, Due, TableDebt, measure_debt
 
-__all__ = ["OlderThan", "TargetRows", "debt", "policy_of"]
+__all__ = ["OlderThan", "TargetRows", "debt", "debt_facts", "policy_of"]
 
 TargetRows = Annotated[int, typer.Option("--target-rows", min=1, help="The rows of a fragment that is not small.")]
 OlderThan = Annotated[
@@ -36,7 +36,7 @@ def debt(
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     found = measure_debt(opened.snapshot, policy_of(target_rows, older_than), orphans=orphans)
     if as_json:
-        print_json({**_numbers(found), "dues": [_due(due) for due in found.dues]})
+        print_json(debt_facts(found))
     else:
         _print_debt(uri, found)
     if fail_if_owed and found.owed:
@@ -51,7 +51,8 @@ def policy_of(target_rows: int, older_than: timedelta | None) -> DebtPolicy:
     )
 
 
-def _numbers(found: TableDebt) -> dict[str, object]:
+def debt_facts(found: TableDebt) -> dict[str, object]:
+    """Return what JSON tells of a debt: its price and its steps, without the fragments of each."""
     return {
         "uri": found.uri,
         "version": found.version,
@@ -61,6 +62,7 @@ def _numbers(found: TableDebt) -> dict[str, object]:
         "rewrite_bytes": found.rewrite_bytes,
         "score": found.score,
         "inventory": found.inventory,
+        "dues": [_due(due) for due in found.dues],
     }
 
 
