@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
+    from lance_ops.api.arrow_input import reader_of
     from lance_ops.api.base_paths import DatasetBasePath
     from lance_ops.api.blob_values import Blob, BlobArray, BlobColumn, BlobType, blob_array, blob_field
     from lance_ops.api.compaction import Compaction, CompactionOptions, CompactionPlan, CompactionTask, RewriteResult
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         VersionRef,
         dataset,
     )
+    from lance_ops.api.merge_source import stored_rows
     from lance_ops.api.scanning import BlobFile, LanceScanner, ScanStatistics
     from lance_ops.api.schemas import LanceField, LanceSchema, json_to_schema, schema_to_json
     from lance_ops.api.sql import SqlQuery, SqlQueryBuilder
@@ -143,8 +145,10 @@ __all__ = [
     "dataset",
     "iops_counter",
     "json_to_schema",
+    "reader_of",
     "schema_to_json",
     "set_logger",
+    "stored_rows",
     "write_dataset",
     "write_fragments",
 ]
@@ -229,8 +233,10 @@ _MODULES = {
     "dataset": "lance_dataset",
     "iops_counter": "lance_ops.store",
     "json_to_schema": "schemas",
+    "reader_of": "arrow_input",
     "schema_to_json": "schemas",
     "set_logger": "lance_ops.core.logs",
+    "stored_rows": "merge_source",
     "write_dataset": "write",
     "write_fragments": "fragments",
 }

@@ -28,9 +28,9 @@ def reader_of(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     """Return the data as a stream of batches, cast to `schema` if one is given.
 
     The data is a table, a batch, a reader, a dataset or a scanner of this library, the reference or pyarrow, a data
-    frame of pandas or Polars, a dataset of Hugging Face, a dictionary of columns, a list of rows as dictionaries or as
-    models of pydantic, anything with `__arrow_c_stream__` or `__arrow_c_array__`, or an iterable of batches together
-    with a schema.
+    frame of pandas or Polars (also lazy), a dataset of Hugging Face, a dictionary of columns, a list of rows as
+    dictionaries or as models of pydantic, anything with `__arrow_c_stream__` or `__arrow_c_array__`, or an iterable of
+    batches together with a schema.
 
     Raises `SchemaMismatch` for values that do not fit one Arrow type or the schema, `WrongType` for anything else, and
     `InvalidInput` for an iterable without a schema. Batches that arrive later are cast when they are read.
@@ -87,9 +87,19 @@ def _stream(data: Any) -> pa.RecordBatchReader | None:
         return data.scanner().to_reader()
     if isinstance(data, pads.Scanner | LanceScanner):  # an exported stream loses types that are not registered
         return data.to_reader()
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(data, polars.LazyFrame):
+        return _stream_of_lazy_frame(data)
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
     return None
+
+
+def _stream_of_lazy_frame(data: Any) -> pa.RecordBatchReader:
+    """Return the rows of a query of Polars, which computes them while they are read."""
+    schema = data.collect_schema().to_frame().to_arrow().schema
+    batches = (batch for frame in data.collect_batches() for batch in frame.to_arrow().cast(schema).to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _index_to_keep(index: Any, pandas: Any) -> bool | None:

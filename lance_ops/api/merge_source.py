@@ -31,7 +31,7 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["MergeSource", "TakesFrames", "merge_source"]
+__all__ = ["MergeSource", "TakesFrames", "merge_source", "stored_rows"]
 
 MergeSource: TypeAlias = "pa.Table | by_tasks.SourceRows"
 """Rows in memory, or rows that tasks read."""
@@ -91,6 +91,16 @@ def merge_source(
         stage.clear()
 
 
+def stored_rows(data: Any) -> by_tasks.SourceRows | None:
+    """Return a dataset, or a scanner whose rows are whole ones of stored columns, as rows that tasks can read."""
+    if isinstance(data, Handle):
+        return by_tasks.SourceRows.of(data.snapshot)
+    if isinstance(data, LanceScanner):
+        stored = data._stored_rows()
+        return None if stored is None else by_tasks.SourceRows.of(*stored)
+    return None
+
+
 def _rows_of(
     stage: _Stage, data: Any, schema: pa.Schema | None, runner: Runner | None, on: tuple[str, ...]
 ) -> MergeSource:
@@ -103,7 +113,7 @@ def _rows_of(
         return stage.files(paths, on)
     if frames is not None:
         return stage.frame(data, frames, on)
-    stored = _stored_rows(data) if schema is None else None
+    stored = stored_rows(data) if schema is None else None
     if stored is not None and (runner is not None or _size_bytes(stored) > _LARGE_BYTES):
         return replace(stored, columns=on) if on else stored
     table = reader_of(data, schema).read_all()
@@ -120,16 +130,6 @@ def _taker(runner: object, data: Any) -> TakesFrames | None:
 def _columns_of(on: tuple[str, ...], schema: pa.Schema) -> set[str]:
     """Return the columns that paths are in."""
     return {path if path in schema.names else split_path(path)[0] for path in on}
-
-
-def _stored_rows(data: Any) -> by_tasks.SourceRows | None:
-    """Return a dataset, or a scanner whose rows are whole ones of stored columns, as rows that tasks can read."""
-    if isinstance(data, Handle):
-        return by_tasks.SourceRows.of(data.snapshot)
-    if isinstance(data, LanceScanner):
-        stored = data._stored_rows()
-        return None if stored is None else by_tasks.SourceRows.of(*stored)
-    return None
 
 
 def _size_bytes(rows: by_tasks.SourceRows) -> int:

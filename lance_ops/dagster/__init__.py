@@ -21,6 +21,7 @@ from lance_ops.dagster.definitions import build_asset_definitions, build_job_def
 from lance_ops.dagster.fleet import LanceFleetComponent
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.instance_settings import inspect_instance, open_instance
+from lance_ops.dagster.io import LanceDatasetResource, LanceIOManager
 from lance_ops.dagster.landing import BatchReport, BatchState, BatchStatus, batch_states
 from lance_ops.dagster.markdown import size_text
 
@@ -30,7 +31,9 @@ __all__ = [
     "BatchStatus",
     "CodeLocation",
     "LanceDatasetComponent",
+    "LanceDatasetResource",
     "LanceFleetComponent",
+    "LanceIOManager",
     "Ticked",
     "batch_states",
     "build_asset_definitions",

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.api import LanceDataset, dataset
-from lance_ops.dagster.io_manager import LanceIOManager
+from lance_ops.dagster import LanceIOManager
+from lance_ops.dagster.io.stored_dataset import StoredDataset
 from lance_ops.writing.fragment_writer import FragmentWriter
 
 pytestmark = pytest.mark.dagster
@@ -125,15 +126,16 @@ def test_a_failed_partition_write_keeps_its_rows_and_concurrent_writes(
 
 def run_meanwhile(manager: LanceIOManager, monkeypatch: pytest.MonkeyPatch, partition_key: str) -> None:
     """Make another run write a partition after the next run has looked up the dataset."""
-    look = LanceIOManager._open
+    look = StoredDataset.open
 
-    def and_another(self: LanceIOManager, asset_key: dg.AssetKey) -> LanceDataset | None:
-        found = look(self, asset_key)
-        monkeypatch.setattr(LanceIOManager, "_open", look)
-        materialize(manager, daily, partition_key=partition_key)
-        return found
+    def and_another(self: StoredDataset, version: int | None = None, tag: str | None = None) -> LanceDataset:
+        monkeypatch.setattr(StoredDataset, "open", look)
+        try:
+            return look(self, version, tag)
+        finally:
+            materialize(manager, daily, partition_key=partition_key)
 
-    monkeypatch.setattr(LanceIOManager, "_open", and_another)
+    monkeypatch.setattr(StoredDataset, "open", and_another)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
 import pytest
 
+from lance_ops.api import dataset
+from lance_ops.dagster import LanceDatasetResource
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.in_process import CodeLocation
+from lance_ops.dagster.io.loading import load_as
+from lance_ops.dagster.io.partition_rows import PartitionRows
+from lance_ops.dagster.io.stored_dataset import StoredDataset
 from lance_ops.dagster.ops import launch
 from lance_ops.dagster.runners.runner import RUNNER_KEY
 from lance_ops.dagster.runners.spark_runner import SparkRunner
@@ -47,3 +53,19 @@ def test_an_error_in_a_spark_task_reaches_the_run_unchanged(on_spark: Deployment
     on_spark.instance.add_dynamic_partitions(on_spark.names.of("batches"), ["a"])
     with pytest.raises(dg.Failure, match=r"a\.parquet"):
         on_spark.ingest("a")
+
+
+def test_frames_are_stored_merged_and_loaded_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+    frames = type(spark.range(1))
+    stored = StoredDataset(str(tmp_path / "a.lance"))
+    partitions = PartitionRows(dg.AssetKey("a"), dg.StaticPartitionsDefinition(["x", "y"]), ("x",), "city")
+    stored.replace(spark.createDataFrame([(1, "x"), (2, "x")], "id long, city string"), partitions)
+    stored.write(spark.createDataFrame([(3, "y")], "id long, city string"), "append")
+    stored.replace(spark.createDataFrame([(4, "x")], "id long, city string"), partitions)
+    dev = LanceDatasetResource(uri=stored.uri, branch="dev")
+    made = dev.write(spark.createDataFrame([(4, "y"), (5, "x")], "id long, city string"), "upsert", ["id"])
+    assert sorted(made.to_table()["id"].to_pylist()) == [3, 4, 5]
+    loaded = load_as(frames, made, partitions.condition(made.schema))
+    assert isinstance(loaded, frames)
+    assert [tuple(row) for row in loaded.collect()] == [(5, "x")]
+    assert sorted(dataset(stored.uri).to_table()["id"].to_pylist()) == [3, 4]

@@ -6,6 +6,7 @@ from lance_ops.dagster.head.integrity import INTACT, evaluation_of, verify_some
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.report import report_versions
 from lance_ops.dagster.head.verdicts import Verdict, health_markdown, judge, measure
+from lance_ops.dagster.head.version_metadata import column_schema
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Verdict",
     "build_checks",
     "build_version_sensor",
+    "column_schema",
     "debt_markdown",
     "debt_policy",
     "debts_markdown",

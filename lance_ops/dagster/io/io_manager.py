@@ -1,0 +1,149 @@
+"""Store assets' outputs as Lance datasets: Arrow data, or a frame of pandas, Polars, DuckDB or Spark.
+
+    <base_uri>/<asset key, joined by />.lance
+
+An output without partitions replaces the dataset's content, is appended, or is merged by key, as the asset's metadata
+`write_mode` and `keys` say, or else the IO manager. A partitioned asset names the column of its partition keys in its
+metadata `partition_column`; see `partition_rows`. Its output replaces the rows of its partitions in one commit.
+Concurrent runs of other partitions do not disturb this. After concurrent runs of one partition, the table holds the
+rows of the run that committed last.
+
+An input is read at the version that the last event of the upstream asset recorded before the run, or in the run. The
+input's metadata `version` or `tag` names another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from lance_ops.api import LanceDataset, stored_rows
+from lance_ops.core.errors import DatasetNotFound, InvalidInput, VersionNotFound, WrongType
+from lance_ops.dagster.declaration import expand, expand_all
+from lance_ops.dagster.head import column_schema
+from lance_ops.dagster.io.loading import load_as
+from lance_ops.dagster.io.partition_rows import PARTITION_COLUMN, PartitionRows
+from lance_ops.dagster.io.recorded_version import VERSION, current_run, recorded_version
+from lance_ops.dagster.io.stored_dataset import StoredDataset, WriteMode, Written
+
+__all__ = ["LanceIOManager"]
+
+_MODES = ("overwrite", "append", "upsert")
+_SUFFIX = ".lance"
+
+
+class LanceIOManager(dg.ConfigurableIOManager):
+    """Stores outputs as Lance datasets beneath one URI. The fields may hold `${NAME}`, which is expanded at use."""
+
+    base_uri: str
+    storage_options: dict[str, str] = Field(default_factory=dict, repr=False)
+    mode: WriteMode = Field(default="overwrite", description="For assets whose metadata has no write_mode.")
+    branch: str | None = Field(
+        default=None,
+        description="Write this branch of each dataset, as in development. Assets without it are read from the main.",
+    )
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        """Write an output; record its version, also as the data version, its rows, columns and their origin."""
+        stored, metadata = self._stored(context.asset_key), context.definition_metadata
+        mode, keys = self._write_mode(context.asset_key, metadata)
+        try:
+            if context.has_asset_partitions and mode == "overwrite":
+                written = stored.replace(obj, _partitions(context, metadata))
+            else:
+                written = stored.write(obj, mode, keys)
+        except WrongType as error:
+            raise InvalidInput(
+                f"asset {_name(context.asset_key)} returned a {type(obj).__name__}: a Lance dataset holds Arrow data "
+                f"or a data frame: {error}"
+            ) from error
+        context.add_output_metadata(self._metadata(written, obj))
+        step = current_run()
+        if step is not None:
+            step.set_data_version(context.asset_key, dg.DataVersion(str(written.dataset.version)))
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Return an asset, or the requested partitions of it, as the type of the input's annotation."""
+        source = self._open(context)
+        condition = None
+        if context.has_asset_partitions:
+            metadata = context.upstream_output.definition_metadata if context.upstream_output else {}
+            condition = _partitions(context, metadata).condition(source.snapshot.schema.to_arrow())
+        context.add_input_metadata({"dagster/uri": source.uri, VERSION: source.version})
+        return load_as(context.dagster_type.typing_type, source, condition)
+
+    def _open(self, context: dg.InputContext) -> LanceDataset:
+        stored, asked = self._stored(context.asset_key), context.definition_metadata
+        version, tag = asked.get("version"), asked.get("tag")
+        try:
+            source = stored.open(version, tag)
+        except DatasetNotFound as error:
+            raise DatasetNotFound(f"{stored.uri}: asset {context.asset_key} was never stored here") from error
+        if version is not None or tag is not None:
+            return source
+        recorded = recorded_version(context.instance, context.asset_key, source.uri)
+        if recorded is None or recorded == source.version:
+            return source
+        try:
+            return source.checkout_version(recorded)
+        except VersionNotFound as error:
+            raise VersionNotFound(
+                f"{source.uri}: version {recorded}, which asset {_name(context.asset_key)} recorded, is gone: "
+                "materialize the asset again, or name a version or tag in the metadata of the input, "
+                'AssetIn(metadata={"version": 3})'
+            ) from error
+
+    def _write_mode(self, asset_key: dg.AssetKey, metadata: Any) -> tuple[WriteMode, Sequence[str]]:
+        keys = metadata.get("keys", ())
+        mode = metadata.get("write_mode", "upsert" if keys else self.mode)
+        if mode not in _MODES:
+            raise InvalidInput(f"asset {_name(asset_key)}: write_mode {mode!r} is none of {', '.join(_MODES)}")
+        return mode, [keys] if isinstance(keys, str) else list(keys)
+
+    def _metadata(self, written: Written, obj: Any) -> dict[str, Any]:
+        made = written.dataset
+        metadata: dict[str, Any] = {
+            "dagster/uri": made.uri,
+            "dagster/storage_kind": "lance",
+            "dagster/row_count": made.count_rows(),
+            "dagster/column_schema": column_schema(made.snapshot.schema),
+            VERSION: made.version,
+        }
+        if written.num_rows is not None:
+            metadata["lance/written_rows"] = written.num_rows
+        lineage = self._lineage(obj)
+        if lineage is not None:
+            metadata["dagster/column_lineage"] = lineage
+        return metadata
+
+    def _lineage(self, obj: Any) -> dg.TableColumnLineage | None:
+        """Return the origin of the columns of a dataset or a scan of an asset that is stored here."""
+        rows = stored_rows(obj)
+        root = f"{self._root()}/"
+        if rows is None or not rows.version.uri.startswith(root):
+            return None
+        path = rows.version.uri.removeprefix(root).partition(f"{_SUFFIX}/tree/")[0].removesuffix(_SUFFIX)
+        origin = dg.AssetKey(path.split("/"))
+        names = rows.columns or rows.schema.to_arrow().names
+        return dg.TableColumnLineage({name: [dg.TableColumnDep(origin, name)] for name in names})
+
+    def _stored(self, asset_key: dg.AssetKey) -> StoredDataset:
+        branch = None if self.branch is None else expand(self.branch, "branch") or None
+        options = expand_all(self.storage_options, "storage_options")
+        return StoredDataset(f"{self._root()}/{'/'.join(asset_key.path)}{_SUFFIX}", options, branch)
+
+    def _root(self) -> str:
+        return expand(self.base_uri, "base_uri").rstrip("/")
+
+
+def _partitions(context: dg.InputContext | dg.OutputContext, metadata: Any) -> PartitionRows:
+    """Return the rows of the partitions that a step writes or reads; the metadata is that of the partitioned asset."""
+    keys = tuple(context.asset_partition_keys)
+    return PartitionRows(context.asset_key, context.asset_partitions_def, keys, (metadata or {}).get(PARTITION_COLUMN))
+
+
+def _name(asset_key: dg.AssetKey) -> str:
+    return "/".join(asset_key.path)
