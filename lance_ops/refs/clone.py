@@ -68,7 +68,7 @@ def deep_clone(
 
     reference, options = SnapshotReference.of(source), dict(root.storage_options)
     tasks = [CopyTask(reference, file, root.store.uri, path, options) for path, file in copies.sources.items()]
-    job = Job.on("clone", source.uri, source.version, tuple(task.file.size_bytes for task in tasks))
+    job = Job.on("clone", source.uri, source.version, tuple(task.file.size_bytes for task in tasks), unit="bytes")
     pending = PendingFiles.at(root.store, copies.sources)
     with pending.abandoned_on_failure():
         (runner or InThreads(_COPIES_AT_ONCE)).map(copy_file, tasks, job)

@@ -42,7 +42,7 @@ class InThreads:
             if workers <= 1:
                 for index, task in enumerate(tasks):
                     finished[index] = function(task)
-                    report(len(finished))
+                    report(index)
             else:
                 _run_in_pool(function, tasks, workers, finished, report)
         except BaseException:
@@ -53,10 +53,21 @@ class InThreads:
         return [finished[index] for index in range(len(tasks))]
 
     def _reporter(self, job: Job | None, num_tasks: int) -> Callable[[int], None]:
+        """Return what is told the index of each task that is done."""
         on_progress, begin = self.on_progress, time.monotonic()
         if on_progress is None:
-            return lambda num_done: None
-        return lambda num_done: on_progress(JobProgress(job, num_done, num_tasks, time.monotonic() - begin))
+            return lambda index: None
+        weights = job.weights if job is not None else ()
+        num_done = done_weight = 0
+
+        def report(index: int) -> None:
+            nonlocal num_done, done_weight
+            num_done += 1
+            done_weight += weights[index] if weights else 0
+            seconds = time.monotonic() - begin
+            on_progress(JobProgress(job, num_done, num_tasks, seconds, done_weight if weights else None))
+
+        return report
 
 
 def _run_in_pool(
@@ -70,10 +81,10 @@ def _run_in_pool(
     with ThreadPoolExecutor(workers, thread_name_prefix="lance-ops") as pool:
         futures = {pool.submit(function, task): index for index, task in enumerate(tasks)}
         try:
-            for num_done, future in enumerate(as_completed(futures), start=1):
+            for future in as_completed(futures):
                 if future.exception() is not None:
                     break
-                report(num_done)
+                report(futures[future])
         finally:
             pool.shutdown(cancel_futures=True)  # which waits for the tasks that run
             ended = [(index, future) for future, index in futures.items() if not future.cancelled()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 __all__ = ["Job", "JobProgress", "ReportProgress"]
 
@@ -12,8 +13,9 @@ __all__ = ["Job", "JobProgress", "ReportProgress"]
 class Job:
     """What tasks do together; its text is such as "compact flights v41".
 
-    `weights` has one number for each task: how much work it is, in any unit. Without it, tasks are equal. `size_bytes`
-    is about how many bytes all tasks read together, if the plan knows; a runner of a cluster may run few here.
+    `weights` has one number for each task: how much work it is, in `unit` ("bytes", "rows", or None for something that
+    people do not count). Without it, tasks are equal. `size_bytes` is about how many bytes all tasks read together, if
+    the plan knows; a runner of a cluster may run few here.
 
     A runner whose tasks may end without an outcome gives the job's data files a token (`file_names_of_job`). When the
     job has failed and no task runs any more, the runner calls `remove_files` with the token.
@@ -25,6 +27,7 @@ class Job:
     weights: tuple[int, ...] = ()
     remove_files: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
     size_bytes: int | None = None
+    unit: Literal["bytes", "rows"] | None = None
 
     @classmethod
     def on(
@@ -35,10 +38,11 @@ class Job:
         weights: tuple[int, ...] = (),
         remove_files: Callable[[str], None] | None = None,
         size_bytes: int | None = None,
+        unit: Literal["bytes", "rows"] | None = None,
     ) -> Job:
         """Return a job on the dataset at a URI, which is named by the last part of its path."""
         name = uri.rstrip("/").rpartition("/")[2].removesuffix(".lance")
-        return cls(verb, name, version, weights, remove_files, size_bytes)
+        return cls(verb, name, version, weights, remove_files, size_bytes, unit)
 
     def with_removal(self, remove_files: Callable[[str], None]) -> Job:
         """Return the job with a function that removes its files by their token."""
@@ -50,17 +54,39 @@ class Job:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How many of a job's tasks are done, `seconds` after the first began."""
+    """How many of a job's tasks are done, `seconds` after the first began.
+
+    `done_weight` is the weight of these tasks together, if the job has weights; see `Job.weights`.
+    """
 
     job: Job | None
     num_done: int
     num_tasks: int
     seconds: float
+    done_weight: int | None = None
+
+    @property
+    def weight(self) -> int:
+        """The weight of all tasks together; 0 if the job has no weights."""
+        return sum(self.job.weights) if self.job is not None else 0
+
+    @property
+    def rate(self) -> float | None:
+        """The weight that is done in a second, in the job's unit; None without weights or before any time passed."""
+        return self.done_weight / self.seconds if self.done_weight is not None and self.seconds else None
 
     @property
     def seconds_left(self) -> float | None:
-        """The time that the other tasks take if they are like those that are done; None before the first is done."""
-        return self.seconds / self.num_done * (self.num_tasks - self.num_done) if self.num_done else None
+        """The time that the rest takes if it goes on as before, by weight where there are weights.
+
+        None before the first task is done.
+        """
+        if self.num_done == self.num_tasks:
+            return 0.0
+        done, total = (
+            (self.done_weight, self.weight) if self.done_weight and self.weight else (self.num_done, self.num_tasks)
+        )
+        return self.seconds / done * (total - done) if done else None
 
 
 ReportProgress = Callable[[JobProgress], None]

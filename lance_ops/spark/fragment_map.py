@@ -52,7 +52,7 @@ def map_fragments(
     tasks = group_evenly(rows, _MOST_TASKS)
     work = _FragmentWork(SnapshotReference.of(snapshot), fn, columns, filter)
     weights = tuple(sum(rows[fragment_id] for fragment_id in task) for task in tasks)
-    job = Job.on("map fragments of", snapshot.uri, snapshot.version, weights)
+    job = Job.on("map fragments of", snapshot.uri, snapshot.version, weights, unit="rows")
     outcomes = (runner or OnSpark(get_or_create())).map(work, tasks, job)
     return {fragment_id: outcome for part in outcomes for fragment_id, outcome in part.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Literal
 
 import pytest
 
@@ -37,6 +38,20 @@ def test_a_long_job_logs_a_line_now_and_then(caplog: pytest.LogCaptureFixture) -
 
 def test_the_time_left_is_not_said_before_a_task_is_done(caplog: pytest.LogCaptureFixture) -> None:
     assert lines(caplog, (JOB, 0, 60.0)) == ["compact flights v41: 0 of 120 tasks are done"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "amount"),
+    [("bytes", "1.0 KiB of 4.0 KiB, 102 B/s"), ("rows", "1,024 of 4,096 rows, 102/s"), (None, None)],
+)
+def test_a_job_that_knows_its_bytes_or_rows_says_how_fast_it_is(
+    caplog: pytest.LogCaptureFixture, unit: Literal["bytes", "rows"] | None, amount: str | None
+) -> None:
+    job = Job.on("compact", "lake/flights.lance", weights=(1024, 3072), unit=unit)
+    with caplog.at_level(logging.INFO, "run"):
+        progress_in_log(logging.getLogger("run"))(JobProgress(job, 1, 2, 10.0, 1024))
+    amounts = "" if amount is None else f", {amount}"
+    assert caplog.messages == [f"compact flights: 1 of 2 tasks are done{amounts}, about 30 s left"]
 
 
 def test_the_next_job_of_a_run_begins_anew(caplog: pytest.LogCaptureFixture) -> None:

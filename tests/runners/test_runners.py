@@ -110,9 +110,27 @@ def test_progress_counts_every_task_and_says_for_what_it_runs(workers: int) -> N
     assert seen[-1].seconds_left == 0
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_progress_weighs_the_tasks_of_a_job_with_weights(workers: int) -> None:
+    seen: list[JobProgress] = []
+    job = Job.on("compact", "s3://lake/flights.lance/", weights=(100, 20, 3), unit="bytes")
+    assert InThreads(workers, seen.append).map(times_ten, [1, 2, 3], job) == [10, 20, 30]
+    weights = [each.done_weight or 0 for each in seen]
+    assert weights == sorted(weights) and weights[-1] == seen[-1].weight == 123
+    if workers == 1:
+        assert weights == [100, 120, 123]
+
+
 def test_the_time_left_is_that_of_tasks_like_those_before() -> None:
     assert JobProgress(None, 0, 8, 3.0).seconds_left is None
     assert JobProgress(None, 2, 8, 3.0).seconds_left == 9.0
+
+
+def test_the_time_left_follows_the_weights_where_there_are_some() -> None:
+    job = Job.on("compact", "s3://lake/flights.lance/", weights=(900, 50, 50), unit="bytes")
+    progress = JobProgress(job, 1, 3, 9.0, 900)
+    assert (progress.rate, progress.seconds_left) == (100.0, 1.0)
+    assert JobProgress(job, 3, 3, 10.0, 1000).seconds_left == 0
 
 
 def test_a_job_on_a_new_dataset_has_no_version() -> None:

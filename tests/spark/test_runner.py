@@ -179,10 +179,11 @@ def test_tasks_may_be_run_from_any_thread(spark: SparkSession) -> None:
 
 def test_progress_counts_the_tasks_that_are_done(spark: SparkSession) -> None:
     seen: list[JobProgress] = []
-    job = Job.on("verify", "lake/flights.lance", 1)
+    job = Job.on("verify", "lake/flights.lance", 1, weights=tuple(range(1, 21)), unit="bytes")
     OnSpark(spark, on_progress=seen.append).map(square, [Task(n) for n in range(20)], job)
     counts = [progress.num_done for progress in seen]
     assert counts == sorted(counts) and counts[-1] == 20
+    assert seen[-1].done_weight == 210
     assert {(progress.job, progress.num_tasks) for progress in seen} == {(job, 20)}
 
 

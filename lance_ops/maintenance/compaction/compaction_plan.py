@@ -124,7 +124,7 @@ class CompactionPlan:
 
     def job_of(self, tasks: Sequence[CompactionTask]) -> Job:
         """What some of the tasks do together."""
-        return Job.on("compact", self.uri, self.read_version, tuple(task.size_bytes for task in tasks))
+        return Job.on("compact", self.uri, self.read_version, tuple(task.size_bytes for task in tasks), unit="bytes")
 
     def commits(self) -> Iterator[tuple[CompactionTask, ...]]:
         """Yield the tasks of each commit, in `max_commits` or as many as there are tasks."""

@@ -33,7 +33,7 @@ class MigrationPlan:
     def job(self) -> Job:
         """What the tasks do together, each weighed by the bytes that it reads."""
         weights = tuple(task.size_bytes for task in self.tasks)
-        return Job.on(f"migrate to {self.file_version.value},", self.uri, self.read_version, weights)
+        return Job.on(f"migrate to {self.file_version.value},", self.uri, self.read_version, weights, unit="bytes")
 
 
 def plan_migration(snapshot: Snapshot, file_version: FileVersion) -> MigrationPlan:

@@ -213,7 +213,7 @@ class _Erasing:
             if fragment.id in branch.tainted_fragments
         ]
         if tasks:
-            job = Job.on("erase from", head.uri, head.version, tuple(task.size_bytes for task in tasks))
+            job = Job.on("erase from", head.uri, head.version, tuple(task.size_bytes for task in tasks), unit="bytes")
             job = job.with_removal(partial(remove_files_of_job, head.store))
             rewrites = self._runner.map(execute_rewrite, tasks, job, partial(discard_rewrite, head.store))
             head, _ = commit_rewrites(head, rewrites, runner=self._runner)

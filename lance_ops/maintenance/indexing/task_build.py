@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from pyroaring import FrozenBitMap
 
@@ -141,7 +141,7 @@ class TaskBuild:
         with self._scratch() as scratch:
             discard = partial(_discard, scratch)
             weights = tuple(task.size_bytes for task in tasks)
-            partials = self.runner.map(execute, tasks, self._job(self.verb, weights), discard)
+            partials = self.runner.map(execute, tasks, self._job(self.verb, weights, "bytes"), discard)
             shares = self.kind.plan_merge(partials, self._rows_per_share(partials))
             if shares:
                 snapshot = self.snapshot
@@ -149,7 +149,7 @@ class TaskBuild:
                     MergeTask(snapshot.uri, self.kind, self.column, share, self.scratch, dict(snapshot.storage_options))
                     for share in shares
                 ]
-                job = self._job(f"{self.verb}, merge", tuple(share.num_rows for share in shares))
+                job = self._job(f"{self.verb}, merge", tuple(share.num_rows for share in shares), "rows")
                 partials = self.runner.map(execute_merge, merges, job, discard)
             return self.kind.assemble(partials, self.column, scratch, store_out, durable=durable)
 
@@ -157,8 +157,8 @@ class TaskBuild:
         num_rows, size = sum(each.num_rows for each in partials), sum(each.decoded_bytes for each in partials)
         return max(1, num_rows * self.sizes.each(size) // max(size, 1))
 
-    def _job(self, verb: str, weights: tuple[int, ...]) -> Job:
-        return Job.on(verb, self.snapshot.uri, self.snapshot.version, weights)
+    def _job(self, verb: str, weights: tuple[int, ...], unit: Literal["bytes", "rows"]) -> Job:
+        return Job.on(verb, self.snapshot.uri, self.snapshot.version, weights, unit=unit)
 
     @contextmanager
     def _scratch(self) -> Iterator[Store]:

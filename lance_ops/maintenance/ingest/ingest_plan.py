@@ -195,7 +195,7 @@ class IngestPlan:
     def job_of(self, tasks: Sequence[IngestTask]) -> Job:
         """What these tasks do together; see `job`."""
         weights = tuple(sum(file.size_bytes for file in task.files) for task in tasks)
-        return Job.on("ingest into", self.uri, self.snapshot.version if self.snapshot else None, weights)
+        return Job.on("ingest into", self.uri, self.snapshot.version if self.snapshot else None, weights, unit="bytes")
 
     def without(self, keys: Container[str]) -> IngestPlan:
         """Return the plan without these batches; its tasks stay as they are."""

@@ -136,13 +136,15 @@ class OnSpark:
     ) -> list[tuple[int, R] | _Failure]:
         context, begin = self.session.sparkContext, time.monotonic()
         groups = deal(tasks, context.defaultParallelism * self.tasks_per_core, job.weights if job else ())
-        num_done = context.accumulator(0)
-        worker = _Worker(function, num_done, max_attempts(context), token)
+        weights = job.weights if job else ()
+        num_done, done_weight = context.accumulator(0), context.accumulator(0)
+        worker = _Worker(function, _Done(num_done, done_weight, weights), max_attempts(context), token)
 
         def report() -> None:
             if self.on_progress is not None:  # a group that Spark repeats counts its tasks again
                 done = min(num_done.value, len(tasks))
-                self.on_progress(JobProgress(job, done, len(tasks), time.monotonic() - begin))
+                weight = min(done_weight.value, sum(weights)) if weights else None
+                self.on_progress(JobProgress(job, done, len(tasks), time.monotonic() - begin, weight))
 
         count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
         spark_job = SparkJob(self.session, f"lance: {job or 'tasks'}, {count}")
@@ -158,7 +160,8 @@ class OnSpark:
         worker = _Worker(function, None, 1, token)
         reported = frame_job.run(worker, groups)
         if self.on_progress is not None:
-            self.on_progress(JobProgress(job, len(tasks), len(tasks), time.monotonic() - begin))
+            weight = sum(job.weights) if job is not None and job.weights else None
+            self.on_progress(JobProgress(job, len(tasks), len(tasks), time.monotonic() - begin, weight))
         return reported
 
     def takes(self, data: object) -> bool:
@@ -191,11 +194,26 @@ class OnSpark:
 
 
 @dataclass(frozen=True)
+class _Done:
+    """Counts on the driver what workers have done."""
+
+    num_done: Accumulator[int]
+    done_weight: Accumulator[int]
+    weights: Sequence[int]
+
+    def add(self, index: int) -> None:
+        """Count the task with this index."""
+        self.num_done.add(1)
+        if self.weights:
+            self.done_weight.add(self.weights[index])
+
+
+@dataclass(frozen=True)
 class _Worker(Generic[T, R]):
     """What a Spark worker does with groups of numbered tasks."""
 
     function: Callable[[T], R]
-    num_done: Accumulator[int] | None
+    done: _Done | None
     max_attempts: int
     token: str
 
@@ -211,8 +229,8 @@ class _Worker(Generic[T, R]):
                         raise
                     yield _Failure.of(index, error)
                     break  # the plan has failed, so the rest of this group is skipped
-                if self.num_done is not None:
-                    self.num_done.add(1)
+                if self.done is not None:
+                    self.done.add(index)
 
 
 def _remove_files(job: Job | None, token: str) -> None:

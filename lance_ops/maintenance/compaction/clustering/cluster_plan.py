@@ -71,7 +71,7 @@ class ClusterPlan:
     def job(self, verb: str, weights: Sequence[int], store: Store) -> Job:
         """What the tasks of one stage do together in the dataset's store."""
         remove = partial(remove_files_of_job, store)
-        return Job.on(f"cluster, {verb}", self.uri, self.read_version, tuple(weights), remove)
+        return Job.on(f"cluster, {verb}", self.uri, self.read_version, tuple(weights), remove, unit="bytes")
 
 
 def plan_clustering(snapshot: Snapshot, options: CompactionOptions) -> ClusterPlan:
