@@ -56,7 +56,12 @@ class CodeLocation:
             self.instance.report_runless_asset_event(event)
         requests = decided.run_requests or []
         runs = tuple(
-            self.run(request.job_name or definition.job_name or "", tags=request.tags, raise_on_error=raise_on_error)
+            self.run(
+                request.job_name or definition.job_name or "",
+                request.run_config.get("ops"),
+                request.tags,
+                raise_on_error=raise_on_error,
+            )
             for request in requests
         )
         self.cursors[sensor] = decided.cursor
@@ -65,7 +70,7 @@ class CodeLocation:
     def run(
         self,
         job: str,
-        config: Mapping[str, dg.Config] | None = None,
+        config: Mapping[str, Any] | None = None,
         tags: Mapping[str, str] | None = None,
         *,
         raise_on_error: bool = True,

@@ -1,0 +1,1 @@
+"""An example beside the flights: documents that come again, gain columns, and may have to be erased."""

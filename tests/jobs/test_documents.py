@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+from assets.documents.definitions import REQUESTS
+from assets.documents.embedding import embed
+from assets.documents.generated import NEW_EACH_DAY, land_day
+from jobs.documents import definitions
+from lance_ops.api import LanceDataset, dataset
+from lance_ops.dagster import CodeLocation
+
+pytestmark = pytest.mark.dagster
+
+_ERASED = "author-3"
+
+
+@pytest.fixture
+def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CodeLocation]:
+    monkeypatch.setenv("LANCE_OPS_LAKE", str(tmp_path / "lake"))
+    monkeypatch.setenv("LANCE_OPS_LANDING", str(tmp_path / "landing"))
+    monkeypatch.delenv("SPARK_MASTER", raising=False)
+    (tmp_path / "home").mkdir()
+    overrides = {"telemetry": {"enabled": False}}
+    with dg.DagsterInstance.local_temp(str(tmp_path / "home"), overrides=overrides) as instance:
+        yield CodeLocation(definitions(), instance)
+
+
+def embedded_rows(location: CodeLocation) -> object:
+    """Materialize the embeddings; return how many rows it embedded."""
+    job = location.definitions.resolve_implicit_global_asset_job_def()
+    done = job.execute_in_process(instance=location.instance, asset_selection=[dg.AssetKey("document_embeddings")])
+    (event,) = done.asset_materializations_for_node("document_embeddings")
+    return event.metadata["embedded_rows"].value
+
+
+def check_embeddings(data: LanceDataset) -> None:
+    """Assert that each row has the embedding of its present text."""
+    rows = data.to_table(["text", "embedding"]).combine_chunks()
+    assert rows["embedding"].combine_chunks().equals(embed(rows.to_batches()[0]).column("embedding"))
+
+
+def test_documents_are_merged_gain_a_column_are_embedded_and_erased(location: CodeLocation, tmp_path: Path) -> None:
+    landing, uri = tmp_path / "landing", tmp_path / "lake" / "documents.lance"
+    for day in range(2):
+        land_day(landing / "documents", day)
+    assert len(location.tick("documents_raw_files").runs) == 1
+    assert embedded_rows(location) == 2 * NEW_EACH_DAY
+    before = dataset(uri)
+    check_embeddings(before)
+    assert "language" not in before.schema.names
+
+    land_day(landing / "documents", 2)
+    assert len(location.tick("documents_raw_files").runs) == 1
+    after = dataset(uri)
+    assert after.count_rows() == 3 * NEW_EACH_DAY
+    assert after.schema.field("language").type == pa.string()
+    changed = after.count_rows("embedding IS NULL")
+    assert changed > NEW_EACH_DAY  # new documents, and those that got a new text
+    assert embedded_rows(location) == changed
+    assert embedded_rows(location) == 0
+    check_embeddings(dataset(uri))
+    (page,) = dataset(uri).take_blobs("page", indices=[0])
+    assert page is not None
+    assert len(page.read()) == 4096
+
+    held = dataset(uri).count_rows(f"author = '{_ERASED}'")
+    (landing / REQUESTS).mkdir()
+    (landing / REQUESTS / "0001.csv").write_text(f"author\n{_ERASED}\n")
+    ticked = location.tick("erasure_requests")
+    assert _ERASED not in str(ticked.run_requests)
+    left = dataset(uri)
+    assert (held > 0, left.count_rows()) == (True, 3 * NEW_EACH_DAY - held)
+    for version in left.versions():
+        assert dataset(uri, version["version"]).count_rows(f"author = '{_ERASED}'") == 0
+    (report,) = (uri / "_lance_ops" / "erasures").glob("*.json")
+    assert _ERASED not in report.read_text()
+    assert json.loads(report.read_text())
