@@ -6,7 +6,7 @@ FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests
 STAMP := .venv/.locked
 SERVERS := .venv/servers/.locked
 
-.PHONY: run test ui screenshots bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
+.PHONY: run test ui screenshots docs bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
@@ -25,6 +25,10 @@ ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location
 
 screenshots: environment servers  ## docs/pictures, by the tests that click through Dagster's pages
 	SCREENSHOTS=docs/pictures $(BIN)/python -m pytest -n 0 tests/browser
+
+docs: environment  ## the documents as a site, in site/; fails if a link leads nowhere
+	$(BIN)/uv pip install --quiet --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: environment  ## against pylance and Parquet; `make bench BENCH=blobs,lists` measures those alone
 	$(BIN)/python -m tests.bench $(BENCH)
@@ -88,5 +92,5 @@ java: environment
 	@$(BIN)/python -c 'from lance_ops.spark.java import find_java; print("Java:", find_java())'
 
 clean:
-	rm -rf .demo .fuzz build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .demo .fuzz build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -not -path './.venv/*' -type d -exec rm -rf {} +
