@@ -1,4 +1,4 @@
-"""Verbs with a plan that one can see: preview, store, execute that very plan, and compare before with after.
+"""Verbs with a plan that one can see: preview, store, execute later, and compare before with after.
 
 plan, preview = make_plan(DeleteRows(predicate="id < 5", reason="…"), dataset(uri))
 execute_plan(StoredPlan.from_json(plan.to_json()), dataset(uri))

@@ -45,7 +45,7 @@ class WhenMoved(Enum):
     REFUSED = "refused"
     """It is refused, because the preview says nothing about what the newer versions hold."""
     REPLANNED = "replanned"
-    """It is planned again on the newest version, because it changes no row that a reader sees."""
+    """`execute_plan` plans the verb again on the newest version. The preview may then differ from what is done."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,8 @@ class Preview:
 class Execution:
     """What a verb is executed with: the dataset at the version to plan on, and a runner for tasks.
 
-    `retries` is how often a verb may plan again after a conflict. It is 0 for a stored plan.
+    `retries` is how often a verb may plan again after a conflict. It is 0 for a stored plan that is executed
+    on its planned version.
     """
 
     data: LanceDataset

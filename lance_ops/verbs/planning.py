@@ -1,4 +1,8 @@
-"""Plan a verb on a version, and execute the very plan later, if the table has not moved too far."""
+"""Plan a verb on a version, and execute it later with the stored options.
+
+A stored plan has the verb, its options and the version, and not the verb's steps. `WhenMoved` says on which version
+`execute_plan` executes the verb, and when it refuses.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands for every verb: `plan` previews one and stores its plan in a file, `execute` executes that very plan."""
+"""Commands for every verb: `plan` previews one and stores its plan in a file, `execute` executes it."""
 
 from __future__ import annotations
 

@@ -93,11 +93,11 @@ def _print_debt(uri: str, found: TableDebt) -> None:
         facts["orphaned files"] = size(inventory.orphan_bytes)
     print_facts(facts)
     if not found.dues:
-        print_line("nothing owed", "green")
+        print_line("no step would help", "green")
         return
     print_table(
         "dues",
-        ["step", "owed", "why", "a read gains>", "rewrites>", "frees>"],
+        ["step", "owed", "why", "a read or look-up gains>", "rewrites>", "frees at least>"],
         [
             [
                 due.key,

@@ -46,8 +46,8 @@ def debt_policy(config: DatasetConfig) -> DebtPolicy:
 
 def debt_markdown(dues: Sequence[Due]) -> str:
     """Return dues as a table."""
-    header = ["step", "owed", "why", "a read gains", "rewrites", "frees"]
-    return table(header, [_line(due) for due in dues]) if dues else "Nothing is owed."
+    header = ["step", "owed", "why", "a read or look-up gains", "rewrites", "frees at least"]
+    return table(header, [_line(due) for due in dues]) if dues else "No step would help."
 
 
 def debts_markdown(before: TableDebt, after: TableDebt) -> str:

@@ -1,7 +1,8 @@
-"""Build the op of a verb that has a plan: preview it, store the plan with the run, and execute that very plan.
+"""Build the op of a verb that has a plan: preview it, store the plan with the run, and execute it later.
 
 A run without further words previews the verb and logs its plan as an observation of the head. A later run with
-`execute: <id of that run>` executes this very plan. `dry_run: false` plans and executes at once.
+`execute: <id of that run>` executes the stored verb and options; `WhenMoved` says
+on which version. `dry_run: false` plans and executes at once.
 """
 
 from __future__ import annotations

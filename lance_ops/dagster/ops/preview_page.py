@@ -22,7 +22,7 @@ def preview_page(preview: Preview, past_seconds: float | None, run_id: str, exec
     parts += [f"⚠ {warning}" for warning in preview.warnings]
     parts += [f"**{section.title}**\n\n{table(section.header, section.lines)}" for section in preview.sections]
     if not preview.does_nothing:
-        parts.append(f"To execute this very plan, launch with `execute: {run_id}`.")
+        parts.append(f"To execute these stored options, launch with `execute: {run_id}`.")
         parts += [f"[Open the launchpad with this plan]({execute_link})"] if execute_link else []
     return "\n\n".join(filter(None, parts))
 

@@ -62,7 +62,7 @@ def _metadata(paid: Payment) -> dict[str, Any]:
         "lance/saved_read_bytes": paid.before.read_bytes - paid.after.read_bytes,
         "lance/debt": dg.MetadataValue.md(debts_markdown(paid.before, paid.after)),
     }
-    if paid.status is not PaymentStatus.NOTHING_OWED:
+    if paid.status in (PaymentStatus.DONE, PaymentStatus.FAILED):
         lines = [f"- {step.key}: {step.what}, {size_text(step.cost_bytes)}" for step in paid.steps]
         metadata["lance/steps"] = dg.MetadataValue.md("\n".join(lines) or "none")
     if paid.waiting:

@@ -28,9 +28,12 @@ class DueVerb(Enum):
 
 @dataclass(frozen=True)
 class Due:
-    """A step on one version: what each read gains, what the store gets back, and the bytes to read and write again.
+    """A step that would lower the debt of one version; `is_owed` says whether the policy wants it now.
 
-    `subject` names an index. `blocked` says why the step cannot be taken; such a due is not owed.
+    `subject` names an index. `gain_bytes` is what each read of the whole table gains by a compaction, and what each
+    look-up gains by an index. `cost_bytes` is the stored bytes that the step reads and replaces. `freed_bytes` is what
+    the store gets back at least: manifests, and orphaned files if they were listed. The data files that only removable
+    versions name are not counted. `blocked` says why the step cannot be taken; such a due is not owed.
     """
 
     verb: DueVerb
@@ -142,4 +145,4 @@ def _cleanup(policy: DebtPolicy, inventory: Inventory) -> Due | None:
     what = f"{removable:,} of {inventory.num_versions:,} versions may go"
     if inventory.orphan_bytes is not None:
         what += f", and {orphans:,} bytes that no version names"
-    return Due(DueVerb.CLEANUP, "", what, is_owed=owed, freed_bytes=inventory.removable_bytes + orphans)
+    return Due(DueVerb.CLEANUP, "", what, is_owed=owed, freed_bytes=inventory.removable_manifest_bytes + orphans)

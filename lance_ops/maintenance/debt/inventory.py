@@ -36,12 +36,13 @@ class Growth:
 class Inventory:
     """What lies beneath a table's root. `orphan_bytes` is None if files were not listed.
 
-    A version's age is that of its manifest's object, as one listing tells it.
+    A version's age is that of its manifest's object, as one listing tells it. `removable_manifest_bytes` counts the
+    manifests of the removable versions, and not the data files that only those versions name.
     """
 
     num_versions: int
     num_removable_versions: int
-    removable_bytes: int
+    removable_manifest_bytes: int
     growth: Growth | None = None
     orphan_bytes: int | None = None
 
@@ -64,7 +65,7 @@ def take_inventory(
     return Inventory(
         num_versions=len(versions),
         num_removable_versions=len(removable),
-        removable_bytes=sum(info.size_bytes for info in removable),
+        removable_manifest_bytes=sum(info.size_bytes for info in removable),
         growth=_growth(snapshot, infos),
         orphan_bytes=None if unnamed is None else unnamed.stats.bytes_removed,
     )

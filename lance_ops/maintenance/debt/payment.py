@@ -1,6 +1,6 @@
 """Pay a table's debt: take the steps that are owed, as far as a budget of bytes goes, and measure again.
 
-A payment ends as done, with the debt before and after; as nothing owed; or as failed, with a reason. A step that was
+A payment ends as done, as failed with a reason, or without a step; see `PaymentStatus`. A step that was
 taken and lowered nothing is fruitless at the version that the payment left. Until another writer commits a version, a
 caller that passes the fruitless steps on does not take them again.
 """
@@ -36,6 +36,10 @@ class PaymentStatus(Enum):
 
     DONE = "done"
     NOTHING_OWED = "nothing owed"
+    WAITING = "waiting"
+    """Steps are owed, but the budget allowed none."""
+    FRUITLESS = "fruitless"
+    """Steps are owed, but all of them gained nothing before at this version, so none was taken."""
     FAILED = "failed"
 
 
@@ -51,8 +55,10 @@ class PaidStep:
 
 @dataclass(frozen=True)
 class Payment:
-    """The end of a payment. `waiting` are owed steps that the budget did not allow.
+    """The end of a payment. `waiting` are the keys of owed steps that the budget did not allow.
 
+    `fruitless` are dated keys such as `v7 compact`, as `dated_key` makes them: steps that lower nothing at the version
+    that the payment left. The caller passes them to the next payment.
     `reason` says why it failed, after the error that ended it.
     """
 
@@ -123,7 +129,7 @@ def pay_debt(
         steps.append(PaidStep(due.key, part.cost_bytes, time.monotonic() - began, what))
         left = None if left is None else left - part.cost_bytes
     if not steps:
-        status = PaymentStatus.NOTHING_OWED
+        status = _status_without_steps(before, waiting)
         return Payment(status, before, before, waiting=tuple(waiting), fruitless=tuple(sorted(fruitless)))
     after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at)
     in_vain = _fruitless([*passed_over, *(step.key for step in steps)], before, after)
@@ -142,6 +148,12 @@ def dated_key(due: Due, debt: TableDebt) -> str:
     """
     removable = f" of {debt.inventory.num_removable_versions}" if due.verb is DueVerb.CLEANUP else ""
     return f"v{debt.version} {due.key}{removable}"
+
+
+def _status_without_steps(before: TableDebt, waiting: Collection[str]) -> PaymentStatus:
+    if waiting:
+        return PaymentStatus.WAITING
+    return PaymentStatus.FRUITLESS if before.owed else PaymentStatus.NOTHING_OWED
 
 
 def _fruitless(tried: list[str], before: TableDebt, after: TableDebt) -> tuple[str, ...]:

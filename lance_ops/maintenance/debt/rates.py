@@ -2,8 +2,10 @@
 
     read cost of a version     stored bytes + fragments * open_cost_bytes
     gain of a step             read cost before - read cost after, for each read of the whole table
-    cost of a step             bytes that are read and written again + run_cost_bytes
-    a step pays back           gain * payback_reads >= cost
+    gain of an index step      read cost of the rows that each look-up scans without it
+    cost of a step             stored bytes that it reads and replaces, counted once: `cost_bytes`
+    a step pays back           gain * payback_reads >= cost + run_cost_bytes
+    score of a step            gain / (cost + run_cost_bytes)
 
 Opening a fragment costs about as much as reading a few MiB of it: requests for its footer and its column metadata
 against the throughput of one stream. A run has a cost of its own (plans, commits, a new process), so that many tiny

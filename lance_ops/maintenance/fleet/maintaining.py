@@ -248,6 +248,8 @@ def _paid(table: str, paid: Payment) -> TableOutcome:
     status = {
         PaymentStatus.DONE: FleetStatus.DONE,
         PaymentStatus.NOTHING_OWED: FleetStatus.NOTHING_OWED,
+        PaymentStatus.WAITING: FleetStatus.WAITING,
+        PaymentStatus.FRUITLESS: FleetStatus.NOTHING_OWED,
         PaymentStatus.FAILED: FleetStatus.FAILED,
     }[paid.status]
     return TableOutcome(

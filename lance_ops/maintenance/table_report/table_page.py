@@ -82,10 +82,10 @@ def _debt(debt: TableDebt) -> Iterator[str]:
     yield "<h2>Debt</h2>"
     yield f"<p>A read costs {debt.read_amplification:.2f} times as much as it would without debt.</p>"
     if not debt.dues:
-        yield '<p class="good">Nothing is owed.</p>'
+        yield '<p class="good">No step would help.</p>'
         return
     yield _table(
-        ("step", "owed", "why", "a read gains>", "rewrites>", "frees>"),
+        ("step", "owed", "why", "a read or look-up gains>", "rewrites>", "frees at least>"),
         [
             (
                 due.key,

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
-_NO_VERSIONS = Inventory(num_versions=1, num_removable_versions=0, removable_bytes=0)
+_NO_VERSIONS = Inventory(num_versions=1, num_removable_versions=0, removable_manifest_bytes=0)
 """Clean-up is left out: it rewrites nothing, and reads do not notice old versions."""
 
 

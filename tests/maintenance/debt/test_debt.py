@@ -178,7 +178,7 @@ def test_a_budget_is_never_exceeded_and_pays_the_best_part_first(dataset_uri: st
     assert affordable(whole, 10) is None
 
     nothing = pay_debt(snapshot, policy, max_bytes=10)
-    assert nothing.status is PaymentStatus.NOTHING_OWED and nothing.waiting == ("compact", "reindex key_idx")
+    assert nothing.status is PaymentStatus.WAITING and nothing.waiting == ("compact", "reindex key_idx")
     paid = pay_debt(snapshot, policy, max_bytes=budget)
     assert 0 < paid.spent_bytes <= budget
     assert len(lance_ops.dataset(dataset_uri).get_fragments()) == 9
@@ -212,7 +212,7 @@ def test_a_step_that_gained_nothing_waits_for_the_table_to_change(make: Make) ->
         first = pay_debt(dataset.snapshot, policy)
         assert first.status is PaymentStatus.DONE and first.fruitless == ("v6 cleanup of 5",)
         second = pay_debt(dataset.snapshot, policy, fruitless=first.fruitless)
-        assert second.status is PaymentStatus.NOTHING_OWED and second.fruitless == first.fruitless
+        assert second.status is PaymentStatus.FRUITLESS and second.fruitless == first.fruitless
     lance_ops.write_dataset(rows(0, 1), dataset, mode="append")
     third = pay_debt(dataset.snapshot, policy, fruitless=second.fruitless)
     assert [step.key for step in third.steps] == ["cleanup"] and not third.fruitless
@@ -232,7 +232,7 @@ def test_a_failed_step_ends_with_its_reason(
     paid = pay_debt(dataset.snapshot)
     assert paid.status is PaymentStatus.FAILED and paid.reason == f"compact: {error}"
     assert paid.fruitless == fruitless and not paid.steps
-    assert pay_debt(dataset.snapshot, fruitless=("v30 compact",)).status is PaymentStatus.NOTHING_OWED
+    assert pay_debt(dataset.snapshot, fruitless=("v30 compact",)).status is PaymentStatus.FRUITLESS
 
 
 def test_what_cannot_be_done_is_shown_as_blocked(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
