@@ -13,11 +13,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from lance_ops.api import LanceDataset, LanceScanner, dataset
+from lance_ops.api import LanceDataset, LanceScanner, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.dagster import LanceDatasetResource, LanceIOManager
 from lance_ops.dagster.io.loading import load_as
 from lance_ops.dagster.io.partition_rows import PartitionRows
+from lance_ops.reading import bind_filter
 
 pytestmark = pytest.mark.dagster
 
@@ -123,6 +124,7 @@ def test_a_resource_appends_upserts_and_opens_versions_tags_and_branches(tmp_pat
     assert dev.open().count_rows() == 5
     dev.write(TABLE.slice(0, 1))
     assert (dev.open().count_rows(), resource.open().count_rows()) == (1, 5)
+    assert LanceDatasetResource(uri=uri, branch="dev", version=dev.open().version).open().count_rows() == 1
 
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", timezone="Europe/Berlin")
@@ -144,6 +146,9 @@ def test_time_windows_are_ranges_in_the_zone_of_the_partitions(kind: pa.DataType
     table = pa.table({"at": pa.array(values, kind)})
     found = PartitionRows(KEY, DAYS, ("2026-01-03", "2026-01-02"), "at").condition(table.schema)
     assert table.filter(found)["at"].to_pylist() == table["at"].to_pylist()[1:3]
+    stored = write_dataset(table, "memory://windows", mode="overwrite")
+    as_sql = bind_filter(stored.snapshot, found).to_sql()  # as Spark gets it
+    assert stored.to_table(filter=as_sql)["at"].to_pylist() == table["at"].to_pylist()[1:3]
 
 
 def test_a_range_of_time_windows_is_one_comparison() -> None:
@@ -229,8 +234,11 @@ def test_a_row_of_another_partition_is_refused_and_nothing_is_committed(tmp_path
     assert not any((tmp_path / "astray.lance" / "data").glob("*"))
 
 
-def test_events_tell_data_version_schema_and_lineage_and_inputs_keep_to_them(tmp_path: Path) -> None:
-    manager = {"io_manager": LanceIOManager(base_uri=str(tmp_path))}
+def test_events_tell_data_version_schema_and_lineage_and_inputs_keep_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    manager = {"io_manager": LanceIOManager(base_uri=".")}
     with dg.DagsterInstance.ephemeral() as instance:
         dg.materialize([people], resources=manager, instance=instance)
         uri = tmp_path / "people.lance"
@@ -300,3 +308,25 @@ def test_what_the_documentation_shows_runs(tmp_path: Path) -> None:
         assert job.execute_in_process(partition_key=day).success
     assert dataset(tmp_path / "rides.lance").to_table()["at"].value_counts().field("counts").to_pylist() == [2, 2]
     assert dataset(tmp_path / "riders.lance").count_rows() == 2
+
+
+def test_the_event_of_a_head_pins_the_main_branch_alone(tmp_path: Path) -> None:
+    """A version number means another state on each branch, and the head's events name no place."""
+    seen: list[int] = []
+
+    @dg.asset
+    def reads(astray: LanceDataset) -> pa.Table:
+        seen.append(astray.version)
+        return TABLE
+
+    resource = LanceDatasetResource(uri=str(tmp_path / "astray.lance"))
+    for _ in range(2):
+        resource.write(TABLE)
+    LanceDatasetResource(uri=resource.uri, branch="dev").write(TABLE)
+    with dg.DagsterInstance.ephemeral() as instance:
+        event = dg.AssetMaterialization("astray", metadata={"lance/version": 1})
+        instance.report_runless_asset_event(event)
+        for branch in (None, "dev"):
+            manager = {"io_manager": LanceIOManager(base_uri=str(tmp_path), branch=branch)}
+            dg.materialize([astray, reads], resources=manager, instance=instance, selection=[reads])
+    assert seen == [1, 3]

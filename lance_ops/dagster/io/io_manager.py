@@ -60,7 +60,7 @@ class LanceIOManager(dg.ConfigurableIOManager):
                 f"asset {_name(context.asset_key)} returned a {type(obj).__name__}: a Lance dataset holds Arrow data "
                 f"or a data frame: {error}"
             ) from error
-        context.add_output_metadata(self._metadata(written, obj))
+        context.add_output_metadata(_metadata(context.asset_key, written, obj))
         step = current_run()
         if step is not None:
             step.set_data_version(context.asset_key, dg.DataVersion(str(written.dataset.version)))
@@ -70,8 +70,10 @@ class LanceIOManager(dg.ConfigurableIOManager):
         source = self._open(context)
         condition = None
         if context.has_asset_partitions:
-            metadata = context.upstream_output.definition_metadata if context.upstream_output else {}
-            condition = _partitions(context, metadata).condition(source.snapshot.schema.to_arrow())
+            upstream = context.upstream_output.definition_metadata if context.upstream_output else {}
+            condition = _partitions(context, {**(upstream or {}), **context.definition_metadata}).condition(
+                source.snapshot.schema.to_arrow()
+            )
         context.add_input_metadata({"dagster/uri": source.uri, VERSION: source.version})
         return load_as(context.dagster_type.typing_type, source, condition)
 
@@ -84,7 +86,8 @@ class LanceIOManager(dg.ConfigurableIOManager):
             raise DatasetNotFound(f"{stored.uri}: asset {context.asset_key} was never stored here") from error
         if version is not None or tag is not None:
             return source
-        recorded = recorded_version(context.instance, context.asset_key, source.uri)
+        on_branch = stored.branch is not None and source.uri.endswith(f"/tree/{stored.branch}")
+        recorded = recorded_version(context.instance, context.asset_key, source.uri, on_branch=on_branch)
         if recorded is None or recorded == source.version:
             return source
         try:
@@ -103,33 +106,6 @@ class LanceIOManager(dg.ConfigurableIOManager):
             raise InvalidInput(f"asset {_name(asset_key)}: write_mode {mode!r} is none of {', '.join(_MODES)}")
         return mode, [keys] if isinstance(keys, str) else list(keys)
 
-    def _metadata(self, written: Written, obj: Any) -> dict[str, Any]:
-        made = written.dataset
-        metadata: dict[str, Any] = {
-            "dagster/uri": made.uri,
-            "dagster/storage_kind": "lance",
-            "dagster/row_count": made.count_rows(),
-            "dagster/column_schema": column_schema(made.snapshot.schema),
-            VERSION: made.version,
-        }
-        if written.num_rows is not None:
-            metadata["lance/written_rows"] = written.num_rows
-        lineage = self._lineage(obj)
-        if lineage is not None:
-            metadata["dagster/column_lineage"] = lineage
-        return metadata
-
-    def _lineage(self, obj: Any) -> dg.TableColumnLineage | None:
-        """Return the origin of the columns of a dataset or a scan of an asset that is stored here."""
-        rows = stored_rows(obj)
-        root = f"{self._root()}/"
-        if rows is None or not rows.version.uri.startswith(root):
-            return None
-        path = rows.version.uri.removeprefix(root).partition(f"{_SUFFIX}/tree/")[0].removesuffix(_SUFFIX)
-        origin = dg.AssetKey(path.split("/"))
-        names = rows.columns or rows.schema.to_arrow().names
-        return dg.TableColumnLineage({name: [dg.TableColumnDep(origin, name)] for name in names})
-
     def _stored(self, asset_key: dg.AssetKey) -> StoredDataset:
         branch = None if self.branch is None else expand(self.branch, "branch") or None
         options = expand_all(self.storage_options, "storage_options")
@@ -137,6 +113,34 @@ class LanceIOManager(dg.ConfigurableIOManager):
 
     def _root(self) -> str:
         return expand(self.base_uri, "base_uri").rstrip("/")
+
+
+def _metadata(asset_key: dg.AssetKey, written: Written, obj: Any) -> dict[str, Any]:
+    made = written.dataset
+    metadata: dict[str, Any] = {
+        "dagster/uri": made.uri,
+        "dagster/storage_kind": "lance",
+        "dagster/row_count": made.count_rows(),
+        "dagster/column_schema": column_schema(made.snapshot.schema),
+        VERSION: made.version,
+    }
+    if written.num_rows is not None:
+        metadata["lance/written_rows"] = written.num_rows
+    lineage = _lineage(obj, made.uri.rpartition(f"/{_name(asset_key)}{_SUFFIX}")[0])
+    if lineage is not None:
+        metadata["dagster/column_lineage"] = lineage
+    return metadata
+
+
+def _lineage(obj: Any, root: str) -> dg.TableColumnLineage | None:
+    """Return the origin of the columns of a dataset or a scan of an asset that is stored here."""
+    rows = stored_rows(obj)
+    if rows is None or not rows.version.uri.startswith(f"{root}/"):
+        return None
+    path = rows.version.uri.removeprefix(f"{root}/").partition(f"{_SUFFIX}/tree/")[0].removesuffix(_SUFFIX)
+    origin = dg.AssetKey(path.split("/"))
+    names = rows.columns or rows.schema.to_arrow().names
+    return dg.TableColumnLineage({name: [dg.TableColumnDep(origin, name)] for name in names})
 
 
 def _partitions(context: dg.InputContext | dg.OutputContext, metadata: Any) -> PartitionRows:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_ops import changing, writing
 from lance_ops.api import LanceDataset, dataset, reader_of, write_dataset
-from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, WrongType
+from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput
 from lance_ops.core.optional_packages import import_optional
 from lance_ops.dagster.io.partition_rows import PartitionRows
 from lance_ops.maintenance.cleanup import clean_up_if_due
@@ -139,8 +139,6 @@ class _CountedRows:
     """A stream of the data's rows that counts them."""
 
     def __init__(self, data: Any) -> None:
-        if isinstance(data, str):
-            raise WrongType("a value of type str is no data")
         source = reader_of(data, None)
         self.schema, self.num_rows = source.schema, 0
 
