@@ -26,8 +26,8 @@ __all__ = [
     "Section",
     "Verb",
     "WhenMoved",
-    "properties_of",
-    "reason_of",
+    "reason_properties",
+    "required_reason_properties",
 ]
 
 REASON_PROPERTY = "lance_ops.reason"
@@ -135,13 +135,16 @@ class Verb(ABC):
         """Do it, and say what was done."""
 
 
-def properties_of(reason: str) -> dict[str, str]:
-    """Return the properties of a transaction for which a reason may be stated."""
+def reason_properties(reason: str) -> dict[str, str]:
+    """Return the transaction properties that state the reason; none for an empty reason."""
     return {REASON_PROPERTY: reason} if reason.strip() else {}
 
 
-def reason_of(reason: str, why: str) -> dict[str, str]:
-    """Return the properties of the transaction; raise `InvalidInput` for an empty reason, with what to say."""
+def required_reason_properties(reason: str, why: str) -> dict[str, str]:
+    """Return the transaction properties that state the reason; raise `InvalidInput` if it is empty.
+
+    `why` says in the error what the reason must explain, such as "why the rows go".
+    """
     if not reason.strip():
         raise InvalidInput(f"reason is empty: say {why}")
     return {REASON_PROPERTY: reason}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, get_origin
 
 from lance_ops.core.errors import InvalidInput
@@ -19,10 +19,7 @@ def make_verb(name: str, options: Mapping[str, Any]) -> Verb:
     Raises `InvalidInput` that names an option that is unknown, of a wrong type, or lacking.
     """
     kind = verb_named(name)
-    declared = options_of(kind)
-    for option in options:
-        if option not in declared:
-            raise InvalidInput(f"{name} has no option {option!r}: it has {', '.join(declared)}")
+    declared = _declared(name, options)
     lacking = [option.name for option in declared.values() if option.is_required and option.name not in options]
     if lacking:
         raise InvalidInput(f"{name} needs more options: {', '.join(lacking)}")
@@ -30,24 +27,51 @@ def make_verb(name: str, options: Mapping[str, Any]) -> Verb:
 
 
 def parse_options(name: str, pairs: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return options from words of a command line, each word as the type of its option wants it."""
+    """Return options from words of a command line, each word as the type of its option wants it.
+
+    Raises `InvalidInput` that names an option that is unknown, has several words although it holds one value, or has a
+    word that its type does not allow.
+    """
+    declared = _declared(name, pairs)
+    return {option: _parsed(name, declared[option], option, words) for option, words in pairs.items()}
+
+
+def _declared(name: str, given: Iterable[str]) -> Mapping[str, DeclaredOption]:
+    """Return the options of a verb; raise `InvalidInput` if one of the given names is not among them."""
     declared = options_of(verb_named(name))
-    return {option: _parsed(name, declared.get(option), option, words) for option, words in pairs.items()}
+    for option in given:
+        if option not in declared:
+            raise InvalidInput(f"{name} has no option {option!r}: it has {', '.join(declared)}")
+    return declared
 
 
-def _parsed(name: str, declared: DeclaredOption | None, option: str, words: list[str]) -> Any:
-    kinds = declared.kinds if declared else (str,)
+def _parsed(name: str, declared: DeclaredOption, option: str, words: list[str]) -> Any:
+    kinds = declared.kinds
     origins = {get_origin(kind) or kind for kind in kinds}
     if tuple in origins:
         of_numbers = tuple[int, ...] in kinds
         return tuple(_number(name, option, word, int) if of_numbers else word for word in words)
     if Mapping in origins:
-        return {key: value for key, _, value in (word.partition("=") for word in words)}
-    word = words[-1]
+        return _mapping(name, option, words)
+    if len(words) > 1:
+        raise InvalidInput(f"{name}: option {option} holds one value, and {len(words)} are given: {', '.join(words)}")
+    word = words[0]
     if bool in origins and word.lower() in ("true", "false"):
         return word.lower() == "true"
     kind = next((each for each in (int, float) if each in origins), None)
     return word if kind is None else _number(name, option, word, kind)
+
+
+def _mapping(name: str, option: str, words: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise InvalidInput(f"{name}: option {option} holds pairs name=text, and {word!r} is none")
+        if key in found:
+            raise InvalidInput(f"{name}: option {option} names {key!r} twice: with {found[key]!r} and {value!r}")
+        found[key] = value
+    return found
 
 
 def _number(name: str, option: str, word: str, kind: type[int | float]) -> int | float:

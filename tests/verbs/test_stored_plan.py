@@ -103,6 +103,26 @@ def test_words_of_a_command_line_become_options() -> None:
         parse_options("cleanup", {"older_than_days": ["soon"]})
 
 
+@pytest.mark.parametrize(
+    ("verb", "words", "message"),
+    [
+        ("cleanup", {"older_than_days": ["1", "2"]}, "older_than_days holds one value, and 2 are given: 1, 2"),
+        ("reindex", {"rebuild": ["true", "true"]}, "rebuild holds one value"),
+        ("cleanup", {"older": ["1"]}, "cleanup has no option 'older'"),
+        ("add_columns", {"values": ["delay"]}, "values holds pairs name=text, and 'delay' is none"),
+        ("add_columns", {"values": ["=delay"]}, "values holds pairs name=text, and '=delay' is none"),
+        ("add_columns", {"values": ["a=1", "a=2"]}, "values names 'a' twice: with '1' and '2'"),
+    ],
+)
+def test_words_that_an_option_does_not_hold_are_refused(verb: str, words: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        parse_options(verb, words)
+
+
+def test_a_pair_may_hold_an_equals_sign_or_nothing_after_it() -> None:
+    assert parse_options("add_columns", {"values": ["a=b = 1", "c="]}) == {"values": {"a": "b = 1", "c": ""}}
+
+
 def test_every_verb_has_a_name_of_its_own() -> None:
     assert len({verb.name for verb in ALL_VERBS}) == len(ALL_VERBS)
 

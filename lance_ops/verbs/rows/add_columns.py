@@ -13,7 +13,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.changing import columns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, properties_of
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, reason_properties
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_of, sample_section
 
@@ -79,7 +79,7 @@ class AddColumns(Verb):
             self._transforms(),
             list(self.read_columns) or None,
             batch_size=self.batch_size,
-            transaction_properties=properties_of(self.reason),
+            transaction_properties=reason_properties(self.reason),
             runner=work.runner,
             checkpoint=self.checkpoint,
         )

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, reason_of
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, required_reason_properties
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.given_keys import match_keys
 from lance_ops.verbs.rows.sample_rows import sample_of, sample_section
@@ -94,7 +94,7 @@ class DeleteRows(Verb):
             raise InvalidInput("predicate is empty: name the rows to delete; 'true' stands for all of them")
         if bool(self.key_files) != bool(self.on):
             raise InvalidInput("key_files and on belong together: files, and the columns of the key in both")
-        return reason_of(self.reason, "why the rows go")
+        return required_reason_properties(self.reason, "why the rows go")
 
     def _check_number(self, num_rows: int) -> None:
         if self.at_most_rows is not None and num_rows > self.at_most_rows:

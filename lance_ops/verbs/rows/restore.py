@@ -21,7 +21,7 @@ from lance_ops.verbs.contract import (
     Section,
     Verb,
     WhenMoved,
-    reason_of,
+    required_reason_properties,
 )
 from lance_ops.verbs.options import Option
 
@@ -42,7 +42,7 @@ class Restore(Verb):
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """List the versions that would be undone, and warn if rows come back that were deleted."""
-        reason_of(self.reason, "why the version comes back")
+        required_reason_properties(self.reason, "why the version comes back")
         chosen = self._chosen(data)
         restored = LanceDataset.of(data.snapshot.at(chosen))
         undone, warnings = [], []
@@ -69,7 +69,7 @@ class Restore(Verb):
 
     def execute(self, work: Execution) -> Facts:
         """Commit the old version's content as the newest version."""
-        properties = reason_of(self.reason, "why the version comes back")
+        properties = required_reason_properties(self.reason, "why the version comes back")
         chosen = self._chosen(work.data)
         changing.restore(work.data.snapshot.at(chosen), properties)
         return {"restored_version": chosen}

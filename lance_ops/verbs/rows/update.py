@@ -10,7 +10,7 @@ from lance_ops import changing
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, properties_of
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, reason_properties
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.sample_rows import sample_of
 
@@ -58,7 +58,7 @@ class Update(Verb):
             self.values,
             self.predicate,
             work.retries,
-            transaction_properties=properties_of(self.reason),
+            transaction_properties=reason_properties(self.reason),
             runner=work.runner,
         )
         return {"matching_rows": result["num_rows_updated"]}

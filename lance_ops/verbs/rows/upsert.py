@@ -11,7 +11,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.changing import merge_insert
 from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, properties_of
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, reason_properties
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.given_keys import match_keys
 from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_section
@@ -112,7 +112,7 @@ class Upsert(Verb):
             builder.when_not_matched_insert_all()
         if self.delete_unmatched is not None:
             builder.when_not_matched_by_source_delete(self.delete_unmatched if self._is_partial else None)
-        properties = properties_of(self.reason)
+        properties = reason_properties(self.reason)
         result = builder.execute(list(self.files), transaction_properties=properties, runner=work.runner)
         return {name: count for name, count in result.items() if isinstance(count, int)}
 
