@@ -9,7 +9,7 @@ import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.landing.batch_state import BatchReport, Evidence, judge_batches
-from lance_ops.dagster.landing.failed_runs import failed_runs, keys_of_run
+from lance_ops.dagster.landing.failed_runs import failed_runs, requested_keys
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
@@ -49,7 +49,9 @@ def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = No
         return judge_batches(raw, landing, Evidence(held))
     known = instance.get_dynamic_partitions(names.of("batches"))
     tokens = {key: batch.token for key, batch in held.items()}
-    asked = [other for batch in landing.wanted(raw) if (other := batch.not_in(tokens, raw.changed)) is not None]
+    asked = [
+        other for batch in landing.wanted(raw) if (other := batch.batch_to_request(tokens, raw.changed)) is not None
+    ]
     evidence = Evidence(
         held,
         dict.fromkeys(known).keys(),
@@ -91,5 +93,5 @@ def _requested(instance: dg.DagsterInstance, names: DatasetNames, known: Sequenc
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNDER_WAY)):
         run = record.dagster_run
         if run.job_name == names.of("ingest") or names.batches in (run.asset_selection or ()):
-            found.update(keys_of_run(run, known))
+            found.update(requested_keys(run, known))
     return found

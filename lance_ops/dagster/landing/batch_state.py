@@ -17,7 +17,7 @@ from enum import Enum
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import RawFiles
 from lance_ops.dagster.landing.failed_runs import FailedRuns
-from lance_ops.dagster.landing.landing import LandedBatch, Landing, key_before
+from lance_ops.dagster.landing.landing import LandedBatch, Landing, original_key
 from lance_ops.maintenance import IngestedBatch
 from lance_ops.maintenance.ingest import printable
 
@@ -145,7 +145,7 @@ class _Judge:
     def landed(self, batch: LandedBatch) -> BatchStatus:
         """Return the state of a batch whose files are complete."""
         evidence = self._evidence
-        asked = batch.not_in(self._tokens, self._raw.changed)
+        asked = batch.batch_to_request(self._tokens, self._raw.changed)
         if asked is None:
             return self._in_table(batch)
         if batch.key not in self._wanted:
@@ -216,7 +216,7 @@ class _Judge:
 
     def _is_later_content(self, key: str) -> bool:
         """Return whether a key names content that a batch had after it changed."""
-        before = key_before(key)
+        before = original_key(key)
         evidence = self._evidence
         return bool(_KEY_OF_CHANGED.search(key)) and (before in evidence.held or before in evidence.known)
 

@@ -49,7 +49,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         }
         if result.refused:
             raise _record_refused(context, names, metadata, result)
-        with names.partitions.keys_of_run(context.partition_keys):
+        with names.partitions.answering_with(context.partition_keys):
             for key, of_batch in metadata.items():
                 context.add_asset_metadata(of_batch, names.batches, key)
         return dg.MaterializeResult(asset_key=names.batches, metadata=_run_metadata(result))

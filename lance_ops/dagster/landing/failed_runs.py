@@ -11,7 +11,7 @@ import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetNames
 
-__all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "FailedRuns", "failed_batches", "failed_runs", "keys_of_run"]
+__all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "FailedRuns", "failed_batches", "failed_runs", "requested_keys"]
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -60,7 +60,7 @@ def failed_runs(
         run = record.dagster_run
         if run.tags.get(_WILL_RETRY_TAG) == "true":
             continue
-        for key in keys_of_run(run, known):
+        for key in requested_keys(run, known):
             attempts[key] += 1
             newest.setdefault(key, run.run_id)
     return {key: FailedRuns(run, attempts[key]) for key, run in newest.items()}
@@ -78,8 +78,8 @@ def failed_batches(
     return {key: runs.newest for key, runs in failed.items() if not runs.are_many}
 
 
-def keys_of_run(run: dg.DagsterRun, known: Sequence[str]) -> Iterable[str]:
-    """Return the keys that a run was asked for; `known` are Dagster's partitions in its order."""
+def requested_keys(run: dg.DagsterRun, known: Sequence[str]) -> Iterable[str]:
+    """Return the keys of batches that a run was asked to ingest; `known` are Dagster's partitions in its order."""
     partition, start, end = (run.tags.get(tag) for tag in (_PARTITION_TAG, RANGE_START_TAG, RANGE_END_TAG))
     if start is not None and end is not None and start in known and end in known:
         return known[known.index(start) : known.index(end) + 1]

@@ -29,9 +29,9 @@ __all__ = [
     "Landing",
     "SetAside",
     "group_files",
-    "key_before",
     "list_files",
     "list_landing",
+    "original_key",
     "set_aside_sentences",
 ]
 
@@ -69,8 +69,8 @@ class LandedBatch:
         """Return this content as a batch with its own key, beside the earlier content of the same files."""
         return LandedBatch(f"{self.key}{_CHANGED}{self.token[:_TOKEN_LENGTH]}", self.files)
 
-    def not_in(self, held: Mapping[str, str], changed: Changed) -> LandedBatch | None:
-        """Return the batch as a run must ask for it; None if it is in the table, or has changed and is left alone.
+    def batch_to_request(self, held: Mapping[str, str], changed: Changed) -> LandedBatch | None:
+        """Return the batch that a run must ingest; None if the table has it, or if it changed and is left alone.
 
         `held` maps the keys of the table's batches to their tokens.
         """
@@ -114,7 +114,7 @@ class Landing:
         for key in keys:
             batch = landed.get(key)
             if batch is None:
-                batch = landed.get(key_before(key))
+                batch = landed.get(original_key(key))
                 batch = batch.as_changed() if batch else None
             if batch is not None and batch.key == key:
                 found[key] = batch
@@ -123,8 +123,8 @@ class Landing:
         return found, tuple(missing)
 
 
-def key_before(key: str) -> str:
-    """Return the key of the files that a batch was before it changed; of another batch, any text."""
+def original_key(key: str) -> str:
+    """Return the key without the suffix of changed content. For a key that lacks the suffix, the result is any text."""
     return key.rpartition(_CHANGED)[0]
 
 

@@ -14,8 +14,8 @@ import dagster as dg
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, refusals
 from lance_ops.dagster.landing.failed_runs import RANGE_END_TAG, RANGE_START_TAG, failed_batches
-from lance_ops.dagster.landing.landing import LandedBatch, Landing, key_before, list_landing, set_aside_sentences
-from lance_ops.dagster.landing.tick import KeyRun, Tick, Watermark, doubtful_batches, plan_tick
+from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, original_key, set_aside_sentences
+from lance_ops.dagster.landing.tick import NeighbouringBatches, Tick, Watermark, doubtful_batches, plan_tick
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.ingest import printable
@@ -62,7 +62,7 @@ def _decide(context: dg.SensorEvaluationContext, config: DatasetConfig, raw: Raw
     names = DatasetNames(config.name)
     known = context.instance.get_dynamic_partitions(names.of("batches"))
     failed = failed_batches(context.instance, names, known, datetime.now(UTC))
-    failed |= {key_before(key): run for key, run in failed.items()}
+    failed |= {original_key(key): run for key, run in failed.items()}
     ready = landing.wanted(raw)
     ingested: dict[str, str] = {}
     if doubtful_batches(ready, known, watermark, failed):
@@ -71,11 +71,11 @@ def _decide(context: dg.SensorEvaluationContext, config: DatasetConfig, raw: Raw
         missing = [
             asked
             for batch in ready
-            if batch.key in failed and (asked := batch.not_in(ingested, raw.changed)) and asked.key in failed
+            if batch.key in failed and (asked := batch.batch_to_request(ingested, raw.changed)) and asked.key in failed
         ]
         refused = refusals(context.instance, names, missing)
         failed = {batch.key: failed[batch.key] for batch in missing if batch.key not in refused}
-        failed |= {key_before(key): run for key, run in failed.items()}
+        failed |= {original_key(key): run for key, run in failed.items()}
     return plan_tick(
         ready,
         known,
@@ -87,7 +87,7 @@ def _decide(context: dg.SensorEvaluationContext, config: DatasetConfig, raw: Raw
     )
 
 
-def _run_request(run: KeyRun) -> dg.RunRequest:
+def _run_request(run: NeighbouringBatches) -> dg.RunRequest:
     if len(run.keys) == 1:
         return dg.RunRequest(run_key=run.run_key, partition_key=run.keys[0])
     return dg.RunRequest(run_key=run.run_key, tags={RANGE_START_TAG: run.keys[0], RANGE_END_TAG: run.keys[-1]})

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 from lance_ops.dagster.landing.landing import Changed, LandedBatch
 
-__all__ = ["KeyRun", "Tick", "Watermark", "doubtful_batches", "plan_tick"]
+__all__ = ["NeighbouringBatches", "Tick", "Watermark", "doubtful_batches", "plan_tick"]
 
 
 @dataclass(frozen=True, order=True)
@@ -42,8 +42,8 @@ class Watermark:
 
 
 @dataclass(frozen=True)
-class KeyRun:
-    """Batches that are neighbours in Dagster's order of keys; one run ingests them in one commit."""
+class NeighbouringBatches:
+    """Batches that follow each other in Dagster's order of keys; one run ingests them in one commit."""
 
     batches: tuple[LandedBatch, ...]
     after: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Tick:
     """The requests of a tick."""
 
     new_keys: tuple[str, ...]
-    runs: tuple[KeyRun, ...]
+    runs: tuple[NeighbouringBatches, ...]
     changed: tuple[LandedBatch, ...]
     watermark: Watermark | None
     num_left: int = 0
@@ -114,7 +114,7 @@ def plan_tick(
     reached = watermark
     num_files = num_seen = 0
     for batch in candidates:
-        asked = batch.not_in(ingested, changed)
+        asked = batch.batch_to_request(ingested, changed)
         if asked is None and changed == "refuse" and ingested[batch.key] != batch.token:
             differing.append(batch)
         elif asked is not None:
@@ -130,7 +130,9 @@ def plan_tick(
     return Tick(new_keys, runs, tuple(differing), reached, len(candidates) - num_seen)
 
 
-def _runs(wanted: Sequence[LandedBatch], key_order: Sequence[str], failed: Mapping[str, str]) -> tuple[KeyRun, ...]:
+def _runs(
+    wanted: Sequence[LandedBatch], key_order: Sequence[str], failed: Mapping[str, str]
+) -> tuple[NeighbouringBatches, ...]:
     position = {key: index for index, key in enumerate(key_order)}
     runs: list[list[LandedBatch]] = []
     for batch in sorted(wanted, key=lambda batch: position[batch.key]):
@@ -139,5 +141,6 @@ def _runs(wanted: Sequence[LandedBatch], key_order: Sequence[str], failed: Mappi
         else:
             runs.append([batch])
     return tuple(
-        KeyRun(tuple(run), tuple(sorted({failed[batch.key] for batch in run if batch.key in failed}))) for run in runs
+        NeighbouringBatches(tuple(run), tuple(sorted({failed[batch.key] for batch in run if batch.key in failed})))
+        for run in runs
     )

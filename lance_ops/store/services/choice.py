@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.store.services.contract import CLIENT_OPTION, Service
-from lance_ops.store.services.obstore import ObstoreAzure, ObstoreS3, ObstoreService, is_installed, is_usable
+from lance_ops.store.services.obstore import ObstoreAzure, ObstoreS3, ObstoreService, is_installed, is_safe_after_fork
 
 __all__ = ["obstore_service"]
 
@@ -37,4 +37,4 @@ def obstore_service(scheme: str, options: Mapping[str, object]) -> Service | Non
             f"{CLIENT_OPTION} among storage_options, or {_ENVIRONMENT}, is none of {' and '.join(_CLIENTS)}"
         )
     is_wanted = named == "obstore" or (not named and is_installed())
-    return service if is_wanted and is_usable() and service.serves(options) else None
+    return service if is_wanted and is_safe_after_fork() and service.serves(options) else None

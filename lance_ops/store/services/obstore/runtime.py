@@ -11,7 +11,7 @@ import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["TESTED_RELEASE", "is_installed", "is_usable"]
+__all__ = ["TESTED_RELEASE", "is_installed", "is_safe_after_fork"]
 
 TESTED_RELEASE = "0.12"
 """The release whose errors `errors.py` understands, and which the extra installs."""
@@ -39,8 +39,8 @@ def is_installed() -> bool:
         return False
 
 
-def is_usable() -> bool:
-    """Return whether no process that this one was forked from had loaded obstore."""
+def is_safe_after_fork() -> bool:
+    """Return False if a parent process had loaded obstore before it forked this one."""
     return not _INHERITANCE.is_inherited
 
 
