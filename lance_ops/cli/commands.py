@@ -69,6 +69,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     looking.health,
     looking.debt,
     looking.report,
+    looking.top,
     changing.fleet,
     looking.batches,
     looking.verify,

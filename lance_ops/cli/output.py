@@ -9,10 +9,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -31,8 +33,10 @@ __all__ = [
     "print_table",
     "printable",
     "size",
+    "watch",
 ]
 
+_Found = TypeVar("_Found")
 _WIDTH_OF_PIPES = 200  # a pipe has no width, so use one that no table of these commands reaches
 
 
@@ -74,6 +78,28 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def watch(
+    measure: Callable[[], _Found],
+    show: Callable[[_Found], None],
+    every: timedelta,
+    pause: Callable[[float], object] = time.sleep,
+) -> None:
+    """Measure and show again and again until the user interrupts. A pipe gets one result, because it has no screen.
+
+    Rounds are at least a second apart.
+    """
+    seconds = max(every.total_seconds(), 1.0)
+    with suppress(KeyboardInterrupt):
+        while True:
+            found = measure()
+            if not sys.stdout.isatty():
+                show(found)
+                return
+            _console().clear()
+            show(found)
+            pause(seconds)
 
 
 def number(value: int) -> str:

@@ -10,6 +10,7 @@ from lance_ops.cli.looking.integrity_commands import repair, verify
 from lance_ops.cli.looking.query_commands import count, query, statistics
 from lance_ops.cli.looking.read_commands import health, inspect, versions
 from lance_ops.cli.looking.report_command import report
+from lance_ops.cli.looking.top_command import top
 
 __all__ = [
     "OlderThan",
@@ -26,6 +27,7 @@ __all__ = [
     "repair",
     "report",
     "statistics",
+    "top",
     "verify",
     "versions",
 ]

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from enum import Enum
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from lance_ops.cli.arguments import Json, OptionsFile, Reference, StorageOptions, Uri, open_dataset, storage_options
+from lance_ops.cli.arguments import (
+    Json,
+    OptionsFile,
+    Reference,
+    StorageOptions,
+    Uri,
+    duration,
+    open_dataset,
+    storage_options,
+)
 from lance_ops.cli.output import (
     moment,
     number,
@@ -18,6 +29,7 @@ from lance_ops.cli.output import (
     print_line,
     print_table,
     size,
+    watch,
 )
 from lance_ops.core.schema import Schema
 from lance_ops.maintenance.health import HealthReport, IndexCoverage, Severity, index_coverage, timeline
@@ -152,12 +164,24 @@ def versions(
 def health(
     uri: Uri,
     fail_on: Annotated[FailOn, typer.Option(help="Exit with code 1 on a finding this severe.")] = FailOn.NEVER,
+    every: Annotated[
+        timedelta | None,
+        typer.Option("--watch", parser=duration, metavar="DURATION", help="Show it again each 10s, say, until Ctrl-C."),
+    ] = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Say what ails a dataset and which command helps."""
-    report = measure_health(open_dataset(uri, storage_options(storage_option, options_file)).snapshot)
+    options = storage_options(storage_option, options_file)
+
+    def measured() -> HealthReport:
+        return measure_health(open_dataset(uri, options).snapshot)
+
+    if every is not None and not as_json:
+        watch(measured, partial(_print_health, uri), every)
+        return
+    report = measured()
     if as_json:
         ratios = {"deleted_ratio": report.deleted_ratio, "indexed_ratio": report.indexed_ratio}
         print_json({field: getattr(report, field) for field in report.__dataclass_fields__} | ratios)

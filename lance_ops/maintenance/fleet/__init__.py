@@ -8,19 +8,31 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, find_tables
-    from lance_ops.maintenance.fleet.maintaining import Budget, maintain
+    from lance_ops.maintenance.fleet.maintaining import Budget, Measured, maintain, measure_fleet
     from lance_ops.maintenance.fleet.report import FleetReport, FleetStatus, TableOutcome
 
-__all__ = ["ROOT_ITSELF", "Budget", "FleetReport", "FleetStatus", "TableOutcome", "find_tables", "maintain"]
+__all__ = [
+    "ROOT_ITSELF",
+    "Budget",
+    "FleetReport",
+    "FleetStatus",
+    "Measured",
+    "TableOutcome",
+    "find_tables",
+    "maintain",
+    "measure_fleet",
+]
 
 _MODULES = {
     "Budget": "maintaining",
     "FleetReport": "report",
     "FleetStatus": "report",
+    "Measured": "maintaining",
     "ROOT_ITSELF": "discovery",
     "TableOutcome": "report",
     "find_tables": "discovery",
     "maintain": "maintaining",
+    "measure_fleet": "maintaining",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

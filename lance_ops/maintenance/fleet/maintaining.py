@@ -27,7 +27,7 @@ from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import open_store
 
-__all__ = ["Budget", "maintain"]
+__all__ = ["Budget", "Measured", "maintain", "measure_fleet"]
 
 _FAILURES = (LanceOpsError, OSError, ValueError)
 """What one table of many may raise: hostile or damaged files are not always told by an error of this library."""
@@ -74,6 +74,19 @@ class MeasureTable:
             return Measured(table, None, str(error))
 
 
+def measure_fleet(
+    root: str,
+    policy: DebtPolicy | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    runner: Runner | None = None,
+) -> list[Measured]:
+    """Measure the tables beneath a root: first those that cannot be measured, then the worst debt first."""
+    measure = MeasureTable(root, policy or DebtPolicy(), dict(storage_options or {}))
+    found = _measured(measure, runner or InThreads())
+    return sorted(found, key=lambda each: (each.debt is not None, -each.debt.score if each.debt else 0.0, each.table))
+
+
 def maintain(
     root: str,
     budget: Budget | None = None,
@@ -98,10 +111,9 @@ def maintain(
     options = dict(storage_options or {})
     policy = policy or DebtPolicy()
     runner = runner or InThreads()
-    tables = find_tables(root, options)
     measure = MeasureTable(root, policy, options)
-    measured = runner.map(measure, tables, Job.on("measure tables of", root)) if tables else []
-    fleet = _Night(measure, budget or Budget(), failure_threshold * len(tables), night, dry_run, runner)
+    measured = _measured(measure, runner)
+    fleet = _Night(measure, budget or Budget(), failure_threshold * len(measured), night, dry_run, runner)
     outcomes: dict[str, TableOutcome] = {}
     for outcome in fleet.pay(measured):
         outcomes[outcome.table] = outcome
@@ -111,6 +123,11 @@ def maintain(
         for outcome in fleet.verify(outcomes, verify_after):
             outcomes[outcome.table] = outcome
     return FleetReport(root, tuple(outcomes.values()), failure_threshold, dry_run)
+
+
+def _measured(measure: MeasureTable, runner: Runner) -> list[Measured]:
+    tables = find_tables(measure.root, measure.storage_options)
+    return runner.map(measure, tables, Job.on("measure tables of", measure.root)) if tables else []
 
 
 def table_uri(root: str, table: str) -> str:
