@@ -19,6 +19,7 @@ from lance_ops.verbs import (
     Update,
     Upsert,
     Verb,
+    do_now,
     execute_plan,
     make_plan,
 )
@@ -101,6 +102,23 @@ def test_an_upsert_has_the_clauses_of_a_merge(
     source = write_dataset(pa.table({"x": [10, 11, 20, 21], "s": ["new"] * 4}), str(tmp_path / "in.lance"))
     _, done = live(Upsert((source.uri,), ("x",), **options), numbers)
     assert list(done.facts.values()) == [inserted, updated, deleted]
+
+
+@pytest.mark.parametrize(
+    ("condition", "num_deleted"), [("x < 3", 3), ("x >= 9", 1), ("true", 10), ("TRUE ", 10), ("x < 0", 0)]
+)
+def test_rows_that_nothing_matches_are_counted_and_bounded_before_they_are_deleted(
+    numbers: LanceDataset, tmp_path: Path, condition: str, num_deleted: int
+) -> None:
+    source = write_dataset(pa.table({"x": [10, 11, 20], "s": ["new"] * 3}), str(tmp_path / "in.lance"))
+    options: dict[str, Any] = {"matched": "keep", "insert": False, "delete_unmatched": condition}
+    refused = Upsert((source.uri,), ("x",), at_most_rows=1 + num_deleted, **options)
+    for attempt in (make_plan, do_now):
+        with pytest.raises(InvalidInput, match=f"^{2 + num_deleted} rows match or are deleted by delete_unmatched"):
+            attempt(refused, numbers)
+    preview, done = live(Upsert((source.uri,), ("x",), at_most_rows=2 + num_deleted, **options), numbers)
+    assert preview.summary.endswith(f"and delete {num_deleted} rows") and preview.does_nothing is not bool(num_deleted)
+    assert preview.after is not None and preview.after.rows == done.after.rows == 12 - num_deleted
 
 
 def test_keys_are_counted_with_repetitions_and_a_null_matches_nothing(numbers: LanceDataset, tmp_path: Path) -> None:

@@ -136,6 +136,21 @@ def test_a_rebuilt_index_keeps_its_parameters_and_one_of_another_type_is_made_an
     assert (index.name, index.index_type) == ("x_idx", "BTree")
 
 
+@pytest.mark.parametrize("given", ["y:ZONEMAP", "y", "x:BTREE"])
+def test_an_index_of_another_column_or_type_is_not_taken_for_the_one_to_create(
+    numbers: LanceDataset, given: str
+) -> None:
+    numbers.create_scalar_index("x", "ZONEMAP")
+    dataset(numbers.uri).add_columns({"y": "x + 1"})
+    verb = Reindex(create={"x_idx": given})
+    for attempt in (make_plan, do_now):
+        with pytest.raises(InvalidInput, match="x_idx already, of type ZoneMap on x"):
+            attempt(verb, dataset(numbers.uri))
+    assert dataset(numbers.uri).version == 3
+    for same in ("x", "x:zonemap"):
+        assert make_plan(Reindex(create={"x_idx": same}), dataset(numbers.uri))[1].does_nothing
+
+
 def test_the_page_states_for_every_verb_what_newer_versions_do_to_a_plan() -> None:
     words = {
         "The plan is executed on its own version": WhenMoved.JUDGED,

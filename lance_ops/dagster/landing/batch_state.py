@@ -63,8 +63,8 @@ class Evidence:
     """What the table's history and Dagster say about batches, by key.
 
     `held` are those in the table, `known` Dagster's partitions, `recorded` those that were ever materialized,
-    `requested` those of runs that have not ended, `failed` those whose newest run failed lately, and `refused` the
-    reasons for which batches with their present content were set aside.
+    `requested` those of runs that have not ended, `failed` those of which a run failed in the last day, also
+    if a later one succeeded, and `refused` the reasons for which batches with their present content were set aside.
     """
 
     held: Mapping[str, IngestedBatch] = field(default_factory=dict)

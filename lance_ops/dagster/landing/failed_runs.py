@@ -47,7 +47,11 @@ class FailedRuns:
 def failed_runs(
     instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime
 ) -> dict[str, FailedRuns]:
-    """Return the keys of batches whose newest run of the last day failed. Runs that Dagster retries do not count."""
+    """Return the batches of which a run failed in the last day, by key; of at most 100 failed runs, the newest.
+
+    Runs that Dagster retries do not count. A batch is also returned if a later run of it succeeded: the caller compares
+    with the table, and leaves out what the table has.
+    """
     runs = instance.get_run_records(
         dg.RunsFilter(
             job_name=names.of("ingest"), statuses=[dg.DagsterRunStatus.FAILURE], updated_after=now - _LOOKS_BACK
@@ -69,7 +73,7 @@ def failed_runs(
 def failed_batches(
     instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime
 ) -> dict[str, str]:
-    """Return the keys of batches to ask for again, each with the id of its newest failed run.
+    """Return the keys of batches to ask for again if the table lacks them, each with its newest failed run's id.
 
     A batch that failed five times in a day is left out: the check `batches_settled` names it, and a person may ask for
     it.

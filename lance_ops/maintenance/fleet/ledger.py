@@ -1,4 +1,6 @@
-"""Remember, for each table of a fleet, how its last payment ended; one JSON object beneath the fleet's root.
+"""Remember, for each table, which steps gained nothing and where verification continues.
+
+The ledger is one JSON object beneath the fleet's root:
 
     _fleet/ledger.json      {"format": 1, "night": …, "spent_bytes": …, "tables": {path: {…}}}
 
@@ -25,16 +27,18 @@ _FORMAT = 1
 class TableRecord:
     """What is known of one table: steps that gained nothing, and how far its files are verified.
 
-    `verified_at` is the time (ISO 8601, UTC) at which the last part was verified; `next_part` is where to continue.
+    `verified_at` is the time (ISO 8601, UTC) at which a pass over all files last ended, whether or not it found
+    damage. `next_part` is where the next verification continues.
     """
 
     fruitless: tuple[str, ...] = ()
+    """Dated keys of steps that gained nothing, such as `v7 compact`."""
     verified_at: str | None = None
     next_part: int = 0
 
     @property
     def verified(self) -> datetime | None:
-        """The time at which all files were last verified."""
+        """The time at which a pass over all files last ended."""
         return None if self.verified_at is None else datetime.fromisoformat(self.verified_at)
 
 

@@ -17,7 +17,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError
-from lance_ops.maintenance.debt import DebtPolicy, Payment, PaymentStatus, TableDebt, affordable, measure_debt, pay_debt
+from lance_ops.maintenance.debt import (
+    DebtPolicy,
+    DueVerb,
+    Payment,
+    PaymentStatus,
+    TableDebt,
+    affordable,
+    measure_debt,
+    pay_debt,
+)
 from lance_ops.maintenance.debt import unpaid as unpaid_dues
 from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, find_tables
 from lance_ops.maintenance.fleet.ledger import Ledger
@@ -35,7 +44,10 @@ _FAILURES = (LanceOpsError, OSError, ValueError)
 
 @dataclass(frozen=True)
 class Budget:
-    """What a night may cost: bytes to rewrite and verify by their prices, seconds after which no table is begun."""
+    """What a night may cost: bytes to rewrite and verify by their prices, seconds after which no table is begun.
+
+    `max_tables` bounds the tables that are paid. Verification also stops when that many tables were paid.
+    """
 
     max_bytes: int | None = None
     max_seconds: float | None = None
@@ -103,7 +115,8 @@ def maintain(
     """Pay the debt of the tables beneath a root, the worst first, within a budget; return what was done.
 
     Calls with an equal `night` share one budget of bytes. `verify_after` is the age from which a table's verification
-    is worth what is left of the budget. With `dry_run` nothing is written. `on_outcome` is told of each table.
+    is worth what is left of the budget. With `dry_run` nothing is written. `on_outcome` is called with the
+    outcome of each table, and again if the table's verification then finds damage or fails.
     `failure_threshold` is a share of the tables: see `FleetReport.ok`.
     """
     if not 0 <= failure_threshold <= 1:
@@ -122,6 +135,8 @@ def maintain(
     if verify_after is not None and not dry_run:
         for outcome in fleet.verify(outcomes, verify_after):
             outcomes[outcome.table] = outcome
+            if on_outcome is not None:
+                on_outcome(outcome)
     return FleetReport(root, tuple(outcomes.values()), failure_threshold, dry_run)
 
 
@@ -208,7 +223,7 @@ class _Night:
             except _FAILURES as error:
                 yield replace(outcomes[table], status=FleetStatus.FAILED, reason=f"verify: {error}")
                 continue
-            done = report.next_part is None
+            done = report.reaches_end_from(record.next_part)
             verified = now.isoformat() if done else record.verified_at
             record = replace(record, verified_at=verified, next_part=report.next_part or 0)
             self._ledger = self._ledger.with_table(table, record, report.size_bytes)
@@ -238,7 +253,8 @@ class _Night:
             _outcome(table, debt, FleetStatus.PLANNED),
             steps=tuple(f"{part.key}: {part.what}" for part in steps),
             spent_bytes=sum(part.cost_bytes for part in steps),
-            saved_read_bytes=sum(part.gain_bytes for part in steps),
+            # An index gains for look-ups, and a read of the whole table costs as much as before.
+            saved_read_bytes=sum(part.gain_bytes for part in steps if part.verb is DueVerb.COMPACT),
         )
 
     def _pay(self, table: str, debt: TableDebt) -> TableOutcome:

@@ -22,7 +22,7 @@ class FleetStatus(Enum):
 class TableOutcome:
     """One table: its debt before and after, and what was done. A table that cannot be opened has no numbers.
 
-    `saved_read_bytes` is what each read of the whole table costs less than before.
+    `saved_read_bytes` is what each read of the whole table costs less than before; what look-ups gain is not in it.
     """
 
     table: str
@@ -40,7 +40,7 @@ class TableOutcome:
 
 @dataclass(frozen=True)
 class FleetReport:
-    """All tables of a fleet, the worst debt first."""
+    """All tables of a fleet: first those that could not be measured, then the worst debt first."""
 
     root: str
     outcomes: tuple[TableOutcome, ...]

@@ -71,6 +71,10 @@ class VerificationReport:
             next_part,
         )
 
+    def reaches_end_from(self, first_part: int) -> bool:
+        """Return whether a verification that began at a part of the version checked its last part, too."""
+        return self.next_part is None or self.next_part <= first_part
+
     @property
     def ok(self) -> bool:
         """Whether nothing is known to be wrong."""

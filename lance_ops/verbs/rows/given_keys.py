@@ -22,13 +22,15 @@ _ROWS = "rows of the source"
 class MatchedKeys:
     """How rows of a source meet a table by key: rows of the table with a key of the source, and the source's others.
 
-    `first` holds the keys of the first such rows of the table.
+    `first` holds the keys of the first such rows of the table. `num_unmatched_rows` is the number of other rows of the
+    table for which the condition of `match_keys` is true, and 0 without a condition.
     """
 
     num_source_rows: int
     num_matched_rows: int
     num_new_rows: int
     first: pa.Table
+    num_unmatched_rows: int = 0
 
 
 def read_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:
@@ -40,9 +42,12 @@ def read_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> 
     return _counted_keys(data, files, on).select(list(on))
 
 
-def match_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> MatchedKeys:
+def match_keys(
+    data: LanceDataset, files: Sequence[str], on: tuple[str, ...], unmatched_where: str | None = None
+) -> MatchedKeys:
     """Count the rows that have one of the keys, and the rows of the source whose key no row has.
 
+    With `unmatched_where`, a condition in SQL, also count the rows of the table that meet it and have none of the keys.
     The key columns of the table are read, and the source's distinct keys are held in memory.
     """
     counted = _counted_keys(data, files, on)
@@ -58,7 +63,11 @@ def match_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) ->
         num_rows += found.num_rows
     new = counted.join(_distinct(pa.concat_tables(matched), on), list(on), join_type="left anti")
     shown = pa.concat_tables(first).slice(0, _MOST_SHOWN)
-    return MatchedKeys(_total(counted), num_rows, _total(new), shown)
+    num_unmatched = 0
+    if unmatched_where is not None:
+        for batch in data.to_batches(list(on), filter=unmatched_where):
+            num_unmatched += pa.Table.from_batches([batch]).join(keys, list(on), join_type="left anti").num_rows
+    return MatchedKeys(_total(counted), num_rows, _total(new), shown, num_unmatched)
 
 
 def _counted_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:

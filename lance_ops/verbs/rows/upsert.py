@@ -13,7 +13,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, reason_properties
 from lance_ops.verbs.options import Option
-from lance_ops.verbs.rows.given_keys import match_keys
+from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys
 from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_section
 from lance_ops.verbs.sources import source_batches, source_bytes
 
@@ -47,7 +47,9 @@ class Upsert(Verb):
         Option("Write updated rows anew, or only the source's columns of their fragments."),
     ] = "auto"
     reason: Annotated[str, Option("Stands in the version's transaction.")] = ""
-    at_most_rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
+    at_most_rows: Annotated[
+        int | None, Option("Refuse when more rows of the table match or are deleted.", at_least=0)
+    ] = None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -57,10 +59,10 @@ class Upsert(Verb):
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Join the keys, count the rows of each kind, and show some of them."""
         on = self._on(data)
-        found = match_keys(data, self.files, on)
-        self._check_number(found.num_matched_rows)
+        found = match_keys(data, self.files, on, self.delete_unmatched)
+        self._check_number(found)
         num_updated = found.num_matched_rows if self.matched == "update" else 0
-        num_deleted = found.num_matched_rows if self.matched == "delete" else 0
+        num_deleted = found.num_unmatched_rows + (found.num_matched_rows if self.matched == "delete" else 0)
         num_inserted = found.num_new_rows if self.insert else 0
         warnings = []
         if self.matched == "fail" and found.num_matched_rows:
@@ -68,8 +70,7 @@ class Upsert(Verb):
         if self.condition is not None and num_updated:
             warnings.append(f"Of the {num_updated:,} rows that match, only those with {self.condition} are updated.")
         if self.delete_unmatched is not None:
-            num_others = data.count_rows(self.delete_unmatched) if self._is_partial else data.count_rows()
-            warnings.append(f"Rows that nothing matches are deleted: at most {num_others:,}.")
+            warnings.append(f"Rows that nothing matches are deleted: {found.num_unmatched_rows:,}.")
         before, source_size = Measures.of(data), sum(source_bytes(data, file) for file in self.files)
         rewritten = before.size_bytes * num_updated // max(before.rows + before.deleted_rows, 1)
         incoming = source_size * num_inserted // max(found.num_source_rows, 1)
@@ -82,7 +83,7 @@ class Upsert(Verb):
         return Preview(
             f"insert {num_inserted:,}, update {num_updated:,} and delete {num_deleted:,} rows",
             before,
-            None if self.delete_unmatched is not None else after,
+            after,
             reads_bytes=source_size + rewritten,
             writes_bytes=rewritten + incoming,
             sections=(
@@ -91,14 +92,14 @@ class Upsert(Verb):
             ),
             warnings=tuple(warnings),
             facts={"source_rows": found.num_source_rows, "matching_rows": found.num_matched_rows},
-            does_nothing=not (num_inserted or num_updated or num_deleted or self.delete_unmatched is not None),
+            does_nothing=not (num_inserted or num_updated or num_deleted),
         )
 
     def execute(self, work: Execution) -> Facts:
         """Merge, as one commit."""
         on = self._on(work.data)
         if self.at_most_rows is not None:
-            self._check_number(match_keys(work.data, self.files, on).num_matched_rows)
+            self._check_number(match_keys(work.data, self.files, on, self.delete_unmatched))
         builder = work.data.merge_insert(on).conflict_retries(work.retries).use_index(self.use_index)
         builder.write_mode(self.write_mode)
         match self.matched:
@@ -130,9 +131,14 @@ class Upsert(Verb):
             raise InvalidInput(f"{data.uri} declares no primary key: name the columns of the key in on")
         return on
 
-    def _check_number(self, num_rows: int) -> None:
+    def _check_number(self, found: MatchedKeys) -> None:
+        """Refuse too many rows that match, whatever becomes of them, or that `delete_unmatched` deletes."""
+        num_rows = found.num_matched_rows + found.num_unmatched_rows
         if self.at_most_rows is not None and num_rows > self.at_most_rows:
-            raise InvalidInput(f"{num_rows:,} rows match and at_most_rows is {self.at_most_rows:,}: nothing was merged")
+            what = "match" if self.delete_unmatched is None else "match or are deleted by delete_unmatched"
+            raise InvalidInput(
+                f"{num_rows:,} rows {what} and at_most_rows is {self.at_most_rows:,}: nothing was merged"
+            )
 
     def _coming(self, data: LanceDataset) -> Section:
         """Return the first rows of the first source."""

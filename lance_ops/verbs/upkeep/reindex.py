@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
-from lance_ops.maintenance.health import index_coverage
+from lance_ops.indices import index_type_named
+from lance_ops.maintenance.health import IndexCoverage, index_coverage
 from lance_ops.maintenance.indexing import create_scalar_index, drop_index, optimize_indices, rebuild_index
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
@@ -22,7 +23,8 @@ __all__ = ["DropIndex", "Reindex"]
 class Reindex(Verb):
     """Which indices to work on: those of the table, and new ones, a column and perhaps a type (`id:BTREE`) by name.
 
-    Without names, all. `rebuild` trains anew instead of merging the missing rows in.
+    Without names, all. `rebuild` trains anew instead of merging the missing rows in. Raises `InvalidInput` if `create`
+    names an index of the table with another column or type, and `rebuild` is false.
     """
 
     name: ClassVar[str] = "reindex"
@@ -31,7 +33,8 @@ class Reindex(Verb):
 
     indices: Annotated[tuple[str, ...], Option("Names of the indices to work on; none means all.")] = ()
     create: Annotated[
-        Mapping[str, str], Option("New indices by name: a column and perhaps a type, such as id:BTREE.")
+        Mapping[str, str],
+        Option("New indices by name: a column and perhaps a type, such as id:BTREE. A present index must agree."),
     ] = field(default_factory=dict)
     rebuild: Annotated[bool, Option("Train anew instead of merging the missing rows in.")] = False
 
@@ -47,6 +50,7 @@ class Reindex(Verb):
                 lines.append((name, "missing", "", f"{before.rows:,}", "build"))
                 num_rows += before.rows
             else:
+                self._check_agrees(data, index)
                 missing = index.num_unindexed_rows
                 what = "rebuild" if self.rebuild else "extend" if index.num_unindexed_fragments else "none"
                 lines.append((name, index.type_name, f"{index.indexed_ratio:.1%}", f"{missing:,}", what))
@@ -68,6 +72,8 @@ class Reindex(Verb):
         present = {index.name: index for index in index_coverage(snapshot)}
         names = self._names(snapshot)
         kept = [name for name in names if name in present and not self.rebuild]
+        for name in kept:
+            self._check_agrees(work.data, present[name])
         for name in names:
             if name not in kept:
                 column, kind = self._column_and_type(LanceDataset.of(snapshot), name)
@@ -86,6 +92,20 @@ class Reindex(Verb):
         if unknown:
             raise InvalidInput(f"{snapshot.uri} has no index {unknown[0]}; it has {sorted(known)}")
         return list(self.indices) or list(known)
+
+    def _check_agrees(self, data: LanceDataset, present: IndexCoverage) -> None:
+        """Refuse a given column or type that the present index does not have, unless the index is trained anew."""
+        if present.name not in self.create or self.rebuild:
+            return
+        column, kind = self._column_and_type(data, present.name)
+        schema = data.snapshot.schema
+        same_column = present.fields == (schema.path_of(schema.field(column).id),)
+        same_type = ":" not in self.create[present.name] or index_type_named(kind).name == present.type_name.upper()
+        if not (same_column and same_type):
+            raise InvalidInput(
+                f"create: {data.uri} has an index {present.name} already, of type {present.type_name} on "
+                f"{', '.join(present.fields)}: choose another name, or pass rebuild to replace it"
+            )
 
     def _column_and_type(self, data: LanceDataset, name: str) -> tuple[str, str]:
         """Return the column and type of an index to train: as given, else as the present one has it."""

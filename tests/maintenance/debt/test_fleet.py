@@ -14,7 +14,7 @@ import lance_ops
 from lance_ops.errors import CorruptFile, InvalidInput
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.debt import DebtPolicy, Rates, measure_debt
-from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, find_tables, maintain
+from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, TableOutcome, find_tables, maintain
 from lance_ops.maintenance.fleet.ledger import LEDGER_PATH, Ledger
 from lance_ops.maintenance.health import HealthThresholds
 from lance_ops.store import open_store
@@ -161,9 +161,32 @@ def test_what_is_left_verifies_the_table_that_waited_longest(tmp_path: Path) -> 
     data_file = next((tmp_path / "b" / "data").glob("*.lance"))
     data_file.write_bytes(data_file.read_bytes()[:-8])
     assert maintain(str(tmp_path), verify_after=timedelta(days=30)).ok  # it is not due
-    found = maintain(str(tmp_path), verify_after=timedelta(0), failure_threshold=0.5)
+    told: list[TableOutcome] = []
+    found = maintain(str(tmp_path), verify_after=timedelta(0), failure_threshold=0.5, on_outcome=told.append)
     (failed,) = [each for each in found.outcomes if each.status is FAILED]
     assert failed.table == "b" and "lance-ops repair" in str(failed.reason)
+    assert told[-1] == failed and sorted(each.table for each in told) == ["a", "b", "b"]
+
+
+def test_a_table_is_verified_when_bounded_nights_have_reached_its_end(tmp_path: Path) -> None:
+    plant(tmp_path / "a", 3)
+    seen = []
+    for _ in range(3):  # a part each, because a part is larger than the budget
+        maintain(str(tmp_path), Budget(max_bytes=1), verify_after=timedelta(0))
+        record = Ledger.load(open_store(str(tmp_path))).of("a")
+        seen.append((record.next_part, record.verified is not None))
+    assert seen == [(1, False), (2, False), (0, True)]
+
+
+def test_a_dry_run_promises_what_a_night_saves(tmp_path: Path) -> None:
+    data = lance_ops.dataset(plant(tmp_path / "a", 30))
+    data.create_scalar_index("id", "BTREE")
+    lance_ops.write_dataset(pa.table({"id": range(30)}), data, mode="append", max_rows_per_file=2)
+    policy = DebtPolicy(Rates(run_cost_bytes=1), HealthThresholds())
+    dry = maintain(str(tmp_path), policy=policy, dry_run=True)
+    (planned,) = dry.outcomes
+    assert [step.partition(":")[0] for step in planned.steps] == ["compact", "reindex id_idx"]
+    assert dry.saved_read_bytes == pytest.approx(maintain(str(tmp_path), policy=policy).saved_read_bytes, rel=0.01)
 
 
 def test_a_fleet_has_tables_of_other_writers_and_no_branches(tmp_path: Path) -> None:
