@@ -22,13 +22,13 @@ _MOST_VERSIONS = 20
 _MESSAGE_LENGTH = 200
 
 _STYLE = """
-:root{color-scheme:light dark;--ground:#f9fafb;--ink:#1f2937;--faint:#d1d5db;--good:#047857;--bad:#b91c1c;--bar:#2563eb}
+:root{color-scheme:light dark;--ground:#f9fafb;--ink:#1f2937;--faint:#d1d5db;--good:#047857;--bad:#b91c1c}
 @media(prefers-color-scheme:dark){:root{--ground:#0b0f17;--ink:#e5e7eb;--faint:#374151;--good:#34d399;--bad:#f87171}}
 body{font:14px/1.5 system-ui,sans-serif;background:var(--ground);color:var(--ink);max-width:1000px;margin:2em auto;
 padding:0 1em}h1{font-size:1.5em;overflow-wrap:anywhere}h2{font-size:1.15em;margin-top:2em}svg{max-width:100%;
 height:auto;margin:.5em 0}table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;
 padding:4px 12px 4px 0;border-bottom:1px solid var(--faint);overflow-wrap:anywhere;unicode-bidi:isolate}
-.right{text-align:right;white-space:nowrap}.good{color:var(--good)}.bad{color:var(--bad)}meter{width:8em}
+.right{text-align:right;white-space:nowrap}.good{color:var(--good)}.bad{color:var(--bad)}
 """
 
 
