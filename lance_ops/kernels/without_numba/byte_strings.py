@@ -20,7 +20,10 @@ def join_strings(
     out: Uint8Array,
     out_offsets: Int64Array,
 ) -> int | None:
-    """Copy the strings of each chunk at once."""
+    """Do what the kernel `join_strings` does; return None for malformed input, which the kernel reports.
+
+    It copies the strings of each chunk at once.
+    """
     joined = strings_of_chunks(data, starts, sizes, counts, width)
     if joined is None:
         return None
@@ -32,7 +35,10 @@ def join_strings(
 def place_items(
     offsets: OffsetArray, num_bytes: int, positions: Uint32Array, present: Uint8Array, out_offsets: OffsetArray
 ) -> int | None:
-    """Look up the sizes of all items at once."""
+    """Do what the kernel `place_items` does; return None for positions or sizes that the kernel refuses.
+
+    It looks up the sizes of all items at once.
+    """
     there = np.flatnonzero(present) if len(present) else np.arange(len(positions))
     chosen = positions[there].astype(np.int64)
     if (chosen >= len(offsets) - 1).any():
@@ -50,7 +56,10 @@ def place_items(
 def repeat_items(
     data: Uint8Array, offsets: OffsetArray, positions: Uint32Array, out: Uint8Array, out_offsets: OffsetArray
 ) -> int:
-    """Copy the bytes of all items at once."""
+    """Do what the kernel `repeat_items` does.
+
+    It copies the bytes of all items at once.
+    """
     sizes = np.diff(out_offsets).astype(np.int64)
     filled = np.flatnonzero(sizes)
     copied = bytes_of_ranges(data, offsets[positions[filled]].astype(np.int64), sizes[filled])
@@ -61,7 +70,10 @@ def repeat_items(
 def split_strings(
     data: Uint8Array, offsets: Int64Array, counts: Int64Array, width: int, out: Uint8Array, sizes: Int64Array
 ) -> int:
-    """Write chunk by chunk: a chunk takes some KiB, so there are few."""
+    """Do what the kernel `split_strings` does.
+
+    It writes chunk by chunk: a chunk takes some KiB, so there are few.
+    """
     place, value = 0, 0
     for i, count in enumerate(counts.tolist()):
         header = (count + 1) * width

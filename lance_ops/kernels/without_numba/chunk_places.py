@@ -21,7 +21,10 @@ def read_headers(
     part_starts: Int64Array,
     part_sizes: Int64Array,
 ) -> int | None:
-    """Read the headers of all chunks at once, part by part."""
+    """Do what the kernel `read_headers` does; return None for malformed input, which the kernel reports.
+
+    It reads the headers of all chunks at once, part by part.
+    """
     num_chunks = len(starts)
     header = 2 + 2 * num_level_parts + width * num_buffers
     if (stops - starts < header).any():
@@ -43,7 +46,10 @@ def read_headers(
 def locate_values(
     bounds: Int64Array, positions: Int64Array, chunks: Int64Array, chunk_of: Int64Array, within: Int64Array
 ) -> int:
-    """Find the chunks by bisection."""
+    """Do what the kernel `locate_values` does.
+
+    It finds the chunks by bisection.
+    """
     if not len(positions):
         return 0
     found = np.minimum(np.searchsorted(bounds, positions, side="right") - 1, len(bounds) - 2)
@@ -66,7 +72,10 @@ def pick_strings(
     value_starts: Int64Array,
     value_sizes: Int64Array,
 ) -> int | None:
-    """Read two offsets for each value."""
+    """Do what the kernel `pick_strings` does; return None for malformed input, which the kernel reports.
+
+    It reads two offsets for each value.
+    """
     places = starts[chunk_of] + within * width
     begin, end = read_numbers(data, places, width), read_numbers(data, places + width, width)
     if ((begin < (counts[chunk_of] + 1) * width) | (end < begin) | (end > sizes[chunk_of])).any():

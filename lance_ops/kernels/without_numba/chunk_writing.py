@@ -13,7 +13,10 @@ _POWERS = np.left_shift(1, np.arange(63))
 
 
 def cut_chunks(costs: Int64Array, chunk_bytes: int, max_bytes: int, max_values: int, counts: Int64Array) -> int:
-    """Cut chunk by chunk: a chunk takes some KiB, so there are few."""
+    """Do what the kernel `cut_chunks` does.
+
+    It cuts chunk by chunk: a chunk takes some KiB, so there are few.
+    """
     cost, num_values, start, num_chunks = costs.item, len(costs) - 1, 0, 0
     while start < num_values:
         most = min(max_values, num_values - start)
@@ -42,7 +45,10 @@ def write_headers(
     places: Int64Array,
     words: Int64Array,
 ) -> int:
-    """Make the headers of all chunks as rows of bytes, and copy them."""
+    """Do what the kernel `write_headers` does.
+
+    It makes the headers of all chunks as rows of bytes, and copies them.
+    """
     num_chunks = len(counts)
     if not num_chunks:
         return 0
@@ -64,7 +70,10 @@ def write_headers(
 
 
 def write_parts(data: Uint8Array, sizes: Int64Array, places: Int64Array, out: Uint8Array) -> int:
-    """Copy part by part: a part takes some KiB, so there are few."""
+    """Do what the kernel `write_parts` does.
+
+    It copies part by part: a part takes some KiB, so there are few.
+    """
     start = 0
     for size, place in zip(sizes.tolist(), places.tolist(), strict=True):
         end = place + size

@@ -20,7 +20,11 @@ _LONGEST = 1024
 def hash_values(
     data: Uint8Array, starts: Int64Array, sizes: Int64Array, end_bytes: int, hashes: Uint64Array
 ) -> int | None:
-    """Hash all values side by side, word by word; return None if one has so many bytes that steps outnumber values."""
+    """Do what the kernel `hash_values` does; return None for a value of which more than 1,024 bytes are hashed.
+
+    It hashes all values side by side, eight bytes in each step: a long value would cause more steps than there
+    are values.
+    """
     if min(int(sizes.max(initial=0)), 2 * end_bytes) > _LONGEST:
         return None
     is_cut = sizes > 2 * end_bytes
@@ -62,7 +66,10 @@ def _mixed(state: Uint64Array, words: Uint64Array) -> Uint64Array:
 
 
 def number_distinct(words: Uint64Array, firsts: Int64Array, indices: Uint32Array) -> int:
-    """Let Arrow number the words; a word is the first of its kind where the numbers reach a new height."""
+    """Do what the kernel `number_distinct` does.
+
+    Arrow numbers the words; a word is the first of its kind where the numbers reach a new height.
+    """
     if not len(words):
         return 0
     encoded = pa.Array.from_buffers(pa.uint64(), len(words), [None, pa.py_buffer(words)]).dictionary_encode()
@@ -77,7 +84,10 @@ def number_distinct(words: Uint64Array, firsts: Int64Array, indices: Uint32Array
 
 
 def is_dictionary_of(data: Uint8Array, offsets: Int64Array, firsts: Int64Array, indices: Uint32Array) -> bool:
-    """Let Arrow join the values that the dictionary gives, and compare all bytes at once."""
+    """Do what the kernel `is_dictionary_of` does.
+
+    Arrow joins the values that the dictionary gives, and all bytes are compared at once.
+    """
     if not len(indices):
         return True
     sizes = np.diff(offsets)

@@ -1,9 +1,10 @@
-"""Answer the first calls of a process with numpy, so that a process which reads or writes little loads no numba.
+"""Do the first 128 MiB of a process's work with numpy, so that a process which reads or writes little loads no numba.
 
 A cold process needs 0.2 s of processor time to import numba and to load its first kernels. The twins in numpy lose less
-than that against the kernels while they write `_FREE_BYTES`, as a scan of a million rows of four columns does. A twin
-answers until then, or until numba is loaded; from then on the compiled kernel answers, and no call passes through this
-module any more.
+than that against the kernels while they write `_FREE_BYTES`, as a scan of a million rows of four columns does. The
+bound is that number of bytes, to which each call adds `_CALL_BYTES`; it is no number of calls. A twin answers until the
+bytes are used up or numba is loaded. From then on the compiled kernel answers, and no call passes through this module
+any more.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ __all__ = ["FirstCalls", "do_without_numba"]
 
 _FREE_BYTES = 128 << 20
 _CALL_BYTES = 512 << 10
-"""A call counts as so many bytes more: numpy takes its time for arrays of any size, so a few hundred calls are free."""
+"""A call counts as this many more bytes: numpy takes its time for arrays of any size. A few hundred calls are free."""
 
 _left = _FREE_BYTES
 
 
 def do_without_numba(num_bytes: int) -> bool:
-    """Return whether work that writes so many bytes should be done without numba; if so, count them."""
+    """Return whether to do work that writes `num_bytes` without numba; if so, take them from the 128 MiB.
+
+    Each call takes 512 KiB more. Numba that is loaded is always used.
+    """
     global _left  # noqa: PLW0603 # threads that spend at once spend a little more
     if "numba" in sys.modules or num_bytes + _CALL_BYTES > _left:
         return False
@@ -33,7 +37,7 @@ def do_without_numba(num_bytes: int) -> bool:
 
 
 class FirstCalls:
-    """A kernel that a twin in numpy stands in for.
+    """A kernel for which a twin in numpy answers until `do_without_numba` says no.
 
     The twin returns None for arrays that it does not handle, as malformed ones. The kernel answers for them, and says
     what is wrong.

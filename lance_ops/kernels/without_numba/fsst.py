@@ -27,7 +27,10 @@ def fsst_decode(
     out: Uint8Array,
     out_offsets: OffsetArray,
 ) -> int | None:
-    """Decode the codes of all values at once."""
+    """Do what the kernel `fsst_decode` does; return None for malformed input, which the kernel reports.
+
+    It decodes the codes of all values at once.
+    """
     codes = bytes_of_ranges(data, starts, sizes)
     if not _decode(codes, np.append(0, np.cumsum(sizes)), symbols, lengths, out, out_offsets):
         return None
@@ -46,7 +49,10 @@ def fsst_decode_chunks(
     out: Uint8Array,
     out_offsets: OffsetArray,
 ) -> int | None:
-    """Decode the codes of all chunks at once; `ends` is for the kernel."""
+    """Do what the kernel `fsst_decode_chunks` does; return None for malformed input, which the kernel reports.
+
+    It decodes the codes of all chunks at once. The kernel alone uses `ends`.
+    """
     joined = strings_of_chunks(data, starts, sizes, counts, width)
     if joined is None or not _decode(*joined, symbols, lengths, out, out_offsets):
         return None

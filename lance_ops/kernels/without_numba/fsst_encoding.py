@@ -113,7 +113,10 @@ def fsst_encode(
     out: Uint8Array,
     out_offsets: Int64Array,
 ) -> int | None:
-    """Find all codes, then write them; return None if a value is long."""
+    """Do what the kernel `fsst_encode` does; return None for a value of more than 512 bytes.
+
+    It finds all codes, then writes them.
+    """
     if np.diff(offsets).max(initial=0) > _LONGEST:
         return None
     codes = _Index(symbols, lengths).codes_of(data, offsets[:-1], offsets[1:])
@@ -128,7 +131,10 @@ def fsst_encode(
 def fsst_train(
     data: Uint8Array, offsets: Int64Array, symbols: Uint64Array, lengths: Int64Array
 ) -> tuple[int, int] | None:
-    """Train by the rounds of the kernel; return None if a value is long."""
+    """Do what the kernel `fsst_train` does; return None for a value of more than 512 bytes.
+
+    It trains by the rounds of the kernel.
+    """
     starts, ends = offsets[:-1], offsets[1:]
     if (ends - starts).max(initial=0) > _LONGEST:
         return None

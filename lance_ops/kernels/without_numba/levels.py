@@ -18,7 +18,10 @@ def mark_nulls(
     codes: Uint16Array,
     occurs: Uint8Array,
 ) -> int:
-    """Look up all entries at once."""
+    """Do what the kernel `mark_nulls` does.
+
+    It looks up all entries at once.
+    """
     going_on = codes == 0
     if not len(slots):
         has_slot = going_on | (codes > ended)
@@ -32,6 +35,9 @@ def mark_nulls(
 
 
 def renumber_levels(codes: Uint16Array, levels: Uint16Array) -> int:
-    """Look up all codes at once."""
+    """Do what the kernel `renumber_levels` does.
+
+    It looks up all codes at once.
+    """
     codes[:] = levels[codes]
     return len(codes)

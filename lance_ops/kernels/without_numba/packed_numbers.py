@@ -19,7 +19,10 @@ _POWERS = np.uint64(1) << np.arange(64, dtype=np.uint64)
 def read_widths(
     data: Uint8Array, starts: Int64Array, sizes: Int64Array, word_bytes: int, widths: Int64Array
 ) -> int | None:
-    """Read the words before all blocks at once."""
+    """Do what the kernel `read_widths` does; return None for malformed input, which the kernel reports.
+
+    It reads the words before all blocks at once.
+    """
     if (sizes < word_bytes).any():
         return None
     found = read_numbers(data, starts, word_bytes)
@@ -32,7 +35,10 @@ def read_widths(
 def unpack_blocks(
     data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64Array, bits: int, out: Uint8Array
 ) -> int | None:
-    """Unpack all blocks of one width together, row by row, and then copy each block to its place."""
+    """Do what the kernel `unpack_blocks` does; return None for malformed input, which the kernel reports.
+
+    It unpacks all blocks of one width together, row by row, and then copies each block to its place.
+    """
     if not _are_blocks(data, starts, widths, bits):
         return None
     unpacked = np.zeros((len(starts), _ROW_BYTES * bits), np.uint8)
@@ -64,7 +70,10 @@ def _unpack(packed: Uint8Array, num_blocks: int, width: int, bits: int) -> Uint8
 def pick_packed(
     data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64Array, bits: int, out: Uint64Array
 ) -> int | None:
-    """Read the one or two words that have each value's bits."""
+    """Do what the kernel `pick_packed` does; return None for malformed input, which the kernel reports.
+
+    It reads the one or two words that have each value's bits.
+    """
     if not _are_blocks(data, starts, widths, bits) or ((places < 0) | (places >= _BLOCK)).any():
         return None
     out[:] = 0
@@ -92,7 +101,10 @@ def _are_blocks(data: Uint8Array, starts: Int64Array, widths: Int64Array, bits: 
 
 
 def measure_integers(integers: UnsignedArray, block_values: int, unions: UnsignedArray) -> int:
-    """Unite the bits of all blocks at once."""
+    """Do what the kernel `measure_integers` does.
+
+    It unites the bits of all blocks at once.
+    """
     if not len(integers):
         return 0
     unions[:] = np.bitwise_or.reduceat(integers, np.arange(len(unions)) * block_values)
@@ -100,7 +112,10 @@ def measure_integers(integers: UnsignedArray, block_values: int, unions: Unsigne
 
 
 def pack_runs(data: Uint8Array, counts: Int64Array, width: int, bits: int, out: Uint8Array, sizes: Int64Array) -> int:
-    """Pack all runs of one width together, row by row, and then copy each to its place."""
+    """Do what the kernel `pack_runs` does.
+
+    It packs all runs of one width together, row by row, and then copies each to its place.
+    """
     blocks = _blocks_of_runs(data.view(f"<u{bits // 8}"), counts)
     word_bytes = bits // 8 if width < 0 else 0
     widths = np.full(len(counts), width)
