@@ -37,8 +37,9 @@ _MOST_RANGES = 4096
 def planned_frame(session: SparkSession, reader: LanceReader, schema: StructType, name: str) -> DataFrame | None:
     """Return a DataFrame of the reader's rows, in its partitions; plans of Spark show `name`.
 
-    Returns None for a read of more than 256 MB or of many fragments, and for a session of Spark Connect: these need the
-    data source. Raises what `LanceReader.plan` raises.
+    Returns None for a read of more than 256 MiB or 4,096 row ranges, for a session of Spark Connect, and when
+    `planned-reads` is switched off: the caller then reads through the data source. Raises what `LanceReader.plan`
+    raises.
     """
     if lacks_context(session) or not Trick.PLANNED_READS.is_on():
         return None

@@ -32,7 +32,10 @@ _SWITCHES = {"skip_signature": "skip_signature", "use_fabric": "use_fabric_endpo
 
 
 class ObstoreAzure(ObstoreService):
-    """Azure answers 409 to a condition that failed, and to other conflicts with another code in the body."""
+    """Azure Blob Storage through obstore.
+
+    Azure answers 409 to a condition that failed, and to other conflicts with another code in the body.
+    """
 
     store_class = "AzureStore"
     deleted_at_once = 256

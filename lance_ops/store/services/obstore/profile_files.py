@@ -17,7 +17,10 @@ _SETTING = re.compile(rb"^[ \t]*(%s)[ \t]*=" % _NAMES, re.MULTILINE)
 
 
 def special_settings() -> frozenset[str]:
-    """Return the names of such settings in any profile. A file that cannot be read has none."""
+    """Return the names of settings, such as endpoint_url or ca_bundle, that obstore ignores, in any profile.
+
+    A file that cannot be read has none.
+    """
     paths = (
         *environment_path("AWS_CONFIG_FILE", "~/.aws/config"),
         *environment_path("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),

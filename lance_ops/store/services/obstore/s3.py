@@ -42,7 +42,10 @@ _SWITCHES = {
 
 
 class ObstoreS3(ObstoreService):
-    """obstore reports a concurrent request (409) as an object that exists; only a failed condition (412) says that."""
+    """Amazon S3, and servers that speak its protocol, through obstore.
+
+    obstore reports a concurrent request (409) as an object that exists; only a failed condition (412) says that.
+    """
 
     store_class = "S3Store"
     deleted_at_once = 1000

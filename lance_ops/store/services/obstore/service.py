@@ -35,7 +35,10 @@ _REFUSALS = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
 
 
 class ObstoreService(Service):
-    """`plain` is the service behind fsspec for the same schemes."""
+    """A service of object stores through obstore.
+
+    `plain` is the service behind fsspec for the same schemes.
+    """
 
     package = "obstore"
     extra = "obstore"

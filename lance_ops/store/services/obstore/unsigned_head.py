@@ -22,10 +22,10 @@ _SERVER_ERROR = 500
 
 
 def time_of_server(url: str, proxies: Mapping[str, str], *, verifies: bool = True) -> datetime | None:
-    """Return the time that the server at `url` states, None if it states none.
+    """Return the time that the server at `url` states, None if it states none or gives no answer.
 
-    `proxies` are by scheme; without any, those of the environment are used. `verifies` says whether a certificate must
-    be valid.
+    No answer means: the server is silent for 5 s, the network or TLS fails, or the status is 500 or above. `proxies`
+    are by scheme; without any, those of the environment are used. `verifies` says whether a certificate must be valid.
     """
     stated = _header("date", url, proxies, verifies)
     try:
@@ -35,15 +35,19 @@ def time_of_server(url: str, proxies: Mapping[str, str], *, verifies: bool = Tru
 
 
 def region_of_bucket(url: str, proxies: Mapping[str, str], *, verifies: bool = True) -> str | None:
-    """Return the region that Amazon states for the bucket at `url`, None if it states none.
+    """Return the region that Amazon states for the bucket at `url`, None if it states none or gives no answer.
 
-    Every region answers for the buckets of all regions of its partition. `proxies` and `verifies` are as above.
+    Every region answers for the buckets of all regions of its partition. `time_of_server` says what no answer means,
+    and what `proxies` and `verifies` are.
     """
     return _header("x-amz-bucket-region", url, proxies, verifies)
 
 
 def _header(name: str, url: str, proxies: Mapping[str, str], verifies: bool) -> str | None:
-    """Return a header of any answer but a server's error, which a gateway before the server may have made."""
+    """Return a header of an answer, None without an answer.
+
+    An error of the server (500 and above) counts as no answer, because a gateway before the server may have made it.
+    """
     context = ssl.create_default_context() if verifies else ssl._create_unverified_context()
     handlers: list[Any] = [_NoRedirects(), HTTPSHandler(context=context)]
     if proxies:
