@@ -14,9 +14,10 @@ __all__ = ["source_batches", "source_bytes", "source_token", "version_id"]
 
 
 def source_batches(data: LanceDataset, source: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a raw file, with all its columns, or these columns of a dataset.
+    """Yield the rows of a raw file or of a dataset.
 
-    A dataset is opened with the options of `data`. Raises `RawFileRefused` for a file that cannot be read.
+    `columns` chooses columns of a dataset. A raw file always yields all of its columns. A dataset is opened
+    with the options of `data`. Raises `RawFileRefused` for a file that cannot be read.
     """
     if _is_dataset(source):
         yield from _opened(data, source).to_batches(None if columns is None else list(columns))

@@ -98,7 +98,11 @@ def compact(
     ] = 1,
     cluster_by: Annotated[
         list[str] | None,
-        typer.Option("--cluster-by", metavar="COLUMN", help="Sort the rows of all fragments; may be repeated."),
+        typer.Option(
+            "--cluster-by",
+            metavar="COLUMN",
+            help="Sort the rows of all fragments; may be repeated. Does not go with --dry-run.",
+        ),
     ] = None,
     z_order: Annotated[bool, typer.Option("--z-order", help="Sort along a Z curve through the columns.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Default: one a core.")] = None,
@@ -194,7 +198,14 @@ def cleanup(
         typer.Option(parser=duration, metavar="DURATION", help="Versions older than this, such as 14d, the default."),
     ] = None,
     retain_versions: Annotated[int | None, typer.Option(min=1, help="Keep the newest so many.")] = None,
-    keep_tagged: Annotated[bool, typer.Option("--keep-tagged", help="Pass over tagged versions in silence.")] = False,
+    keep_tagged: Annotated[
+        bool,
+        typer.Option(
+            "--keep-tagged",
+            help="Without it, the command stops with an error if an old version has a tag. "
+            "Tagged versions are never removed.",
+        ),
+    ] = False,
     delete_unverified: Annotated[
         bool, typer.Option("--delete-unverified", help="Remove young unnamed files, too: only while nobody writes.")
     ] = False,

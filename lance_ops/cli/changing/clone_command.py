@@ -29,7 +29,12 @@ def clone(
         str | None, typer.Argument(metavar="[VERSION|TAG]", help="What to copy; default: the newest version.")
     ] = None,
     shallow: Annotated[
-        bool, typer.Option("--shallow", help="Read the source's files where they are; a tag there keeps them.")
+        bool,
+        typer.Option(
+            "--shallow",
+            help="Read the source's files where they are. "
+            "Tag the source version yourself, or clean-up may remove the files.",
+        ),
     ] = False,
     spark: OnSpark = None,
     storage_option: StorageOptions = None,

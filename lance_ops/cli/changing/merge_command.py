@@ -40,7 +40,7 @@ def merge(
     ] = False,
     delete_unmatched: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="Delete rows that no source row matches and for which it is true."),
+        typer.Option(metavar="SQL", help="Delete rows that no source row matches and for which SQL is true."),
     ] = None,
     spark: OnSpark = None,
     storage_option: StorageOptions = None,

@@ -45,7 +45,7 @@ Checkpoint = Annotated[
 def update(
     uri: Uri,
     values: Expressions = None,
-    where: Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which it is true.")] = None,
+    where: Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which SQL is true.")] = None,
     files: Files = None,
     checkpoint: Checkpoint = None,
     spark: OnSpark = None,

@@ -31,13 +31,13 @@ _SHOWN_CHARACTERS = 60
 
 def query(
     uri: Uri,
-    where: Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which it is true.")] = None,
+    where: Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which SQL is true.")] = None,
     column: Annotated[
         list[str] | None, typer.Option("--column", metavar="COLUMN", help="Print this one; may be repeated.")
     ] = None,
     order_by: Annotated[str | None, typer.Option(metavar="COLUMN", help="Print the rows in its order.")] = None,
     descending: Annotated[bool, typer.Option("--descending", help="Print the highest first.")] = False,
-    limit: Annotated[int, typer.Option(min=0, help="Print at most so many rows.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, help="Print at most this many rows.")] = 20,
     explain: Annotated[bool, typer.Option("--explain", help="Print how the rows would be found, instead.")] = False,
     version: Reference = None,
     storage_option: StorageOptions = None,
@@ -64,7 +64,7 @@ def query(
 def count(
     uri: Uri,
     predicate: Annotated[
-        str | None, typer.Argument(metavar="[PREDICATE]", help="Only rows for which it is true.")
+        str | None, typer.Argument(metavar="[PREDICATE]", help="Only rows for which PREDICATE is true.")
     ] = None,
     spark: OnSpark = None,
     version: Reference = None,
@@ -89,7 +89,7 @@ def statistics(
             "--column", metavar="COLUMN", help="Measure this one; may be repeated. Default: all with an order."
         ),
     ] = None,
-    where: Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which it is true.")] = None,
+    where: Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which SQL is true.")] = None,
     spark: OnSpark = None,
     version: Reference = None,
     storage_option: StorageOptions = None,

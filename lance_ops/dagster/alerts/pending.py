@@ -61,7 +61,10 @@ class Told:
 
     @classmethod
     def from_now_on(cls, instance: dg.DagsterInstance, config: DatasetConfig) -> Told:
-        """Return a beginning: of what is past, only states that last are told."""
+        """Return a cursor that skips past failures and batches. Checks that are red now are still reported.
+
+        So is a version that is too old now.
+        """
         failed = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
         observed = instance.fetch_observations(DatasetNames(config.name).batches, limit=1).records
         newest_failure, newest_batch = (records[0].storage_id if records else 0 for records in (failed, observed))
@@ -85,7 +88,7 @@ class Watched:
 def pending_alerts(
     instance: dg.DagsterInstance, watched: Watched, events: Collection[AlertEvent], told: Told, now: datetime
 ) -> Iterator[tuple[Alert | None, Told]]:
-    """Yield each alert with what the channel has been told once it was sent, or None with what needs no alert.
+    """Yield pairs: an alert, or None, and the cursor to store after sending it.
 
     Alerts come in the order in which they must be sent: a caller that stops goes on from the last value it kept.
     """

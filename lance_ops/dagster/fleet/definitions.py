@@ -9,6 +9,7 @@ night's budget.
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.failures import retrying
@@ -25,7 +26,10 @@ _SHOWN = 200
 class Night(dg.Config):
     """Options of one run."""
 
-    dry_run: bool = False
+    dry_run: bool = Field(
+        default=False,
+        description="Changes the tables unless true: then the report shows what is owed, and nothing is written.",
+    )
 
 
 def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:

@@ -69,8 +69,8 @@ def unrecorded(
 ) -> Unrecorded:
     """Return the events of those of the ascending `versions` that the head has no materialization of.
 
-    `num_events` is how many of the newest events may be about these versions or newer ones; the default is the number
-    of versions. A version committed after `settled_before` is left out, with all that follow. Each version costs the
+    `num_events` is how many of the newest events to read, before a margin of 200 more; the default is the number of
+    versions. A version committed after `settled_before` is left out, with all that follow. Each version costs the
     read of one manifest; only the last one gets an overview. Raises `VersionNotFound` if clean-up removes the last
     version meanwhile.
     """

@@ -45,7 +45,7 @@ class AddColumns(Verb):
     checkpoint: Annotated[
         str | None, Option("Keep finished files under this name, so that a second attempt goes on where one stopped.")
     ] = None
-    reason: Annotated[str, Option("Stands in the version's transaction.")] = ""
+    reason: Annotated[str, Option("Why the columns are added; optional. The version's transaction states it.")] = ""
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Compute the columns for the first rows."""

@@ -28,7 +28,7 @@ class DeleteRows(Verb):
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
     predicate: Annotated[str | None, Option("A SQL condition, such as tailnum = 'N725MQ'.")] = None
-    reason: Annotated[str, Option("Why the rows go. It stands in the version's transaction.")] = ""
+    reason: Annotated[str, Option("Required. Why the rows go; the version's transaction states it.")] = ""
     key_files: Annotated[
         tuple[str, ...], Option("Instead: raw files, or one dataset (.lance), that hold the keys of the rows.")
     ] = ()

@@ -38,7 +38,7 @@ class Restore(Verb):
 
     version: Annotated[int | None, Option("The version to restore.", at_least=1)] = None
     tag: Annotated[str | None, Option("Instead: the tag of the version to restore.")] = None
-    reason: Annotated[str, Option("Why it comes back. It stands in the new version's transaction.")] = ""
+    reason: Annotated[str, Option("Required. Why it comes back; the new version's transaction states it.")] = ""
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """List the versions that would be undone, and warn if rows come back that were deleted."""

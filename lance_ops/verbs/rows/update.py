@@ -29,7 +29,7 @@ class Update(Verb):
         default_factory=dict
     )
     predicate: Annotated[str | None, Option("A SQL condition; without one, all rows are updated.")] = None
-    reason: Annotated[str, Option("Stands in the version's transaction.")] = ""
+    reason: Annotated[str, Option("Why the rows change; optional. The version's transaction states it.")] = ""
     at_most_rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:

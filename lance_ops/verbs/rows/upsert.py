@@ -46,7 +46,7 @@ class Upsert(Verb):
         Literal["auto", "rewrite_rows", "rewrite_columns"],
         Option("Write updated rows anew, or only the source's columns of their fragments."),
     ] = "auto"
-    reason: Annotated[str, Option("Stands in the version's transaction.")] = ""
+    reason: Annotated[str, Option("Why the rows change; optional. The version's transaction states it.")] = ""
     at_most_rows: Annotated[
         int | None, Option("Refuse when more rows of the table match or are deleted.", at_least=0)
     ] = None
