@@ -1,4 +1,8 @@
-"""A live `dagster dev` with the daemon, on the shipped settings, and a browser that looks at it."""
+"""A live `dagster dev` with the daemon, on the shipped settings, and a browser that looks at it.
+
+All fixtures end with the module: while the browser's client lives, this process has a running event loop, and the
+code of other tests refuses to wait in one.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +102,7 @@ class Look:
         self.page.screenshot(animations="disabled", path=self.pictures / f"{name}.png")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """Run `dagster dev` on a month of landed files, three tables of the lake, and a fleet of three neglected ones."""
     root = tmp_path_factory.mktemp("browsed")
@@ -171,13 +175,13 @@ def await_assets(live: Live, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.25)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with chromium(tmp_path_factory.mktemp("chromium")) as browser:
         yield browser
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return where screenshots are kept: the folder that `SCREENSHOTS` names, or a temporary one."""
     named = os.environ.get("SCREENSHOTS")
@@ -192,7 +196,7 @@ def look(live: Live, browser: Browser, pictures: Path) -> Iterator[Look]:
     page.close()
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def backfill(live: Live, browser: Browser) -> None:
     """Launch a backfill of all thirty days at once, as a person does; it goes on while other pages are looked at."""
     page = browser.new_page(locale="en-US")
