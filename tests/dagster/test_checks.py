@@ -39,10 +39,10 @@ def test_small_fragments_deletions_and_versions_fail_above_their_limits(deploy: 
     results = deployment.check()
     failed = {name: evaluation.description for name, evaluation in results.items() if not evaluation.passed}
     assert failed == {
-        "small_fragments": "small_fragments is 2, above the limit of 1; compact",
-        "deleted_ratio": "deleted_ratio is 0.3, above the limit of 0.1; compact",
-        "unindexed_ratio": "unindexed_ratio is 1, above the limit of 0.2; reindex",
-        "versions": "versions is 4, above the limit of 3; clean up",
+        "small_fragments": "small_fragments is 2, above the limit of 1; run trips_compact",
+        "deleted_ratio": "deleted_ratio is 0.3, above the limit of 0.1; run trips_compact",
+        "unindexed_ratio": "unindexed_ratio is 1, above the limit of 0.2; run trips_reindex",
+        "versions": "versions is 4, above the limit of 3; run trips_cleanup",
     }
     assert results["deleted_ratio"].metadata["lance/value"].value == pytest.approx(0.3)
 

@@ -82,7 +82,7 @@ def test_each_version_tells_what_it_did(deployment: Deployment) -> None:
     assert len(list(trend.iter("{http://www.w3.org/2000/svg}polyline"))) == 4
     assert "| reindex id_idx |" in widened["lance/debt"]
     assert widened["lance/owed"] == "compact, reindex id_idx"
-    assert "lance/unverified_since" not in widened
+    assert "lance/verified_at" not in widened
     assert [each.get("lance/trend") for each in (created, indexed, deleted, updated, appended)] == [None] * 5
 
 
@@ -95,12 +95,12 @@ def test_charts_reach_back_beyond_clean_up(deployment: Deployment) -> None:
     assert [f"| {version} |" in last["lance/timeline"] for version in range(1, 5)] == [True] * 4
 
 
-def test_the_head_tells_since_when_checksums_are_unverified(deployment: Deployment) -> None:
+def test_the_head_tells_when_checksums_were_last_verified(deployment: Deployment) -> None:
     deployment.fill(1)
     before = datetime.now(UTC).timestamp()
     deployment.check()
     *_, last = recorded(deployment)
-    assert before - 1 <= last["lance/unverified_since"] <= datetime.now(UTC).timestamp() + 1
+    assert before - 1 <= last["lance/verified_at"] <= datetime.now(UTC).timestamp() + 1
 
 
 def test_many_versions_cost_one_manifest_each_and_one_overview(

@@ -34,7 +34,7 @@ def test_maintenance_measures_compacts_reindexes_cleans_up_and_checks(deploy: De
 def test_maintenance_that_leaves_a_dataset_beyond_a_limit_fails(deploy: Deploy) -> None:
     deployment = deploy(health={"versions": 2})
     fill(deployment)
-    with pytest.raises(dg.Failure, match="versions is .*, above the limit of 2; clean up"):
+    with pytest.raises(dg.Failure, match="versions is .*, above the limit of 2; run trips_cleanup"):
         deployment.run("maintenance")
     assert len(deployment.data.get_fragments()) == 1, "what could be done was done"
 

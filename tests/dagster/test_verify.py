@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,39 @@ def test_bounded_runs_continue_one_another(deployment: Deployment, monkeypatch: 
     monkeypatch.undo()
     with pytest.raises(dg.Failure, match="fragment 2"):
         deployment.run("verify", Verify(everything=True))
+
+
+def test_only_a_full_pass_without_damage_counts_as_a_verification(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.fill(3)
+    config, instance = deployment.config, deployment.instance
+    first_parts: list[int] = []
+
+    def a_part(uri: str, version: Any, storage: Any, options: VerificationOptions, runner: Any) -> VerificationReport:
+        first_parts.append(options.first_part)
+        return verify_uri(uri, version, storage, replace(options, max_bytes=1), runner)
+
+    monkeypatch.setattr(integrity, "verify_uri", a_part)
+
+    def verified_after(*, quick: bool = False) -> datetime | None:
+        evaluation = integrity.verify_some(instance, config, max_megabytes=7, quick=quick)
+        instance.report_runless_asset_event(evaluation)
+        return integrity.last_full_pass_at(instance, config)
+
+    runs = [verified_after(quick=quick) for quick in (False, True, False, True, True)]
+    assert runs == [None] * 5, "quick runs neither end a full pass nor move its place"
+    assert first_parts == [0, 0, 1, 1, 2]
+    ended = verified_after()
+    assert ended is not None and first_parts[-1] == 2
+    path = flip(deployment, 0)
+    assert [verified_after() for _ in range(3)] == [ended] * 3, "a pass that found damage does not count"
+    data = bytearray(path.read_bytes())
+    data[3] ^= 4
+    path.write_bytes(data)
+    *_, last = [verified_after() for _ in range(3)]
+    assert last is not None and last > ended
+    assert first_parts[-6:] == [0, 1, 2] * 2
 
 
 def test_an_ingestion_does_not_read_all_files_again(deployment: Deployment) -> None:

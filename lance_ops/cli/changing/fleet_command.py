@@ -40,12 +40,17 @@ def fleet(
     root: Annotated[str, typer.Argument(metavar="ROOT", help="A folder or prefix; every Lance table beneath it.")],
     budget: Annotated[
         int | None,
-        typer.Option(parser=byte_count, metavar="SIZE", help="Rewrite at most so much, such as 50GB; default: all."),
+        typer.Option(
+            parser=byte_count,
+            metavar="SIZE",
+            help="Rewrite and verify at most this much, such as 50GB (10^9) or 50GiB (2^30); default: all.",
+        ),
     ] = None,
     max_minutes: Annotated[float | None, typer.Option(min=0, help="Begin no table after so many minutes.")] = None,
     max_tables: Annotated[int | None, typer.Option(min=0, help="Work on at most so many tables.")] = None,
     failure_threshold: Annotated[
-        float, typer.Option(min=0, max=1, help="Exit with code 1 if a larger share of the tables fails.")
+        float,
+        typer.Option(min=0, max=1, help="If a larger share of the tables fails, begin no other table and exit with 1."),
     ] = 0.1,
     target_rows: TargetRows = 1024 * 1024,
     older_than: OlderThan = None,

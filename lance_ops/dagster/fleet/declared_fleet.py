@@ -41,7 +41,7 @@ __all__ = ["FleetBudget", "FleetConfig", "FleetPolicy", "load_fleets"]
 class FleetBudget(DeclaredModel):
     """What the maintenance of one night may cost. A bound that is null does not apply."""
 
-    max_megabytes: int | None = Field(default=None, ge=1, description="Rewrite and verify at most so much.")
+    max_megabytes: int | None = Field(default=None, ge=1, description="Rewrite and verify at most this many MiB.")
     max_minutes: float | None = Field(default=None, gt=0, description="Begin no table after so many minutes.")
     max_tables: int | None = Field(default=None, ge=1, description="Work on at most so many tables.")
 

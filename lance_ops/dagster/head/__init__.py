@@ -2,7 +2,7 @@
 
 from lance_ops.dagster.head.asset_specs import head_spec, index_specs
 from lance_ops.dagster.head.checks import build_checks
-from lance_ops.dagster.head.integrity import INTACT, evaluation_of, verify_some
+from lance_ops.dagster.head.integrity import INTACT, verify_some
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.report import report_versions
 from lance_ops.dagster.head.verdicts import Verdict, health_markdown, judge, measure
@@ -18,7 +18,6 @@ __all__ = [
     "debt_markdown",
     "debt_policy",
     "debts_markdown",
-    "evaluation_of",
     "head_spec",
     "health_markdown",
     "index_specs",

@@ -17,7 +17,7 @@ import dagster as dg
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.head.integrity import INTACT, evaluation_of, verify_some
+from lance_ops.dagster.head.integrity import INTACT, verify_some
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
@@ -126,7 +126,7 @@ def _intact_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
         if not _is_there(config):
             return _not_there(INTACT)
         megabytes = config.maintenance.verification.max_megabytes
-        evaluation = evaluation_of(config, verify_some(context.instance, config, max_megabytes=megabytes))
+        evaluation = verify_some(context.instance, config, max_megabytes=megabytes)
         return dg.AssetCheckResult(
             passed=evaluation.passed, description=evaluation.description, metadata=dict(evaluation.metadata)
         )

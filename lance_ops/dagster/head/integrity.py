@@ -1,12 +1,14 @@
 """Verify a part of a dataset in each run, and report it as the check `intact` of the head.
 
-A run verifies files of about the declared number of bytes, and the next run continues where it ended. The evaluations
-of the check remember the place.
+A run verifies files of about the declared number of bytes, and the next run of the same level continues where it
+ended. A pass is a sequence of runs from the first part of the table to its last. The evaluations of the check remember
+the place, whether the pass was intact so far, and when the last intact pass ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,17 +24,42 @@ from lance_ops.maintenance.verification import (
 )
 from lance_ops.runners import Runner
 
-__all__ = ["INTACT", "evaluation_of", "verified_at", "verify_some"]
+__all__ = ["INTACT", "last_full_pass_at", "verify_some"]
 
 INTACT = "intact"
 """The name of the check."""
 
 _NEXT_PART = "lance/next_part"
 _CHECKSUMS = "lance/read_checksums"
+_PASS_INTACT = "lance/pass_is_intact"
+_VERIFIED_AT = "lance/verified_at"
 _LOOKED_AT = 20
 """How many runs of the check are searched for the place to continue: a planned run has none."""
 
 _SHOWN = 50
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """How far the runs of a level are: where the next one continues, and what is known of the present pass."""
+
+    next_part: int = 0
+    is_intact: bool = True
+    last_full_pass_at: datetime | None = None
+
+    def after(self, report: VerificationReport, first_part: int) -> _Progress:
+        """Return the progress after a run that began at a part.
+
+        A run that ends a pass and goes on with the first part is also the beginning of the next pass.
+        """
+        is_intact = report.ok and (self.is_intact or first_part == 0)
+        ends_pass = report.reaches_end_from(first_part)
+        is_full_pass = ends_pass and is_intact and report.level is VerificationLevel.FULL
+        return _Progress(
+            report.next_part or 0,
+            report.ok if ends_pass else is_intact,
+            datetime.now(UTC) if is_full_pass else self.last_full_pass_at,
+        )
 
 
 def verify_some(
@@ -42,31 +69,29 @@ def verify_some(
     *,
     max_megabytes: int | None,
     quick: bool = False,
-) -> VerificationReport:
-    """Verify the next parts of the newest version, all parts if `max_megabytes` is None.
+) -> dg.AssetCheckEvaluation:
+    """Verify the next parts of the newest version, all parts if `max_megabytes` (MiB) is None; return the evaluation.
 
-    A newest version whose manifest cannot be read is a damage of the report. Raises `DatasetNotFound`.
+    The evaluation names the damaged fragments and indices. A newest version whose manifest cannot be read is a damage.
+    Raises `DatasetNotFound`.
     """
-    location = config.table()
+    location, level = config.table(), VerificationLevel.QUICK if quick else VerificationLevel.FULL
+    past = _progress(instance, config, level)
     options = VerificationOptions(
-        VerificationLevel.QUICK if quick else VerificationLevel.FULL,
+        level,
         max_bytes=None if max_megabytes is None else max_megabytes * 1024**2,
-        first_part=0 if max_megabytes is None else _next_part(instance, config),
+        first_part=0 if max_megabytes is None else past.next_part,
     )
-    return verify_uri(location.uri, None, location.storage_options, options, runner)
+    report = verify_uri(location.uri, None, location.storage_options, options, runner)
+    return _evaluation(config, report, past.after(report, options.first_part))
 
 
-def verified_at(instance: dg.DagsterInstance, config: DatasetConfig) -> datetime | None:
-    """Return when a verification of checksums last reached the table's end; None if no recent one did."""
-    for moment, metadata in _evaluations(instance, config):
-        full = metadata.get(_CHECKSUMS)
-        if isinstance(full, dg.BoolMetadataValue) and full.value and _int(metadata, _NEXT_PART) == 0:
-            return moment
-    return None
+def last_full_pass_at(instance: dg.DagsterInstance, config: DatasetConfig) -> datetime | None:
+    """Return when a pass over all checksums last ended without damage; None if no recent run knows of one."""
+    return _progress(instance, config, VerificationLevel.FULL).last_full_pass_at
 
 
-def evaluation_of(config: DatasetConfig, report: VerificationReport) -> dg.AssetCheckEvaluation:
-    """Return what a report says as an evaluation of the check; it names the damaged fragments and indices."""
+def _evaluation(config: DatasetConfig, report: VerificationReport, progress: _Progress) -> dg.AssetCheckEvaluation:
     metadata: dict[str, Any] = {
         "lance/version": report.version,
         "lance/num_files": report.num_files,
@@ -74,8 +99,11 @@ def evaluation_of(config: DatasetConfig, report: VerificationReport) -> dg.Asset
         "lance/num_damages": len(report.damages),
         "lance/files_without_checksums": len(report.files_without_checksums),
         _CHECKSUMS: report.level is VerificationLevel.FULL,
-        _NEXT_PART: 0 if report.next_part is None else report.next_part,
+        _NEXT_PART: progress.next_part,
+        _PASS_INTACT: progress.is_intact,
     }
+    if progress.last_full_pass_at is not None:
+        metadata[_VERIFIED_AT] = dg.MetadataValue.timestamp(progress.last_full_pass_at)
     if report.damages:
         metadata["lance/damaged_fragments"] = ", ".join(map(str, report.damaged_fragments)) or "none"
         metadata["lance/damaged_indices"] = ", ".join(report.damaged_indices) or "none"
@@ -110,23 +138,23 @@ def _damages_markdown(report: VerificationReport) -> str:
     return table(["kind", "fragment", "file", "detail"], lines)
 
 
-def _next_part(instance: dg.DagsterInstance, config: DatasetConfig) -> int:
-    """Return where the newest evaluation of the check ended, 0 if there is none."""
-    found = (_int(metadata, _NEXT_PART) for _, metadata in _evaluations(instance, config))
-    return next((part for part in found if part is not None), 0)
-
-
-def _evaluations(
-    instance: dg.DagsterInstance, config: DatasetConfig
-) -> Iterator[tuple[datetime, Mapping[str, dg.MetadataValue[Any]]]]:
-    """Yield when the newest runs of the check ended, and their metadata, the newest first."""
+def _progress(instance: dg.DagsterInstance, config: DatasetConfig, level: VerificationLevel) -> _Progress:
+    """Return what the newest run of a level remembers; a new beginning if there is no recent one."""
     key = dg.AssetCheckKey(DatasetNames(config.name).head, INTACT)
+    is_full = level is VerificationLevel.FULL
     for record in instance.event_log_storage.get_asset_check_execution_history(key, limit=_LOOKED_AT):
         evaluation = record.event.asset_check_evaluation if record.event is not None else None
-        if evaluation is not None:
-            yield datetime.fromtimestamp(record.create_timestamp, UTC), evaluation.metadata
+        if evaluation is None or _value(evaluation.metadata, _CHECKSUMS) is not is_full:
+            continue
+        next_part, verified = (_value(evaluation.metadata, name) for name in (_NEXT_PART, _VERIFIED_AT))
+        return _Progress(
+            next_part if isinstance(next_part, int) else 0,
+            _value(evaluation.metadata, _PASS_INTACT) is True,
+            datetime.fromtimestamp(verified, UTC) if isinstance(verified, float) else None,
+        )
+    return _Progress()
 
 
-def _int(metadata: Mapping[str, dg.MetadataValue[Any]], key: str) -> int | None:
+def _value(metadata: Mapping[str, dg.MetadataValue[Any]], key: str) -> object:
     found = metadata.get(key)
-    return found.value if isinstance(found, dg.IntMetadataValue) else None
+    return None if found is None else found.value

@@ -12,7 +12,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.charts import image_address
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig
-from lance_ops.dagster.head.integrity import verified_at
+from lance_ops.dagster.head.integrity import last_full_pass_at
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy
 from lance_ops.dagster.head.recorded_versions import RecordedVersion
 from lance_ops.dagster.markdown import size_text, table
@@ -49,9 +49,9 @@ def overview(
     }
     if config.head.sample_rows:
         metadata["lance/sample"] = _sample(newest, config.head.sample_rows)
-    verified = verified_at(instance, config)
+    verified = last_full_pass_at(instance, config)
     if verified is not None:
-        metadata["lance/unverified_since"] = dg.MetadataValue.timestamp(verified)
+        metadata["lance/verified_at"] = dg.MetadataValue.timestamp(verified)
     try:
         debt = measure_debt(newest, debt_policy(config), verified_at=verified)
     except LanceOpsError as error:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.maintenance.health import HealthReport, HealthThresholds, health
 from lance_ops.snapshot import Snapshot
@@ -24,7 +24,7 @@ HEALTH_CHECKS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """A measured number and its limit; `advice` names the job that brings the number down."""
+    """A measured number and its limit; `advice` says which job brings the number down."""
 
     name: str
     value: float
@@ -60,14 +60,15 @@ def judge(config: DatasetConfig, report: HealthReport) -> tuple[Verdict, ...]:
 
     The last fragment of a healthy table may be small, so one small fragment is not counted.
     """
-    limits = config.health
+    limits, names = config.health, DatasetNames(config.name)
+    run_compact = f"run {names.of('compact')}"
     coverage = {index.name: index.indexed_ratio for index in report.indices}
     wanted = [coverage.get(index.index_name, 0.0) for index in config.indices]
     return (
-        Verdict("small_fragments", max(report.num_small_fragments - 1, 0), limits.small_fragments, "compact"),
-        Verdict("deleted_ratio", report.deleted_ratio, limits.deleted_ratio, "compact"),
-        Verdict("unindexed_ratio", 1 - min(wanted, default=1.0), limits.unindexed_ratio, "reindex"),
-        Verdict("versions", report.num_versions, limits.versions, "clean up"),
+        Verdict("small_fragments", max(report.num_small_fragments - 1, 0), limits.small_fragments, run_compact),
+        Verdict("deleted_ratio", report.deleted_ratio, limits.deleted_ratio, run_compact),
+        Verdict("unindexed_ratio", 1 - min(wanted, default=1.0), limits.unindexed_ratio, f"run {names.of('reindex')}"),
+        Verdict("versions", report.num_versions, limits.versions, f"run {names.of('cleanup')}"),
     )
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
-from lance_ops.dagster.head import evaluation_of, verify_some
+from lance_ops.dagster.head import verify_some
 from lance_ops.dagster.ops.verb import START
 from lance_ops.dagster.runners import LanceRunner, runner_key
 
@@ -19,7 +19,7 @@ __all__ = ["Verify", "verify_op"]
 class Verify(dg.Config):
     """Overrides of the dataset's policy for one run."""
 
-    max_megabytes: int | None = Field(default=None, ge=1, description="Verify files of about so many megabytes.")
+    max_megabytes: int | None = Field(default=None, ge=1, description="Verify files of about this many MiB.")
     everything: bool = Field(default=False, description="Verify all files, however large.")
     quick: bool = Field(default=False, description="Only presence, sizes and metadata of files.")
 
@@ -37,17 +37,16 @@ def verify_op(config: DatasetConfig) -> dg.OpDefinition:
         resource: LanceRunner = getattr(context.resources, runner_key(config))
         megabytes = policy.max_megabytes if asked.max_megabytes is None else asked.max_megabytes
         with retrying():
-            report = verify_some(
+            evaluation = verify_some(
                 context.instance,
                 config,
                 resource.logging_to(context.log),
                 max_megabytes=None if asked.everything else megabytes,
                 quick=asked.quick,
             )
-        evaluation = evaluation_of(config, report)
         context.log_event(evaluation)  # type: ignore[arg-type]  # it accepts this type; its annotation does not say so
         metadata: dict[str, Any] = dict(evaluation.metadata)
-        if not report.ok:
+        if not evaluation.passed:
             raise dg.Failure(evaluation.description, metadata=metadata, allow_retries=False)
         context.add_output_metadata(metadata)
 

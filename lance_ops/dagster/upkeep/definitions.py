@@ -1,4 +1,8 @@
-"""Build the upkeep of a dataset that declares it."""
+"""Build the job that pays what a dataset owes, and the sensor that requests it.
+
+Every dataset has the job. Only a dataset that declares `maintenance.upkeep` has the sensor and a budget. Without the
+declaration, nothing bounds the bytes that a run of the job rewrites.
+"""
 
 from __future__ import annotations
 

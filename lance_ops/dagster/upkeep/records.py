@@ -28,7 +28,10 @@ def fruitless_steps(instance: dg.DagsterInstance, config: DatasetConfig) -> tupl
 
 
 def allowance(instance: dg.DagsterInstance, config: DatasetConfig) -> int | None:
-    """Return the bytes that a run may rewrite now, None if nothing bounds it."""
+    """Return the bytes that a run may rewrite now, None if nothing bounds it.
+
+    The bytes of the last 24 hours are those of the newest 200 observations of the head; older ones are not counted.
+    """
     policy = config.maintenance.upkeep
     if policy is None:
         return None

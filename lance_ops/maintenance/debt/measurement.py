@@ -35,7 +35,7 @@ class TableDebt:
 
     `read_bytes` is what one read of the whole table costs now, `ideal_read_bytes` what it would cost without debt.
     `score` is the gain of what is owed for each byte that paying costs; tables are ranked by it.
-    `unverified_since` is when the table's checksums were last verified, if the caller knows.
+    `verified_at` is when the table's checksums were last verified, if the caller knows.
     """
 
     uri: str
@@ -47,7 +47,7 @@ class TableDebt:
     ideal_read_bytes: int
     dues: tuple[Due, ...]
     score: float
-    unverified_since: datetime | None = None
+    verified_at: datetime | None = None
 
     @property
     def read_amplification(self) -> float:
@@ -111,7 +111,7 @@ def price_debt(
         ideal_read_bytes=reading.ideal_bytes,
         dues=tuple(sorted(dues, key=lambda due: list(DueVerb).index(due.verb))),
         score=policy.rates.score(gain, sum(due.cost_bytes for due in owed)),
-        unverified_since=verified_at,
+        verified_at=verified_at,
     )
 
 

@@ -1,8 +1,10 @@
 """Prove an erasure: read every remaining file, hash it, and look for the erased values in its bytes.
 
 The rows of data files were searched by their values before, decoded. This reads the bytes of everything beneath the
-root, manifests and transactions too, because an uncompressed value would show there. A file that no version names is
-not proven: a writer may be about to bring it in.
+root, manifests and transactions too, because an uncompressed value would show there. The values are texts or bytes of
+the only column that the filter reads; of other filters none is looked for. Values under 4 bytes are not looked for
+either, and only about the first 10,000 values that each search task finds are. A file that no version names is not
+proven: a writer may be about to bring it in.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from lance_ops.core.errors import ObjectNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, INDICES_DIR, TREE_DIR
 from lance_ops.maintenance.cleanup import NamedFiles
 from lance_ops.maintenance.erasure.holdings import Holdings
-from lance_ops.maintenance.erasure.report import ProvenFile
+from lance_ops.maintenance.erasure.report import ExaminedFile
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, history
@@ -50,7 +52,7 @@ class ReadFile:
     has_value: bool
 
 
-def prove(main: Snapshot, found: Holdings, runner: Runner) -> tuple[tuple[ProvenFile, ...], tuple[str, ...], int]:
+def prove(main: Snapshot, found: Holdings, runner: Runner) -> tuple[tuple[ExaminedFile, ...], tuple[str, ...], int]:
     """Return every remaining file, what is not proven, and how many values were looked for."""
     values = tuple(value for value in sorted(found.values) if len(value) >= _FEWEST_BYTES)
     named = named_by_versions(found)
@@ -64,14 +66,16 @@ def prove(main: Snapshot, found: Holdings, runner: Runner) -> tuple[tuple[Proven
     for read in (each for outcome in outcomes for each in outcome):
         if not read.sha256:
             continue
-        examined = "searched row by row, and its bytes" if _directory(read.path) == DATA_DIR else "searched its bytes"
+        examined = "its bytes searched" if values else "its bytes hashed"
+        if _directory(read.path) == DATA_DIR:
+            examined = f"searched row by row, {examined}"
         if _directory(read.path) in (DATA_DIR, DELETIONS_DIR, INDICES_DIR) and not _is_named(read.path, named):
             examined = "named by no version"
             unproven.append(f"{read.path}: no version names it; it may be of a writer at work, or of one that crashed")
         if read.has_value:
             examined = "holds an erased value"
             unproven.append(f"{read.path}: an erased value stands in its bytes")
-        files.append(ProvenFile(read.path, read.size_bytes, read.sha256, examined))
+        files.append(ExaminedFile(read.path, read.size_bytes, read.sha256, examined))
     for name, why in _left(found):
         unproven.append(f"{name}: {why}")
     return tuple(files), tuple(unproven), len(values)

@@ -16,14 +16,17 @@ from typing import Any
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.store import Store
 
-__all__ = ["ErasedBranch", "ErasureReport", "ProvenFile"]
+__all__ = ["ErasedBranch", "ErasureReport", "ExaminedFile"]
 
 _MOST_FILES_ON_PAGE = 1000
 
 
 @dataclass(frozen=True)
-class ProvenFile:
-    """A remaining file: its path beneath the root, its size and content hash, and how it was examined."""
+class ExaminedFile:
+    """A remaining file: its path beneath the root, its size and content hash, and how it was examined.
+
+    The file may hold an erased value: `examined` and `ErasureReport.unproven` say so.
+    """
 
     path: str
     size_bytes: int
@@ -33,7 +36,10 @@ class ProvenFile:
 
 @dataclass(frozen=True)
 class ErasedBranch:
-    """The newest version of a branch after the erasure, and the older ones that were proven to hold no such row."""
+    """The newest version of a branch after the erasure, and the older ones that were proven to hold no such row.
+
+    In the record of an erasure that is not finished, `version` is the first one that the erasure may commit.
+    """
 
     version: int
     clean_versions: tuple[int, ...] = ()
@@ -58,7 +64,7 @@ class ErasureReport:
     branches: Mapping[str, ErasedBranch] = field(default_factory=dict)
     searched_fragments: int = 0
     searched_values: int = 0
-    files: tuple[ProvenFile, ...] = ()
+    files: tuple[ExaminedFile, ...] = ()
     unproven: tuple[str, ...] = ()
 
     @property

@@ -73,7 +73,7 @@ class VerificationPolicy(DeclaredModel):
     """How much a run verifies, and when; runs continue one another, so all files have their turn."""
 
     max_megabytes: int | None = Field(
-        default=1024, ge=1, description="Verify files of about so many megabytes in a run; null: all of them."
+        default=1024, ge=1, description="Verify files of about this many MiB (1024² bytes) in a run; null: all of them."
     )
     cron: str | None = Field(default=None, description="When verification runs; null: only when somebody asks.")
 
@@ -84,13 +84,17 @@ class VerificationPolicy(DeclaredModel):
 
 
 class UpkeepPolicy(DeclaredModel):
-    """How a sensor pays what a dataset owes, when it is owed; targets are those of the other policies.
+    """When a sensor requests the job `<dataset>_upkeep`, and how many bytes that job may rewrite.
 
     A step is owed if it pays back, or if a limit of `health` is exceeded and the step lowers the measure.
     """
 
-    max_megabytes_per_run: int | None = Field(default=10_240, ge=1, description="Rewrite at most so much in a run.")
-    max_megabytes_per_day: int | None = Field(default=None, ge=1, description="Rewrite at most so much in 24 hours.")
+    max_megabytes_per_run: int | None = Field(
+        default=10_240, ge=1, description="Rewrite at most this many MiB (1024² bytes) in a run."
+    )
+    max_megabytes_per_day: int | None = Field(
+        default=None, ge=1, description="Rewrite at most this many MiB in 24 hours."
+    )
     payback_reads: float = Field(
         default=10.0, gt=0, description="A rewrite is owed if it saves its bytes within so many reads of the table."
     )
@@ -107,7 +111,8 @@ class Maintenance(DeclaredModel):
         default=VerificationPolicy(), description="How many files are compared with their checksums, and when."
     )
     upkeep: UpkeepPolicy | None = Field(
-        default=None, description="Pay what is owed by a sensor, within a budget; {} takes its defaults."
+        default=None,
+        description="When a sensor requests upkeep, and its budget; {} takes the defaults; null: no sensor.",
     )
     cron: str | None = Field(default="30 3 * * *", description="When maintenance runs; null: only when somebody asks.")
     timezone: str = Field(default="UTC", description="The time zone of the schedules, such as Europe/Zurich.")
@@ -124,7 +129,10 @@ class Maintenance(DeclaredModel):
 
 
 class HealthLimits(DeclaredModel):
-    """Limits of the health checks. A check fails above its limit, and so does a maintenance run that ends above one."""
+    """Limits of the health checks. A check fails above its limit, and so does a maintenance run that ends above one.
+
+    `hours_without_version` has no such check: the head asset's freshness and the alerts use it.
+    """
 
     small_fragments: int = Field(default=100, ge=0, description="Fragments that compaction would join.")
     deleted_ratio: float = Field(default=0.2, ge=0, le=1, description="Deleted rows, as a share of all stored rows.")
