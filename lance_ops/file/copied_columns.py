@@ -19,7 +19,7 @@ from lance_ops.file.reader import FileReader
 __all__ = ["columns_to_append", "columns_to_copy", "stores_field_alike"]
 
 _LEAST_SHARE = 4
-"""A page is small if it has less than one part in so many of a full page. Small pages are better encoded anew."""
+"""A page is small if it has less than one part in this many of a full page. Small pages are better encoded anew."""
 
 
 def columns_to_copy(reader: FileReader, field: Field, version: FileVersion, page_bytes: int) -> Sequence[Column] | None:

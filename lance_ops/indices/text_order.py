@@ -20,7 +20,7 @@ __all__ = ["has_text_order", "text_sort_indices"]
 
 _WORD_BYTES = 8
 _FIRST_BYTES = np.array([(1 << 64) - (1 << 64 - 8 * count) for count in range(_WORD_BYTES + 1)], np.uint64)
-"""For each number of bytes, the bits of so many most significant bytes."""
+"""For each number of bytes, the bits of this many most significant bytes."""
 
 
 def has_text_order(values: pa.Array) -> bool:

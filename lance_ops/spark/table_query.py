@@ -71,7 +71,7 @@ class TableQuery:
         return replace(self, columns=tuple(map(self._stored, columns)))
 
     def limit(self, num_rows: int) -> TableQuery:
-        """Return at most so many rows; of several limits the least counts. Tasks stop reading when they have enough."""
+        """Return at most `num_rows` rows; the least of several limits counts. Tasks stop when they have enough rows."""
         if isinstance(num_rows, bool) or not isinstance(num_rows, int) or num_rows < 0:
             raise InvalidInput(f"limit is a number of rows, not {num_rows!r}")
         return replace(self, num_rows=num_rows if self.num_rows is None else min(num_rows, self.num_rows))

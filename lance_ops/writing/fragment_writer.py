@@ -180,7 +180,7 @@ class FragmentWriter:
             self._limits.progress.complete(self._finished[-1])
 
     def _wait_for_files(self, at_most: int) -> None:
-        """Wait until at most so many finished files are not visible yet."""
+        """Wait until at most this many finished files are not visible yet."""
         while len(self._ending) > at_most:
             self._ending.popleft()()
 

@@ -29,9 +29,9 @@ class Integrity(Handle):
 
         The level "quick" checks that files are there, their sizes and their metadata; "full" also checks checksums,
         decodes every page, and compares index entries with rows. `all_versions` includes the files of the other
-        retained versions. `max_bytes` bounds the verification: it checks fragments and index segments of about so many
-        bytes from part `first_part` on, and the report's `next_part` is where to continue. `runner` executes the tasks;
-        the default is this process's threads.
+        retained versions. `max_bytes` bounds the verification: it checks fragments and index segments of about this
+        many bytes from part `first_part` on, and the report's `next_part` is where to continue. `runner` executes the
+        tasks; the default is this process's threads.
         """
         options = verification.VerificationOptions(
             _level(level), all_versions, max_bytes=max_bytes, first_part=first_part

@@ -84,17 +84,19 @@ def compact(
     ] = CompactionOptions.target_rows_per_fragment,
     materialize_deletions: Annotated[bool, typer.Option(help="Rewrite fragments with many deleted rows.")] = True,
     materialize_deletions_threshold: Annotated[
-        float, typer.Option(min=0, max=1, help="How many are many: a fraction of the fragment's rows.")
+        float, typer.Option(min=0, max=1, help="Many deleted rows are more than this fraction of the fragment's rows.")
     ] = CompactionOptions.materialize_deletions_threshold,
-    max_source_fragments: Annotated[int | None, typer.Option(min=1, help="Rewrite at most so many.")] = None,
-    max_source_rows: Annotated[int | None, typer.Option(min=1, help="Rewrite at most so many rows.")] = None,
-    max_source_bytes: Annotated[int | None, typer.Option(min=1, help="Rewrite at most so many bytes.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="Begin no task after so many seconds.")] = None,
+    max_source_fragments: Annotated[
+        int | None, typer.Option(min=1, help="Rewrite at most this many fragments.")
+    ] = None,
+    max_source_rows: Annotated[int | None, typer.Option(min=1, help="Rewrite at most this many rows.")] = None,
+    max_source_bytes: Annotated[int | None, typer.Option(min=1, help="Rewrite at most this many bytes.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Begin no task after this many seconds.")] = None,
     worst_first: Annotated[
         bool, typer.Option("--worst-first", help="Begin where most fragments and deleted rows go away.")
     ] = False,
     max_commits: Annotated[
-        int, typer.Option(min=1, help="Commit in up to so many steps; a conflict loses only its step.")
+        int, typer.Option(min=1, help="Commit in up to this many steps; a conflict loses only its step.")
     ] = 1,
     cluster_by: Annotated[
         list[str] | None,
@@ -195,9 +197,11 @@ def cleanup(
     uri: Uri,
     older_than: Annotated[
         timedelta | None,
-        typer.Option(parser=duration, metavar="DURATION", help="Versions older than this, such as 14d, the default."),
+        typer.Option(
+            parser=duration, metavar="DURATION", help="Remove versions older than this, such as 14d, the default."
+        ),
     ] = None,
-    retain_versions: Annotated[int | None, typer.Option(min=1, help="Keep the newest so many.")] = None,
+    retain_versions: Annotated[int | None, typer.Option(min=1, help="Keep this many of the newest versions.")] = None,
     keep_tagged: Annotated[
         bool,
         typer.Option(
@@ -207,9 +211,14 @@ def cleanup(
         ),
     ] = False,
     delete_unverified: Annotated[
-        bool, typer.Option("--delete-unverified", help="Remove young unnamed files, too: only while nobody writes.")
+        bool,
+        typer.Option(
+            "--delete-unverified",
+            help="Also delete files younger than seven days that no version names. "
+            "Only safe while no other process writes.",
+        ),
     ] = False,
-    rate: Annotated[int | None, typer.Option(min=1, help="At most so many deletions a second.")] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help="Delete at most this many files a second.")] = None,
     files: Annotated[bool, typer.Option("--files", help="With --dry-run: list the files.")] = False,
     spark: OnSpark = None,
     dry_run: DryRun = False,

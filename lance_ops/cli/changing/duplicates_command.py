@@ -27,7 +27,7 @@ def duplicates(
     keep: Annotated[
         str | None, typer.Option(metavar="first|last", help="Keep this row of each key, and delete the others.")
     ] = None,
-    examples: Annotated[int, typer.Option(min=0, help="Print so many of the most frequent keys.")] = 10,
+    examples: Annotated[int, typer.Option(min=0, help="Print this many of the most frequent keys.")] = 10,
     spark: OnSpark = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,

@@ -33,11 +33,18 @@ def erase(
     on: Annotated[
         list[str] | None, typer.Option("--on", metavar="COLUMN", help="The key's column in both; may be repeated.")
     ] = None,
-    reason: Annotated[str, typer.Option(help="Stays in the report: do not name the subject.")] = "",
+    reason: Annotated[
+        str, typer.Option(help="Required. Why the rows go. The report keeps it: do not name the subject.")
+    ] = "",
     remove_tags: Annotated[bool, typer.Option("--remove-tags", help="Remove tags on versions with the rows.")] = False,
     rewrite_branches: Annotated[bool, typer.Option("--rewrite-branches", help="Erase on other branches, too.")] = False,
     delete_unverified: Annotated[
-        bool, typer.Option("--delete-unverified", help="Remove young unnamed files, too: only while nobody writes.")
+        bool,
+        typer.Option(
+            "--delete-unverified",
+            help="Also delete files younger than seven days that no version names. "
+            "Only safe while no other process writes.",
+        ),
     ] = False,
     at_most_rows: Annotated[int | None, typer.Option(min=0, help="Refuse when more rows match.")] = None,
     spark: OnSpark = None,

@@ -93,7 +93,7 @@ def ingest_files(
     data_storage_version: Annotated[str, typer.Option(help="Of a new table.")] = IngestOptions.data_storage_version,
     stable_row_ids: Annotated[bool, typer.Option("--stable-row-ids", help="Of a new table.")] = False,
     max_rows_per_file: Annotated[
-        int, typer.Option(min=1, help="A fragment has at most so many.")
+        int, typer.Option(min=1, help="A fragment has at most this many rows.")
     ] = FragmentLimits.max_rows_per_file,
     spark: OnSpark = None,
     dry_run: DryRun = False,

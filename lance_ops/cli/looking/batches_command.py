@@ -21,7 +21,7 @@ def batches(
     state: Annotated[
         list[str] | None, typer.Option(help="Only batches in this state, such as quarantined; may be repeated.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Name so many batches, those that need somebody first.")] = _SHOWN,
+    limit: Annotated[int, typer.Option(min=1, help="Name this many batches, those that need somebody first.")] = _SHOWN,
     as_json: Json = False,
 ) -> None:
     """Say in which state each landed batch is; exit with code 1 if one needs somebody. DAGSTER_HOME names the runs."""

@@ -119,7 +119,7 @@ def _print_dataset(
 
 def versions(
     uri: Uri,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the newest so many.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show this many of the newest versions.")] = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,

@@ -21,7 +21,7 @@ def report(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the page here; default: stdout.")
     ] = None,
-    max_versions: Annotated[int, typer.Option(min=1, help="Show at most so many versions.")] = 60,
+    max_versions: Annotated[int, typer.Option(min=1, help="Show at most this many versions.")] = 60,
     target_rows: TargetRows = 1024 * 1024,
     older_than: OlderThan = None,
     storage_option: StorageOptions = None,

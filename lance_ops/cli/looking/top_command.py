@@ -22,10 +22,10 @@ def top(
     root: Annotated[str, typer.Argument(metavar="ROOT", help="A folder or prefix; every Lance table beneath it.")],
     every: Annotated[
         timedelta | None,
-        typer.Option(parser=duration, metavar="DURATION", help="Measure again so often; default: 10s."),
+        typer.Option(parser=duration, metavar="DURATION", help="The time between two measurements; default: 10s."),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Show it once; a pipe always gets it once.")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="Show so many tables.")] = 40,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many tables.")] = 40,
     target_rows: TargetRows = 1024 * 1024,
     older_than: OlderThan = None,
     storage_option: StorageOptions = None,

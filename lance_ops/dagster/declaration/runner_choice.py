@@ -32,7 +32,7 @@ class SparkSettings(DeclaredModel):
 class OnThreads(DeclaredModel):
     """`runner: {threads: {max_workers: 4}}`."""
 
-    threads: ThreadSettings = Field(description="Threads, so many at a time.")
+    threads: ThreadSettings = Field(description="Run tasks in threads; `max_workers` is how many run at a time.")
 
 
 class OnSpark(DeclaredModel):

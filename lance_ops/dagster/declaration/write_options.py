@@ -25,7 +25,7 @@ class WriteOptions(DeclaredModel):
     valid_to: str = Field(default="valid_to", description="With scd2, the table's column of when a row ends.")
     current: str = Field(default="current", description="With scd2, the table's column of whether a row has no end.")
 
-    max_rows_per_file: int = Field(default=1024 * 1024, ge=1, description="A fragment has at most so many rows.")
+    max_rows_per_file: int = Field(default=1024 * 1024, ge=1, description="A fragment has at most this many rows.")
     data_storage_version: str = Field(default="stable", description="The file version of a new table.")
     enable_stable_row_ids: bool = Field(default=False, description="Chosen when the table is created, and for good.")
     columns: dict[str, str] = Field(

@@ -48,7 +48,7 @@ class SetAside:
 
 
 def moment_of(seconds: float) -> datetime | None:
-    """Return the time so many seconds after 1970; None for a number that is no date, which some disks store."""
+    """Return the time this many seconds after 1970; None for a number that is no date, which some disks store."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):

@@ -42,7 +42,7 @@ class SharedBytes:
         self._lock = Lock()
 
     def take(self, num_bytes: int) -> bool:
-        """Take bytes if so many are left."""
+        """Take bytes if this many are left."""
         with self._lock:
             if num_bytes > self._left:
                 return False

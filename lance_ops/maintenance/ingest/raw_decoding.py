@@ -141,7 +141,7 @@ _SHARING = (
 
 
 def _repeated(items: pa.Array, times: int) -> int:
-    """Return the bytes of so many items: of texts as long as the longest one, else of items of the average size."""
+    """Return the bytes of this many items: of texts as long as the longest one, else of items of the average size."""
     if not len(items):
         return 0
     if pa.types.is_large_binary(items.type) or pa.types.is_large_string(items.type) or _is_text(items.type):

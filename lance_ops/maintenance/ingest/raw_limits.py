@@ -36,8 +36,8 @@ FREE_BYTES = 256 * 1024**2
 class RawLimits:
     """What one raw file may hold and cost. A file beyond a limit is refused, with the limit's name.
 
-    `expansion` bounds the decoded bytes by so many times the file's size; 256 MiB are always allowed. `memory_bytes` is
-    what decoding may take at once, and `seconds` how long until the next batch, both in a process of its own.
+    The decoded bytes are at most `expansion` times the file's size; 256 MiB are always allowed. `memory_bytes` is what
+    decoding may take at once, and `seconds` how long until the next batch, both in a process of its own.
     """
 
     file_bytes: int = 16 * 1024**3

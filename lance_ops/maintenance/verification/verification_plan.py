@@ -38,8 +38,8 @@ class VerificationOptions:
     `max_bytes_per_task`, and compares at most `max_entries_per_task` rows of an index, which it holds in memory. To
     compare row ids it holds about `max_row_id_runs_per_task` runs of them.
 
-    `max_bytes` bounds a verification: it checks fragments, then index segments, of at most so many bytes, but at least
-    one part. It begins at part `first_part`, and after the last part it goes on with the first.
+    `max_bytes` bounds a verification: it checks fragments, then index segments, of at most this many bytes, but at
+    least one part. It begins at part `first_part`, and after the last part it goes on with the first.
     `VerificationPlan.next_part` is where another verification continues. What the manifest itself says is always
     checked.
     """
@@ -252,7 +252,7 @@ def _fragment_tasks(
 def _entry_tasks(
     reference: SnapshotReference, snapshot: Snapshot, index: IndexMetadata, options: VerificationOptions
 ) -> Iterator[IndexEntriesTask]:
-    """Yield tasks of at most so many rows, and with entries of at most so many bytes."""
+    """Yield tasks of at most this many rows, and with entries of at most this many bytes."""
     covered = index.covers(snapshot.manifest.fragments.ids)
     fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id in covered]
     num_rows = sum(fragment.physical_rows for fragment in fragments)

@@ -33,7 +33,7 @@ _Segment: TypeAlias = tuple[str, UUID, FrozenBitMap | None]
 
 
 class Session:
-    """Caches of data files' metadata and of opened indices, each bounded by about so many bytes of memory.
+    """Caches of data files' metadata and of opened indices, each bounded by about this many bytes of memory.
 
     Handles that are given the same session share it, and so do the versions that are opened from one handle. A handle
     without a session has one of its own. Entries of several datasets compete for the bounds. A cached file is read with

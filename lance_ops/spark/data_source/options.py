@@ -18,8 +18,8 @@ rows.
     with_version_columns              `true` adds `_row_created_at_version`, `_row_last_updated_at_version` (as bigint)
     case_sensitive                    `true` matches names as Spark does with `spark.sql.caseSensitive`; `false` is the
                                       default here and there
-    num_partitions                    at most so many Spark tasks for a scan; fragments are cut to reach the number
-    rows_needed                       the query needs no more rows, whichever they are; a task may still give so many.
+    num_partitions                    at most this many Spark tasks for a scan; fragments are cut to reach the number
+    rows_needed                       the query needs no more rows, whichever they are; a task may still give this many.
                                       `table(…).limit` sets it, and has Spark count the rows, too
     replace_where, replaceWhere       with mode `overwrite`: only the rows that match this SQL are replaced; the rows to
                                       write must match it, too

@@ -15,9 +15,9 @@ from lance_ops.store.local.writeback import start_writeback
 __all__ = ["LocalWriter"]
 
 _BUFFER_BYTES = 64 << 10
-# Each time so many bytes were written, the system begins to write them to the disk.
+# Each time this many bytes were written, the system begins to write them to the disk.
 _FLUSH_BYTES = 4 << 20
-# For a write of at least so many bytes, disk space is reserved first.
+# For a write of at least this many bytes, disk space is reserved first.
 _RESERVED_BYTES = 256 << 10
 
 

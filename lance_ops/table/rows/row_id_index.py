@@ -28,7 +28,7 @@ __all__ = ["RowIdIndex", "RowIdRuns", "RowIdTable", "build_row_id_index"]
 
 
 _RUN_WORDS = 3  # the size of a run; a table takes one word for each id
-_SORT_FROM = 256  # ids; in an index larger than the CPU caches, so many ids are found faster in sorted order
+_SORT_FROM = 256  # ids; in an index larger than the CPU caches, this many are found faster in sorted order
 _LARGE = 1 << 16  # runs
 
 

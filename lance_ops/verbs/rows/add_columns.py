@@ -41,7 +41,7 @@ class AddColumns(Verb):
         str | None, Option("Instead: the function of record batches to import, as package.module:name.")
     ] = None
     read_columns: Annotated[tuple[str, ...], Option("The columns that the function reads; none means all.")] = ()
-    batch_size: Annotated[int | None, Option("Call it with at most so many rows.", at_least=1)] = None
+    batch_size: Annotated[int | None, Option("Call the function with at most this many rows.", at_least=1)] = None
     checkpoint: Annotated[
         str | None, Option("Keep finished files under this name, so that a second attempt goes on where one stopped.")
     ] = None

@@ -39,7 +39,9 @@ class Erase(Verb):
     predicate: Annotated[
         str | None, Option("A SQL condition. It stays in the plan and in the run's configuration.")
     ] = None
-    reason: Annotated[str, Option("Stays in the report and the transaction: do not name the subject.")] = ""
+    reason: Annotated[
+        str, Option("Required. Why the rows go. The report and the transaction keep it: do not name the subject.")
+    ] = ""
     key_files: Annotated[
         tuple[str, ...], Option("Instead: raw files, or one dataset (.lance), that hold the keys of the rows.")
     ] = ()
@@ -47,7 +49,10 @@ class Erase(Verb):
     remove_tags: Annotated[bool, Option("Remove the tags on versions that hold the rows.")] = False
     rewrite_branches: Annotated[bool, Option("Erase on other branches, too.")] = False
     delete_unverified: Annotated[
-        bool, Option("Also young files that no version names; only while nothing else writes.")
+        bool,
+        Option(
+            "Also delete files younger than seven days that no version names. Only safe while no other process writes."
+        ),
     ] = False
     at_most_rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
 

@@ -39,7 +39,7 @@ class Upsert(Verb):
     condition: Annotated[str | None, Option("Update only where it is true, such as source.v > target.v.")] = None
     insert: Annotated[bool, Option("Insert the rows that match nothing.")] = True
     delete_unmatched: Annotated[
-        str | None, Option("Delete rows of the table that nothing matches and for which it is true; 'true' means all.")
+        str | None, Option("Delete rows that no source row matches and for which this SQL is true; 'true' means all.")
     ] = None
     use_index: Annotated[bool, Option("Let an index on the key find the rows.")] = True
     write_mode: Annotated[

@@ -26,21 +26,27 @@ _MOST_FILES = 50
 class Cleanup(Verb):
     """Which versions may go; tagged versions stay. Without limits, those that are older than two weeks go.
 
-    `delete_unverified` removes young files that no version names, too: only while nothing else writes.
+    `delete_unverified` also removes files younger than seven days that no version names. It is safe only while no other
+    process writes.
     """
 
     name: ClassVar[str] = "cleanup"
     summary: ClassVar[str] = "Remove old versions and the files that nothing needs."
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
-    older_than_days: Annotated[float | None, Option("Remove versions that are older.", at_least=0)] = None
-    retain_versions: Annotated[int | None, Option("Keep the newest so many.", at_least=1)] = None
+    older_than_days: Annotated[
+        float | None, Option("Remove versions that are older than this many days.", at_least=0)
+    ] = None
+    retain_versions: Annotated[int | None, Option("Keep this many of the newest versions.", at_least=1)] = None
     delete_unverified: Annotated[
-        bool, Option("Also young files that no version names; only while nothing else writes.")
+        bool,
+        Option(
+            "Also delete files younger than seven days that no version names. Only safe while no other process writes."
+        ),
     ] = False
     versions: Annotated[tuple[int, ...] | None, Option("Instead of limits: the versions to remove.")] = None
     keep_branch_starts: Annotated[bool, Option("Keep the versions that branches began with.")] = True
-    delete_rate_limit: Annotated[int | None, Option("Delete at most so many files a second.", at_least=1)] = None
+    delete_rate_limit: Annotated[int | None, Option("Delete at most this many files a second.", at_least=1)] = None
 
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Count the versions and files, and list some of them."""

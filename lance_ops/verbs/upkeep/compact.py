@@ -28,22 +28,24 @@ class Compact(Verb):
     target_rows_per_fragment: Annotated[
         int, Option("A fragment with fewer rows is merged with its neighbours.", at_least=1)
     ] = CompactionOptions.target_rows_per_fragment
-    max_bytes_per_file: Annotated[int | None, Option("Begin another file when one has so many.", at_least=1)] = None
+    max_bytes_per_file: Annotated[
+        int | None, Option("Begin another file when one has this many bytes.", at_least=1)
+    ] = None
     materialize_deletions: Annotated[bool, Option("Rewrite fragments with many deleted rows.")] = True
     materialize_deletions_threshold: Annotated[
-        float, Option("How many are many: a fraction of the fragment's rows.", at_least=0, at_most=1)
+        float, Option("Many deleted rows are more than this fraction of the fragment's rows.", at_least=0, at_most=1)
     ] = CompactionOptions.materialize_deletions_threshold
-    max_source_fragments: Annotated[int | None, Option("Rewrite at most so many fragments.", at_least=1)] = None
-    max_source_rows: Annotated[int | None, Option("Rewrite at most so many rows.", at_least=1)] = None
-    max_source_bytes: Annotated[int | None, Option("Rewrite at most so many bytes.", at_least=1)] = None
+    max_source_fragments: Annotated[int | None, Option("Rewrite at most this many fragments.", at_least=1)] = None
+    max_source_rows: Annotated[int | None, Option("Rewrite at most this many rows.", at_least=1)] = None
+    max_source_bytes: Annotated[int | None, Option("Rewrite at most this many bytes.", at_least=1)] = None
     excluded_fragment_ids: Annotated[tuple[int, ...], Option("Leave these fragments alone.")] = ()
     data_storage_version: Annotated[
         str | None, Option("The file version of rewritten fragments; by default the table's.")
     ] = None
     max_commits: Annotated[
-        int, Option("Commit in up to so many steps; a conflict loses only its step.", at_least=1)
+        int, Option("Commit in up to this many steps; a conflict loses only its step.", at_least=1)
     ] = 1
-    max_seconds: Annotated[float | None, Option("Begin no task after so many seconds.", at_least=0)] = None
+    max_seconds: Annotated[float | None, Option("Begin no task after this many seconds.", at_least=0)] = None
     worst_first: Annotated[bool, Option("Begin where most fragments and deleted rows go away.")] = False
     cluster_by: Annotated[tuple[str, ...], Option("Sort the rows of all fragments by these columns instead.")] = ()
     cluster_order: Annotated[

@@ -31,7 +31,7 @@ ADDRESS = "__row_address"
 """The column of row addresses behind the shuffled columns."""
 
 _BYTES_HELD = 64 << 20
-"""A task that holds so many bytes writes them to a file and begins another."""
+"""A task that holds this many bytes writes them to a file and begins another."""
 
 
 @dataclass(frozen=True)

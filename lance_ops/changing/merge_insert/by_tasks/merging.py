@@ -109,7 +109,7 @@ class DistributedMerge:
 
     @property
     def changed_bytes(self) -> int:
-        """At most so many bytes of the target's rows are read to change them, if rows are of about one size.
+        """At most this many bytes of the target's rows are read to change them, if rows are of about one size.
 
         An update in place reads all rows of a fragment. Otherwise each source row changes at most one row.
         """

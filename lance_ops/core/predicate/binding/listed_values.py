@@ -21,7 +21,7 @@ from lance_ops.core.predicate.types import is_text
 __all__ = ["ListedValues", "either", "is_listed"]
 
 _LEAST_EQUALS = 8
-"""At least so many comparisons of one value with `=` become one membership test."""
+"""At least this many comparisons of one value with `=` become one membership test."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ __all__ = ["ChunkFormat", "ChunkParts", "EncodingRun"]
 
 
 _PICK_BELOW = 4
-"""Values are decoded one by one if at most one in so many is wanted; otherwise all values are decoded."""
+"""Values are decoded one by one if at most one in this many is wanted; otherwise all values are decoded."""
 
 
 @dataclass(frozen=True, eq=False)

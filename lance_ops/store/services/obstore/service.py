@@ -24,7 +24,7 @@ __all__ = ["ObstoreService"]
 
 _PAGE_NAMES = 1000
 _PART_BYTES = 16 << 20  # S3 takes 10,000 parts, so an object has at most 160 GB
-_CONCURRENT_PARTS = 4  # a writer holds so many parts in memory
+_CONCURRENT_PARTS = 4  # a writer holds this many parts in memory
 # The whole time of a request is bounded only loosely, because a large object takes long. A stalled one ends sooner.
 _REQUEST_SECONDS = 3600
 _STALLED_SECONDS = 60.0
