@@ -107,7 +107,9 @@ def compact(
         ),
     ] = None,
     z_order: Annotated[bool, typer.Option("--z-order", help="Sort along a Z curve through the columns.")] = False,
-    threads: Annotated[int | None, typer.Option(min=1, help="Default: one a core.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Run tasks in this many threads; by default one for each core.")
+    ] = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
@@ -161,7 +163,7 @@ def compact(
 def reindex(
     uri: Uri,
     index: Annotated[
-        list[str] | None, typer.Option("--index", metavar="NAME", help="Only this index; may be repeated.")
+        list[str] | None, typer.Option("--index", metavar="NAME", help="Work on this index only; may be repeated.")
     ] = None,
     create: Annotated[
         str | None, typer.Option("--create", metavar="COLUMN", help="Build an index on COLUMN, in place of an old one.")

@@ -45,7 +45,11 @@ def clone(
     ] = None,
     target_options_file: Annotated[
         Path | None,
-        typer.Option("--target-storage-options-file", metavar="FILE", help="The same as a JSON object; - is stdin."),
+        typer.Option(
+            "--target-storage-options-file",
+            metavar="FILE",
+            help="Options for the target's store as a JSON object; - is stdin.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -46,8 +46,8 @@ def fleet(
             help="Rewrite and verify at most this much, such as 50GB (10^9) or 50GiB (2^30); default: all.",
         ),
     ] = None,
-    max_minutes: Annotated[float | None, typer.Option(min=0, help="Begin no table after so many minutes.")] = None,
-    max_tables: Annotated[int | None, typer.Option(min=0, help="Work on at most so many tables.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(min=0, help="Begin no table after this many minutes.")] = None,
+    max_tables: Annotated[int | None, typer.Option(min=0, help="Maintain at most this many tables.")] = None,
     failure_threshold: Annotated[
         float,
         typer.Option(min=0, max=1, help="If a larger share of the tables fails, begin no other table and exit with 1."),
@@ -56,7 +56,9 @@ def fleet(
     older_than: OlderThan = None,
     verify_after: Annotated[
         timedelta | None,
-        typer.Option(parser=duration, metavar="DURATION", help="Verify tables not verified for so long, such as 30d."),
+        typer.Option(
+            parser=duration, metavar="DURATION", help="Verify tables that were not verified for this long, such as 30d."
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List tables that owe nothing, too.")] = False,
     spark: OnSpark = None,

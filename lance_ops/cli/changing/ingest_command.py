@@ -71,27 +71,35 @@ def ingest_files(
         list[str] | None, typer.Option(metavar="COLUMN", help="A column of the key of --mode; may be repeated.")
     ] = None,
     valid_from: Annotated[
-        str, typer.Option(metavar="COLUMN", help="With --mode scd2, when a row begins.")
+        str, typer.Option(metavar="COLUMN", help="With --mode scd2, the column that says when a row begins.")
     ] = HistoryColumns.valid_from,
-    delimiter: Annotated[str, typer.Option(help="Between the cells of CSV.")] = _TEXT.delimiter,
-    quote: Annotated[str, typer.Option(help="Around cells of CSV; empty: none.")] = _TEXT.quote,
-    escape: Annotated[str, typer.Option(help="Before quotes in cells of CSV; default: quotes are doubled.")] = "",
+    delimiter: Annotated[str, typer.Option(help="The text between the cells of CSV.")] = _TEXT.delimiter,
+    quote: Annotated[str, typer.Option(help="The text around cells of CSV; empty: none.")] = _TEXT.quote,
+    escape: Annotated[
+        str, typer.Option(help="The text before quotes in cells of CSV; by default quotes are doubled.")
+    ] = "",
     header: Annotated[bool, typer.Option(help="Whether CSV begins with the names of its columns.")] = _TEXT.header,
-    encoding: Annotated[str, typer.Option(help="Of CSV and JSON.")] = _TEXT.encoding,
+    encoding: Annotated[str, typer.Option(help="The encoding of CSV and JSON.")] = _TEXT.encoding,
     null_value: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A cell of CSV that is null; may be repeated.")
     ] = None,
     empty_as_null: Annotated[
-        bool, typer.Option("--empty-as-null", help="Empty cells of text columns are null, too.")
+        bool, typer.Option("--empty-as-null", help="Read empty cells of text columns as null, too.")
     ] = False,
     date_format: Annotated[
-        list[str] | None, typer.Option(metavar="FORMAT", help="Such as %d.%m.%Y, besides ISO 8601; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="FORMAT", help="A form of dates, such as %d.%m.%Y, besides ISO 8601; may be repeated."),
     ] = None,
     timestamp_format: Annotated[
-        list[str] | None, typer.Option(metavar="FORMAT", help="The same for timestamps.")
+        list[str] | None,
+        typer.Option(metavar="FORMAT", help="A form of timestamps, besides ISO 8601; may be repeated."),
     ] = None,
-    data_storage_version: Annotated[str, typer.Option(help="Of a new table.")] = IngestOptions.data_storage_version,
-    stable_row_ids: Annotated[bool, typer.Option("--stable-row-ids", help="Of a new table.")] = False,
+    data_storage_version: Annotated[
+        str, typer.Option(help="The file version of a new table.")
+    ] = IngestOptions.data_storage_version,
+    stable_row_ids: Annotated[
+        bool, typer.Option("--stable-row-ids", help="Give the rows of a new table stable ids.")
+    ] = False,
     max_rows_per_file: Annotated[
         int, typer.Option(min=1, help="A fragment has at most this many rows.")
     ] = FragmentLimits.max_rows_per_file,

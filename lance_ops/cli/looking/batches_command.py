@@ -19,7 +19,7 @@ _SHOWN = 50
 def batches(
     declaration: Annotated[Path, typer.Argument(metavar="DECLARATION.yaml", help="The YAML that declares a dataset.")],
     state: Annotated[
-        list[str] | None, typer.Option(help="Only batches in this state, such as quarantined; may be repeated.")
+        list[str] | None, typer.Option(help="Show only batches in this state, such as quarantined; may be repeated.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Name this many batches, those that need somebody first.")] = _SHOWN,
     as_json: Json = False,

@@ -18,7 +18,9 @@ __all__ = ["OlderThan", "TargetRows", "debt", "debt_facts", "policy_of"]
 TargetRows = Annotated[int, typer.Option("--target-rows", min=1, help="The rows of a fragment that is not small.")]
 OlderThan = Annotated[
     timedelta | None,
-    typer.Option(parser=duration, metavar="DURATION", help="Versions that may go, such as 14d, the default."),
+    typer.Option(
+        parser=duration, metavar="DURATION", help="Versions older than this may go, such as 14d, the default."
+    ),
 ]
 
 

@@ -18,7 +18,9 @@ _SHOWN_IDS = 10
 def diff(
     uri: Uri,
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="A version's number or a tag.")],
-    after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Another one; default: the newest.")] = None,
+    after: Annotated[
+        str | None, typer.Argument(metavar="AFTER", help="Another version or tag; by default the newest version.")
+    ] = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,

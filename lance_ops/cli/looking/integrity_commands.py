@@ -37,8 +37,10 @@ _SHOWN = 100
 def verify(
     uri: Uri,
     version: Reference = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Only presence, sizes and metadata of files.")] = False,
-    all_versions: Annotated[bool, typer.Option("--all-versions", help="Also the other retained versions.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Check only presence, sizes and metadata of files.")] = False,
+    all_versions: Annotated[
+        bool, typer.Option("--all-versions", help="Verify the other retained versions, too.")
+    ] = False,
     spark: OnSpark = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,

@@ -36,18 +36,18 @@ class RawFileLimits(DeclaredModel):
 class RawText(DeclaredModel):
     """How CSV and JSON lines are read; the defaults are those of ingestion."""
 
-    delimiter: str = Field(default=",", description="Between the cells of CSV.")
-    quote: str = Field(default='"', description="Around cells of CSV; empty: none.")
-    escape: str = Field(default="", description="Before quotes in cells of CSV; empty: quotes are doubled.")
+    delimiter: str = Field(default=",", description="The text between the cells of CSV.")
+    quote: str = Field(default='"', description="The text around cells of CSV; empty: none.")
+    escape: str = Field(default="", description="The text before quotes in cells of CSV; empty: quotes are doubled.")
     header: bool = Field(
         default=True,
         description="Whether CSV begins with the names of its columns; without one they are those of write.columns.",
     )
-    encoding: str = Field(default="utf-8", description="Of CSV and JSON lines.")
+    encoding: str = Field(default="utf-8", description="The encoding of CSV and JSON lines.")
     null_values: tuple[str, ...] | None = Field(default=None, description="Cells of CSV that are null.")
     empty_as_null: bool = Field(default=False, description="Whether empty cells of text columns are null, too.")
-    date_formats: tuple[str, ...] = Field(default=(), description="Such as %d.%m.%Y, besides ISO 8601.")
-    timestamp_formats: tuple[str, ...] = Field(default=(), description="The same for timestamps.")
+    date_formats: tuple[str, ...] = Field(default=(), description="Forms of dates, such as %d.%m.%Y, besides ISO 8601.")
+    timestamp_formats: tuple[str, ...] = Field(default=(), description="Forms of timestamps, besides ISO 8601.")
 
     @model_validator(mode="after")
     def _has_no_flaw(self) -> Self:

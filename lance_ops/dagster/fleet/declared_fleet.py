@@ -42,8 +42,8 @@ class FleetBudget(DeclaredModel):
     """What the maintenance of one night may cost. A bound that is null does not apply."""
 
     max_megabytes: int | None = Field(default=None, ge=1, description="Rewrite and verify at most this many MiB.")
-    max_minutes: float | None = Field(default=None, gt=0, description="Begin no table after so many minutes.")
-    max_tables: int | None = Field(default=None, ge=1, description="Work on at most so many tables.")
+    max_minutes: float | None = Field(default=None, gt=0, description="Begin no table after this many minutes.")
+    max_tables: int | None = Field(default=None, ge=1, description="Maintain at most this many tables.")
 
 
 class FleetPolicy(DeclaredModel):
@@ -52,11 +52,11 @@ class FleetPolicy(DeclaredModel):
     compaction: CompactionPolicy = Field(default=CompactionPolicy(), description="How fragments are compacted.")
     cleanup: CleanupPolicy = Field(default=CleanupPolicy(), description="Which old versions are removed.")
     payback_reads: float = Field(
-        default=10.0, gt=0, description="A rewrite is owed if it saves its bytes within so many reads of the table."
+        default=10.0, gt=0, description="A rewrite is owed if it saves its bytes within this many reads of the table."
     )
-    min_removable_versions: int = Field(default=20, ge=1, description="Clean up from so many old versions on.")
+    min_removable_versions: int = Field(default=20, ge=1, description="Clean up when this many versions are removable.")
     verify_after_days: float | None = Field(
-        default=None, gt=0, description="Spend what is left on tables whose files were not verified for so long."
+        default=None, gt=0, description="Spend what is left on tables whose files were not verified for this many days."
     )
 
 

@@ -21,7 +21,7 @@ class Verify(dg.Config):
 
     max_megabytes: int | None = Field(default=None, ge=1, description="Verify files of about this many MiB.")
     everything: bool = Field(default=False, description="Verify all files, however large.")
-    quick: bool = Field(default=False, description="Only presence, sizes and metadata of files.")
+    quick: bool = Field(default=False, description="Check only presence, sizes and metadata of files.")
 
 
 def verify_op(config: DatasetConfig) -> dg.OpDefinition:

@@ -134,8 +134,8 @@ class AlikeFiles:
         """Return rows, at least one, of fields that the files were opened for, as one chunk a column.
 
         Rows count from the first file on, through all files. Without a budget, a read has what the sizes of the files
-        allow. Raises `ReadTooLarge` if one read may not produce so much. A `CorruptFile` may name another one of the
-        files.
+        allow. Raises `ReadTooLarge` if the rows are larger than one read may produce. A `CorruptFile` may name another
+        one of the files.
         """
         budget = Budget(int(self._files.sizes.sum())) if budget is None else budget
         if isinstance(rows, RowSet):

@@ -96,9 +96,9 @@ class UpkeepPolicy(DeclaredModel):
         default=None, ge=1, description="Rewrite at most this many MiB in 24 hours."
     )
     payback_reads: float = Field(
-        default=10.0, gt=0, description="A rewrite is owed if it saves its bytes within so many reads of the table."
+        default=10.0, gt=0, description="A rewrite is owed if it saves its bytes within this many reads of the table."
     )
-    min_removable_versions: int = Field(default=20, ge=1, description="Clean up from so many old versions on.")
+    min_removable_versions: int = Field(default=20, ge=1, description="Clean up when this many versions are removable.")
     interval_seconds: int = Field(default=300, ge=1, description="How often the sensor measures.")
 
 
