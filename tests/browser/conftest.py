@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -103,9 +104,15 @@ class Look:
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def root() -> Iterator[Path]:
+    """Make the folder of all data; its short name stands in the screenshots."""
+    with tempfile.TemporaryDirectory(prefix="data-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def live(root: Path) -> Iterator[Live]:
     """Run `dagster dev` on a month of landed files, three tables of the lake, and a fleet of three neglected ones."""
-    root = tmp_path_factory.mktemp("browsed")
     prepare(root)
     port = free_port()
     home = root / "home"
