@@ -18,7 +18,7 @@ test: environment servers java  ## every check
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location
 	$(BIN)/python -m jobs.instance $(BIN)/dagster dev --module-name jobs.definitions --host 127.0.0.1 --port 3000

@@ -71,6 +71,7 @@ def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
     assert {
         line.removeprefix("Provides-Extra: ") for line in text.splitlines() if line.startswith("Provides-Extra")
     } == {
+        "alerts",
         "all",
         "azure",
         "dagster",
@@ -84,5 +85,6 @@ def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
         "pydantic",
         "spark",
         "sql",
+        "teams",
         "torch",
     }

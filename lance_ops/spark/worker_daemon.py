@@ -27,6 +27,7 @@ from pyspark.daemon import manager
 
 from lance_ops import api
 from lance_ops.maintenance import ingest as ingestion
+from lance_ops.reading import read_fragments_together, scan_fragments
 from lance_ops.spark.data_source import LanceReader, LanceSource
 from lance_ops.spark.fragment_map import map_fragments
 from lance_ops.spark.planned_read import planned_frame
@@ -34,7 +35,17 @@ from lance_ops.spark.tasks import OnSpark
 
 __all__ = ["NEEDED_BY_READS", "main", "preload"]
 
-NEEDED_BY_READS = (LanceReader, LanceSource, OnSpark, map_fragments, planned_frame, pyspark.sql.pandas, pyspark.worker)
+NEEDED_BY_READS = (
+    LanceReader,
+    LanceSource,
+    OnSpark,
+    map_fragments,
+    planned_frame,
+    read_fragments_together,
+    scan_fragments,
+    pyspark.sql.pandas,
+    pyspark.worker,
+)
 """What workers import before they read: the modules of these."""
 
 _ROWS = 2048

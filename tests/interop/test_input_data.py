@@ -209,7 +209,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], pa.Schema | None, type[InvalidInput]
     "a number": (lambda: 3, None, WrongType, "int"),
     "nothing": (lambda: None, None, WrongType, "NoneType"),
     "text": (lambda: "abc", ROWS.schema, WrongType, "str"),
-    "a lazy frame": (lambda: pl.LazyFrame({"id": [1]}), None, WrongType, "LazyFrame"),
     "a series": (lambda: pd.Series([1]), None, SchemaMismatch, "Series"),
     "a row among batches": (lambda: ({"id": 1} for _ in range(1)), ROWS.schema, WrongType, "dict"),
     "a number among rows": (lambda: [{"id": 1}, 3], None, WrongType, "row 1"),
@@ -227,6 +226,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], pa.Schema | None, type[InvalidInput]
         "'x'",
     ),
 }
+
+
+def test_a_lazy_frame_is_data_for_this_library_alone(tmp_path: Path) -> None:
+    frame = pl.LazyFrame({"id": [1, 2]})
+    assert lance_ops.write_dataset(frame, tmp_path / "ours").to_table().to_pydict() == {"id": [1, 2]}
+    with pytest.raises((TypeError, ValueError, OSError)):
+        lance.write_dataset(frame, str(tmp_path / "theirs"))
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -251,6 +251,6 @@ def test_several_objects_are_deleted_with_or_without_a_request_for_it(
 def test_objects_that_the_server_did_not_delete_are_returned(
     s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = s3_server.new_store()
+    store = through_fsspec(s3_server).new_store()
     monkeypatch.setattr(S3, "delete_several", lambda self, fs, keys: [keys[1]])
     assert store.delete_several(["a", "b", "c"]) == {"b"}
