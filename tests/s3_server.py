@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from lance_ops.store import FsspecStore
 from tests.processes import free_port, running
@@ -66,6 +68,17 @@ class S3Server:
 def moto_server(page_names: int = _PAGE_NAMES) -> Iterator[S3Server]:
     """Run moto in a process of its own, as a real server would be."""
     port = free_port()
-    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with running(command, port, {"MOTO_S3_DEFAULT_MAX_KEYS": str(page_names)}):
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "tests.servers.moto_one_put_at_a_time",
+        "-H",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
+    path = os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    with running(command, port, {"MOTO_S3_DEFAULT_MAX_KEYS": str(page_names), "PYTHONPATH": path}):
         yield S3Server(f"http://127.0.0.1:{port}")
