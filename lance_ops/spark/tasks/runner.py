@@ -135,10 +135,10 @@ class OnSpark:
         self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str
     ) -> list[tuple[int, R] | _Failure]:
         context, begin = self.session.sparkContext, time.monotonic()
-        groups = deal(tasks, context.defaultParallelism * self.tasks_per_core, job.weights if job else ())
         weights = job.weights if job else ()
+        groups = _weighed_groups(tasks, context.defaultParallelism * self.tasks_per_core, weights)
         num_done, done_weight = context.accumulator(0), context.accumulator(0)
-        worker = _Worker(function, _Done(num_done, done_weight, weights), max_attempts(context), token)
+        worker = _Worker(function, _Done(num_done, done_weight), max_attempts(context), token)
 
         def report() -> None:
             if self.on_progress is not None:  # a group that Spark repeats counts its tasks again
@@ -155,7 +155,9 @@ class OnSpark:
     ) -> list[tuple[int, R] | _Failure]:
         """Run the tasks without a context: without a description, and progress is told when all are done."""
         begin, frame_job = time.monotonic(), FrameJob(self.session)
-        groups = deal(tasks, frame_job.parallelism() * self.tasks_per_core, job.weights if job else ())
+        groups = _weighed_groups(
+            tasks, frame_job.parallelism() * self.tasks_per_core, job.weights if job is not None else ()
+        )
         # A client does not see how often Spark tries a task, so an error that may pass fails the job, too.
         worker = _Worker(function, None, 1, token)
         reported = frame_job.run(worker, groups)
@@ -199,13 +201,19 @@ class _Done:
 
     num_done: Accumulator[int]
     done_weight: Accumulator[int]
-    weights: Sequence[int]
 
-    def add(self, index: int) -> None:
-        """Count the task with this index."""
+    def add(self, weight: int) -> None:
+        """Count a task of this weight."""
         self.num_done.add(1)
-        if self.weights:
-            self.done_weight.add(self.weights[index])
+        self.done_weight.add(weight)
+
+
+def _weighed_groups(tasks: Sequence[T], num_groups: int, weights: Sequence[int]) -> list[list[tuple[int, int, T]]]:
+    """Deal the tasks out, each with its number and its weight: a worker gets the weights of its own tasks alone."""
+    return [
+        [(index, weights[index] if weights else 0, task) for index, task in group]
+        for group in deal(tasks, num_groups, weights)
+    ]
 
 
 @dataclass(frozen=True)
@@ -217,9 +225,9 @@ class _Worker(Generic[T, R]):
     max_attempts: int
     token: str
 
-    def __call__(self, groups: Iterable[list[tuple[int, T]]]) -> Iterator[tuple[int, R] | _Failure]:
+    def __call__(self, groups: Iterable[list[tuple[int, int, T]]]) -> Iterator[tuple[int, R] | _Failure]:
         for group in groups:
-            for index, task in group:
+            for index, weight, task in group:
                 try:
                     with file_names_of_job(self.token):
                         outcome = self.function(task)
@@ -230,7 +238,7 @@ class _Worker(Generic[T, R]):
                     yield _Failure.of(index, error)
                     break  # the plan has failed, so the rest of this group is skipped
                 if self.done is not None:
-                    self.done.add(index)
+                    self.done.add(weight)
 
 
 def _remove_files(job: Job | None, token: str) -> None:
