@@ -19,7 +19,7 @@ import dagster as dg
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.declaration import AlertEvent, DatasetConfig, DatasetNames
-from lance_ops.dagster.landing import CHANGED_TOKEN, REFUSED, UNSETTLED_BATCHES, named_with_reasons
+from lance_ops.dagster.landing import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, UNSETTLED_BATCHES, named_with_reasons
 from lance_ops.dagster.opening import open_if_exists
 
 __all__ = ["Told", "Watched", "pending_alerts"]
@@ -29,7 +29,6 @@ _RUNS_LOOKED_AT = 20
 _SHOWN = 20
 _WILL_RETRY_TAG = "dagster/will_retry"
 _SECONDS_TO_DECIDE = 60
-_REFUSED_OF_RUN = "lance/refused_batches"
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ def _failure(
         if data is None:
             continue
         given = data.user_failure_data
-        if given and _REFUSED_OF_RUN in given.metadata and AlertEvent.QUARANTINE in events:
+        if given and REFUSED_OF_RUN in given.metadata and AlertEvent.QUARANTINE in events:
             return None
         if data.error and data.error.cls_name == "DagsterAssetCheckFailedError" and AlertEvent.CHECK in events:
             return None
@@ -172,9 +171,14 @@ def _quarantines(instance: dg.DagsterInstance, watched: Watched, told: Told) -> 
         for record in of_run:
             told = replace(told, batch=record.storage_id)
             seen = record.asset_observation
-            if seen is not None and not {REFUSED, CHANGED_TOKEN}.isdisjoint(seen.metadata):
+            if seen is not None and _needs_somebody(seen):
                 reasons[record.partition_key or ""] = seen.description or ""
         yield _quarantine(watched, run_id, reasons) if reasons else None, told
+
+
+def _needs_somebody(seen: dg.AssetObservation) -> bool:
+    """Return whether an observation of a batch says that it was set aside, or that it changed and was left alone."""
+    return not {REFUSED, CHANGED_TOKEN}.isdisjoint(seen.metadata)
 
 
 def _quarantine(watched: Watched, run_id: str, reasons: dict[str, str]) -> Alert:
@@ -235,7 +239,7 @@ def _is_all_quarantined(instance: dg.DagsterInstance, watched: Watched, found: d
     told = {
         record.partition_key
         for record in records
-        if (seen := record.asset_observation) is not None and not {REFUSED, CHANGED_TOKEN}.isdisjoint(seen.metadata)
+        if (seen := record.asset_observation) is not None and _needs_somebody(seen)
     }
     return told.issuperset(keys)
 

@@ -1,6 +1,6 @@
 """Raw files that land: how they form batches, what a sensor tick decides, and the asset that ingests them."""
 
-from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, batch_states
+from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, BatchStatus
 from lance_ops.dagster.landing.batches import batches_asset
 from lance_ops.dagster.landing.landing import list_files
@@ -12,6 +12,7 @@ from lance_ops.dagster.landing.settled_check import UNSETTLED_BATCHES, build_set
 __all__ = [
     "CHANGED_TOKEN",
     "REFUSED",
+    "REFUSED_OF_RUN",
     "UNSETTLED_BATCHES",
     "BatchReport",
     "BatchState",

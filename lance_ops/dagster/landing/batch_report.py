@@ -14,9 +14,10 @@ from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 
-__all__ = ["CHANGED_TOKEN", "REFUSED", "batch_states", "refusals"]
+__all__ = ["CHANGED_TOKEN", "REFUSED", "REFUSED_OF_RUN", "batch_states", "refusals"]
 
 REFUSED = "lance/refused"
+REFUSED_OF_RUN = "lance/refused_batches"
 """The metadata of an observation that says why a batch was set aside."""
 
 CHANGED_TOKEN = "lance/changed_token"

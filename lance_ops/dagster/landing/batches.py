@@ -12,7 +12,7 @@ import dagster as dg
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
-from lance_ops.dagster.landing.batch_report import REFUSED
+from lance_ops.dagster.landing.batch_report import REFUSED, REFUSED_OF_RUN
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.landing.settled_check import named_with_reasons, settled_evaluation
 from lance_ops.dagster.opening import open_if_exists
@@ -99,7 +99,7 @@ def _record_refused(
     return dg.Failure(
         f"{len(result.refused)} of {len(metadata)} batches are set aside, the others are in the table. Mend or remove "
         f"these files; a mended one is asked for again:\n{named_with_reasons(result.refused)}",
-        metadata={"lance/refused_batches": dg.MetadataValue.json(dict(result.refused))},
+        metadata={REFUSED_OF_RUN: dg.MetadataValue.json(dict(result.refused))},
         allow_retries=False,
     )
 
