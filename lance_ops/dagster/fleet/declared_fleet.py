@@ -14,18 +14,18 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from lance_ops.core.errors import ConfigError
 from lance_ops.dagster.declaration import (
     CleanupPolicy,
     CompactionPolicy,
+    Cron,
     DeclaredModel,
     Options,
     RunnerChoice,
     StoreLocation,
-    checked_cron,
-    checked_timezone,
+    Timezone,
     expand,
     expand_all,
     load_declaration,
@@ -73,19 +73,9 @@ class FleetConfig(DeclaredModel):
         default=0.1, ge=0, le=1, description="The run fails if a larger share of the tables fails."
     )
     policy: FleetPolicy = Field(default=FleetPolicy(), description="What tables owe.")
-    cron: str | None = Field(default="0 1 * * *", description="When a night begins; null: only when somebody asks.")
-    timezone: str = Field(default="UTC", description="The time zone of the schedule, such as Europe/Zurich.")
+    cron: Cron | None = Field(default="0 1 * * *", description="When a night begins; null: only when somebody asks.")
+    timezone: Timezone = Field(default="UTC", description="The time zone of the schedule, such as Europe/Zurich.")
     runner: RunnerChoice = Field(default="threads", description="What executes the tasks; as for a dataset.")
-
-    @field_validator("cron")
-    @classmethod
-    def _is_cron(cls, cron: str | None) -> str | None:
-        return checked_cron(cron)
-
-    @field_validator("timezone")
-    @classmethod
-    def _is_timezone(cls, name: str) -> str:
-        return checked_timezone(name)
 
     def location(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Return the root with its variables expanded."""

@@ -11,13 +11,13 @@ from lance_ops.dagster.declaration.policies.alerts import (
 from lance_ops.dagster.declaration.policies.maintenance import (
     CleanupPolicy,
     CompactionPolicy,
+    Cron,
     HealthLimits,
     IndexSpec,
     Maintenance,
+    Timezone,
     UpkeepPolicy,
     VerificationPolicy,
-    checked_cron,
-    checked_timezone,
 )
 
 __all__ = [
@@ -25,15 +25,15 @@ __all__ = [
     "AlertEvent",
     "CleanupPolicy",
     "CompactionPolicy",
+    "Cron",
     "EmailChannel",
     "HealthLimits",
     "IndexSpec",
     "Maintenance",
     "SlackChannel",
     "TeamsChannel",
+    "Timezone",
     "UpkeepPolicy",
     "VerificationPolicy",
     "WebhookChannel",
-    "checked_cron",
-    "checked_timezone",
 ]

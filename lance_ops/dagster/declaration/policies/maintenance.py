@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import dagster as dg
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
 
 __all__ = [
     "CleanupPolicy",
     "CompactionPolicy",
+    "Cron",
     "HealthLimits",
     "IndexSpec",
     "Maintenance",
+    "Timezone",
     "UpkeepPolicy",
     "VerificationPolicy",
-    "checked_cron",
-    "checked_timezone",
 ]
+
+
+def _checked_cron(cron: str) -> str:
+    try:
+        dg.ScheduleDefinition(name="checked", cron_schedule=cron, job_name="checked")
+    except dg.DagsterInvalidDefinitionError as error:
+        raise ValueError(f"not a cron schedule: {cron}") from error
+    return cron
+
+
+def _checked_timezone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise ValueError(f"not a time zone: {name}") from error
+    return name
+
+
+Cron = Annotated[str, AfterValidator(_checked_cron)]
+"""A schedule that Dagster accepts."""
+
+Timezone = Annotated[str, AfterValidator(_checked_timezone)]
+"""The name of a time zone that this machine knows."""
 
 
 class IndexSpec(DeclaredModel):
@@ -75,12 +98,7 @@ class VerificationPolicy(DeclaredModel):
     max_megabytes: int | None = Field(
         default=1024, ge=1, description="Verify files of about this many MiB (1024² bytes) in a run; null: all of them."
     )
-    cron: str | None = Field(default=None, description="When verification runs; null: only when somebody asks.")
-
-    @field_validator("cron")
-    @classmethod
-    def _is_cron(cls, cron: str | None) -> str | None:
-        return checked_cron(cron)
+    cron: Cron | None = Field(default=None, description="When verification runs; null: only when somebody asks.")
 
 
 class UpkeepPolicy(DeclaredModel):
@@ -114,18 +132,8 @@ class Maintenance(DeclaredModel):
         default=None,
         description="When a sensor requests upkeep, and its budget; {} takes the defaults; null: no sensor.",
     )
-    cron: str | None = Field(default="30 3 * * *", description="When maintenance runs; null: only when somebody asks.")
-    timezone: str = Field(default="UTC", description="The time zone of the schedules, such as Europe/Zurich.")
-
-    @field_validator("cron")
-    @classmethod
-    def _is_cron(cls, cron: str | None) -> str | None:
-        return checked_cron(cron)
-
-    @field_validator("timezone")
-    @classmethod
-    def _is_timezone(cls, name: str) -> str:
-        return checked_timezone(name)
+    cron: Cron | None = Field(default="30 3 * * *", description="When maintenance runs; null: only when somebody asks.")
+    timezone: Timezone = Field(default="UTC", description="The time zone of the schedules, such as Europe/Zurich.")
 
 
 class HealthLimits(DeclaredModel):
@@ -143,22 +151,3 @@ class HealthLimits(DeclaredModel):
     hours_without_version: float | None = Field(
         default=None, ge=1 / 60, description="How long the newest version stays fresh; null: for ever."
     )
-
-
-def checked_cron(cron: str | None) -> str | None:
-    """Return a schedule; raise `ValueError` for one that Dagster refuses."""
-    try:
-        if cron is not None:
-            dg.ScheduleDefinition(name="checked", cron_schedule=cron, job_name="checked")
-    except dg.DagsterInvalidDefinitionError as error:
-        raise ValueError(f"not a cron schedule: {cron}") from error
-    return cron
-
-
-def checked_timezone(name: str) -> str:
-    """Return the name of a time zone; raise `ValueError` for an unknown one."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise ValueError(f"not a time zone: {name}") from error
-    return name
