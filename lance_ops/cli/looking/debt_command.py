@@ -103,8 +103,8 @@ def _print_debt(uri: str, found: TableDebt) -> None:
         [
             [
                 due.key,
-                "blocked" if due.blocked else "yes" if due.is_owed else "not yet",
-                due.blocked or due.what,
+                due.owed_text,
+                due.why,
                 size(due.gain_bytes),
                 size(due.cost_bytes),
                 size(due.freed_bytes),

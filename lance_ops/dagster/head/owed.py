@@ -70,6 +70,5 @@ def debts_markdown(before: TableDebt, after: TableDebt) -> str:
 
 
 def _line(due: Due) -> tuple[object, ...]:
-    owed = "blocked" if due.blocked else "yes" if due.is_owed else "not yet"
     sizes = (size_text(due.gain_bytes), size_text(due.cost_bytes), size_text(due.freed_bytes))
-    return (due.key, owed, due.blocked or due.what, *sizes)
+    return (due.key, due.owed_text, due.why, *sizes)

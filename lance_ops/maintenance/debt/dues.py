@@ -51,6 +51,16 @@ class Due:
         """The verb and its subject, such as `reindex id_idx`."""
         return f"{self.verb.value} {self.subject}".strip()
 
+    @property
+    def owed_text(self) -> str:
+        """Whether it is owed, for people: `yes`, `not yet` or `blocked`."""
+        return "blocked" if self.blocked else "yes" if self.is_owed else "not yet"
+
+    @property
+    def why(self) -> str:
+        """What the step would mend, or why it cannot be taken."""
+        return self.blocked or self.what
+
 
 def dues_of(
     snapshot: Snapshot,

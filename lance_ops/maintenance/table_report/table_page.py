@@ -89,8 +89,8 @@ def _debt(debt: TableDebt) -> Iterator[str]:
         [
             (
                 due.key,
-                "blocked" if due.blocked else "yes" if due.is_owed else "not yet",
-                due.blocked or due.what,
+                due.owed_text,
+                due.why,
                 size_text(due.gain_bytes),
                 size_text(due.cost_bytes),
                 size_text(due.freed_bytes),
