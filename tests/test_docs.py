@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -51,7 +52,9 @@ def test_a_page_s_blocks_run_in_their_order(page: str, tmp_path: Path, monkeypat
 
 
 def test_commands_and_options_that_a_sentence_names_are_there() -> None:
-    commands = get_command(app).commands  # type: ignore[attr-defined]
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    commands = group.commands
     unknown = []
     num_found = 0
     for page in [ROOT / "README.md", *DOCS.glob("*.md"), *DOCS.glob("jobs/*.md")]:

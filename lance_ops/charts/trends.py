@@ -18,7 +18,7 @@ _COLUMNS = 2
 class Panel:
     """A measure: its value at each point, None where it is unknown, and its newest value as people read it.
 
-    The axis begins at `floor`, or below it if a value does.
+    The axis begins at `floor`, or at the least value if that is lower.
     """
 
     title: str

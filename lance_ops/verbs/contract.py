@@ -115,7 +115,7 @@ class Verb(ABC):
     """What the verb does, as one sentence of a job's page or of a list."""
     when_moved: ClassVar[WhenMoved]
     opens_damaged: ClassVar[bool] = False
-    """Whether the verb works from the newest version that can be read, if the newest one cannot."""
+    """Whether the verb begins at the newest readable version if the newest version cannot be read."""
 
     def __post_init__(self) -> None:
         for option in options_of(type(self)).values():

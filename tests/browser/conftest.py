@@ -35,7 +35,7 @@ REPOSITORY = Path(__file__).parents[2]
 LOCATION = "tests.browser.deployed"
 DAYS = [f"2026-09-{day:02}" for day in range(1, 31)]
 PATIENCE = 240_000
-"""Milliseconds that a page has to show what is awaited, on a busy machine."""
+"""How many milliseconds a test waits at most until a page shows something."""
 
 expect.set_options(timeout=PATIENCE)
 

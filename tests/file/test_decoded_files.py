@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -39,11 +39,11 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count the columns and pages whose descriptions are decoded."""
     made: Counter[str] = Counter()
     for module, name in ((container_file, "decode_column"), (v2_1_reader, "open_page")):
-        call = getattr(module, name)
+        call: Callable[..., object] = getattr(module, name)
 
-        def counting(*arguments: object, call: object = call, name: str = name) -> object:
+        def counting(*arguments: object, call: Callable[..., object] = call, name: str = name) -> object:
             made[name] += 1
-            return call(*arguments)  # type: ignore[operator]
+            return call(*arguments)
 
         monkeypatch.setattr(module, name, counting)
     return made

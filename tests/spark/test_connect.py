@@ -53,7 +53,7 @@ def client(spark: SparkSession) -> Iterator[Any]:
     client = Client(spark)
     assert lacks_context(client)  # type: ignore[arg-type]  # it stands in for a session
     yield client
-    use_namespace(client, None)  # type: ignore[arg-type]
+    use_namespace(client, None)  # type: ignore[arg-type]  # as above
 
 
 def num_rows(batches: pa.RecordBatchReader) -> int:

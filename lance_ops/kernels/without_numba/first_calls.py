@@ -37,7 +37,7 @@ def do_without_numba(num_bytes: int) -> bool:
 
 
 class FirstCalls:
-    """A kernel for which a twin in numpy answers until `do_without_numba` says no.
+    """A kernel whose numpy twin answers its calls until `do_without_numba` returns False.
 
     The twin returns None for arrays that it does not handle, as malformed ones. The kernel answers for them, and says
     what is wrong.

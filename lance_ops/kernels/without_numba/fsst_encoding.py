@@ -30,7 +30,11 @@ _LONGEST = 512
 
 
 class _Codes(NamedTuple):
-    """The codes of values end to end: entries of the table's index, the byte that each begins with, codes a value."""
+    """The codes of all values, end to end.
+
+    `entries` has the place of each code in the table's index. `first_bytes` has the byte of the value where the code
+    begins. `counts` has the number of codes of each value.
+    """
 
     entries: Uint16Array
     first_bytes: Uint8Array

@@ -79,7 +79,7 @@ def page(found: Sequence[Comparison], days: int) -> str:
 
 def _tables(store: Store, found: Sequence[Comparison]) -> Iterator[str]:
     yield f"## On {store.name}\n"
-    yield "Seconds of reads and maintenance together; the regime with the least of the first three is bold.\n"
+    yield "Seconds of reads and maintenance together; of the first three regimes, the cheapest is bold.\n"
     yield "| history | reads a day | never | nightly | policy | best | policy / best |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for each in found:
