@@ -14,9 +14,11 @@ from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import RawFileRefused, SchemaMismatch
 from lance_ops.maintenance.ingest import (
     BadBatches,
+    ExtraColumns,
     IngestBatch,
     IngestOptions,
     IngestResult,
+    MissingColumns,
     RawFile,
     RawReading,
     TextReading,
@@ -168,14 +170,47 @@ def test_a_new_table_takes_its_schema_from_the_files_that_can_be_read(dataset_ur
     assert not Path(f"{dataset_uri}-other").exists()
 
 
-def test_of_files_that_contradict_each_other_the_later_ones_are_set_aside(dataset_uri: str, folder: Path) -> None:
-    other = parquet(folder, "b.parquet", pa.table({"x": [[1]]}))
-    batches = one_each(parquet(folder, "a.parquet"), other, parquet(folder, "c.parquet", pa.table({"x": [5]})))
-    found = given(dataset_uri, batches)
-    assert (found.ingested, list(found.refused)) == (("a", "c"), ["b"])
-    assert "b.parquet: it disagrees with the files before it: column 'x'" in found.refused["b"]
-    with pytest.raises(SchemaMismatch, match="b.parquet: it disagrees"):
-        given(f"{dataset_uri}-other", batches, IngestOptions())
+@pytest.mark.parametrize("at", [0, 1, 4])
+def test_of_files_that_contradict_each_other_the_fewer_ones_are_set_aside(
+    dataset_uri: str, folder: Path, at: int
+) -> None:
+    files = [parquet(folder, f"{number}.parquet", pa.table({"x": [number]})) for number in range(4)]
+    files.insert(at, parquet(folder, "odd.parquet", pa.table({"x": [[1]]})))
+    in_process = RawReading(isolated=False)
+    found = given(dataset_uri, one_each(*files), replace(SET_ASIDE, reading=in_process))
+    assert (found.ingested, list(found.refused)) == (("0", "1", "2", "3"), ["odd"])
+    assert "odd.parquet: it disagrees with other files: column 'x'" in found.refused["odd"]
+    with pytest.raises(SchemaMismatch, match="odd.parquet: it disagrees"):
+        given(f"{dataset_uri}-other", one_each(*files), IngestOptions(reading=in_process))
+
+
+@pytest.mark.parametrize("at", [0, 4])
+def test_the_first_run_judges_columns_and_values_as_later_ones_do(dataset_uri: str, folder: Path, at: int) -> None:
+    def csv(name: str, text: str) -> RawFile:
+        (folder / name).write_text(text)
+        return raw(folder / name)
+
+    files = [csv(f"{number}.csv", f"x,y\n{number},1.5\n") for number in range(4)]
+    odd = [csv("more.csv", "x,y,fare\n1,2.5,3\n"), csv("less.csv", "X\n7\n"), csv("text.csv", "x,y\nmany,1.5\n")]
+    batches = one_each(*files[:at], *odd, *files[at:])
+    options = replace(SET_ASIDE, reading=RawReading(isolated=False))
+    found = given(dataset_uri, batches, options)
+    assert (found.version, set(found.ingested)) == (1, {"0", "1", "2", "3", "less"})
+    assert lance_ops.dataset(dataset_uri).schema == pa.schema({"x": pa.int64(), "y": pa.float64()})
+    assert stored(dataset_uri) == [0, 1, 2, 3, 7]
+    assert "more.csv: column 'fare'" in found.refused["more"]
+    assert "text.csv: line 2: column 'x': 'many' is no int64" in found.refused["text"]
+    later = given(dataset_uri, [batch for batch in batches if batch.key in found.refused], options)
+    assert later.refused == found.refused
+
+    for name, policy, refused in (
+        ("added", {"schema_mode": SchemaMode.ADD}, {"text"}),
+        ("declared", {"column_types": {"fare": pa.float64()}}, {"text"}),
+        ("strict", {"missing_columns": MissingColumns.REFUSE, "extra_columns": ExtraColumns.IGNORE}, {"less", "text"}),
+    ):
+        result = given(f"{dataset_uri}-{name}", batches, replace(options, **policy))
+        assert result.refused.keys() == refused
+        assert ("fare" in lance_ops.dataset(f"{dataset_uri}-{name}").schema.names) == (name != "strict")
 
 
 def test_declared_types_lead_text_files_and_name_columns_without_a_header(dataset_uri: str, folder: Path) -> None:

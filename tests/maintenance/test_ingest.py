@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lance_ops
+from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import InvalidInput, SchemaMismatch
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
 from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
@@ -146,10 +147,12 @@ def test_an_unreadable_raw_file_is_named_in_the_error(landing: Path, dataset_uri
         ingest(dataset_uri, [IngestBatch("x", (RawFile(str(landing / "x.docx"), 1, "t"),))])
 
 
-def test_a_new_table_has_the_columns_of_all_raw_files(landing: Path, dataset_uri: str) -> None:
+def test_a_new_table_has_the_columns_of_all_raw_files_if_columns_may_be_added(landing: Path, dataset_uri: str) -> None:
     narrow = land(landing, "a", pa.table({"x": pa.array([1], pa.int32())}))
     wide = land(landing, "b", pa.table({"x": pa.array([1 << 40]), "y": ["late column"]}))
-    ingest(dataset_uri, [narrow, wide])
+    with pytest.raises(SchemaMismatch, match=r"b\.parquet: column 'y'"):
+        ingest(dataset_uri, [narrow, wide])
+    ingest(dataset_uri, [narrow, wide], options=IngestOptions(schema_mode=SchemaMode.ADD))
     assert lance_ops.dataset(dataset_uri).to_table().to_pylist() == [
         {"x": 1, "y": None},
         {"x": 1 << 40, "y": "late column"},

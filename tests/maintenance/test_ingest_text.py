@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import InvalidInput, RawFileRefused, RawFileTooLarge, SchemaMismatch
 from lance_ops.maintenance.ingest import (
     ExtraColumns,
@@ -225,13 +226,14 @@ def test_a_declared_schema_leads_the_first_ingest(tmp_path: Path) -> None:
 
 
 def test_without_a_schema_all_files_of_the_call_decide(tmp_path: Path) -> None:
-    contents = [b"a,b\n1,2\n", b"A,b\nx7,0.5\n", b"a,c\n,3\n"]
+    contents = [b"a,b\n1,2\n", b"A,b\nx7,0.5\n", b"a,c\n,3\n", b"a\ny\n"]
     batches = [batch(tmp_path / f"{at}.csv", content) for at, content in enumerate(contents)]
-    ingest(str(tmp_path / "t"), batches)
+    ingest(str(tmp_path / "t"), batches, options=IngestOptions(schema_mode=SchemaMode.ADD))
     assert lance_ops.dataset(str(tmp_path / "t")).to_table().to_pylist() == [
         {"a": "1", "b": 2.0, "c": None},
         {"a": "x7", "b": 0.5, "c": None},
         {"a": "", "b": None, "c": 3},
+        {"a": "y", "b": None, "c": None},
     ]
 
 

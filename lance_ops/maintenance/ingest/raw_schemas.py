@@ -1,12 +1,13 @@
-"""Find the schema that holds the columns of all raw files, in tasks that open each file once.
+"""Find the schema of raw files, in tasks that open each file once.
 
-A file that knows its types gives them; of a text file they are inferred from its first block. Types of one column are
-promoted to one that holds both, as int32 and float64 to float64. CSV columns of numbers in one file and of texts in
-another are texts.
+A file that knows its types gives them; of a text file they are inferred from its first block. Where files differ, the
+type that most of them give a column comes first, of equally many the first file's. It is promoted to one that holds the
+others, too, as int32 and float64 to float64.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -51,14 +52,20 @@ def unified_raw_schema(
     table: pa.Schema | None = None,
     types: Mapping[str, pa.DataType] | None = None,
     case_rule: CaseRule = CaseRule.INSENSITIVE,
+    every_column: bool = True,
+    mixed_as_text: bool = True,
     runner: Runner | None = None,
     job: Job | None = None,
 ) -> pa.Schema:
     """Return a schema with the columns of the table, if there is one, and of all files.
 
+    Without `every_column`, the files' columns are those that most files have exactly, of equally many the first file's,
+    and those of `types`. With `mixed_as_text`, a CSV column of numbers in some files and of texts in others is text;
+    without it, it is what most files say. Reading the files with this schema then refuses the others.
+
     A new column of `types` has that type, whatever the files say, and without a table these are the names of CSV
-    without a header. Text files do not change the type of a column of the table. Raises `FileDisagrees`
-    for the first file that disagrees with those before it, and what `RawReader.schema` raises.
+    without a header. Text files do not change the type of a column of the table. Raises `FileDisagrees` for a file
+    whose type of a column cannot be promoted together with that of most files, and what `RawReader.schema` raises.
     """
     if not files:
         raise InvalidInput("no raw files to take a schema from")
@@ -67,22 +74,62 @@ def unified_raw_schema(
     tasks = [SchemaTask(part, reading, names, dict(storage_options)) for part in _parts(files)]
     found = [schema for part in (runner or InThreads(1)).map(read_schemas, tasks, job) for schema in part]
     unified = {} if table is None else {each.name: each for each in table}
-    for file, schema in zip(files, found, strict=True):
-        try:
-            spelled = spelled_as(schema, pa.schema([*unified.values(), *_declared(types, unified)]), case_rule)
-        except SchemaMismatch as error:
-            raise FileDisagrees(shown_uri(file.uri), str(error)) from error
-        for given in spelled:
-            if given.name not in unified:
-                unified[given.name] = given.with_type(types.get(given.name, given.type))
-            elif given.name not in types:
-                unified[given.name] = _promoted(unified[given.name], given, file, table)
+    spelled = _spelled(files, found, list(unified.values()), types, case_rule)
+    wanted = None if every_column else {*unified, *types, *_columns_of_most(spelled)}
+    for name, given in _by_column(spelled).items():
+        if wanted is not None and name not in wanted:
+            continue
+        for number, each in _types_of_most_first(given):
+            if name not in unified:
+                unified[name] = each.with_type(types.get(name, each.type))
+            elif name not in types:
+                unified[name] = _promoted(unified[name], each, files[number], table, mixed_as_text=mixed_as_text)
     return pa.schema(list(unified.values()))
 
 
-def _declared(types: Mapping[str, pa.DataType], unified: Mapping[str, pa.Field]) -> list[pa.Field]:
-    """Return the declared columns that no file has had yet."""
-    return [pa.field(name, kind) for name, kind in types.items() if name not in unified]
+def _spelled(
+    files: Sequence[RawFile],
+    found: Sequence[pa.Schema],
+    table: Sequence[pa.Field],
+    types: Mapping[str, pa.DataType],
+    case_rule: CaseRule,
+) -> list[pa.Schema]:
+    """Return the files' schemas with one spelling of each name: the table's, the declared one, or the first file's."""
+    known = {each.name: each for each in table}
+    spelled = []
+    for file, schema in zip(files, found, strict=True):
+        declared = [pa.field(name, kind) for name, kind in types.items() if name not in known]
+        try:
+            spelled.append(spelled_as(schema, pa.schema([*known.values(), *declared]), case_rule))
+        except SchemaMismatch as error:
+            raise FileDisagrees(shown_uri(file.uri), str(error)) from error
+        for each in spelled[-1]:
+            known.setdefault(each.name, each)
+    return spelled
+
+
+def _columns_of_most(schemas: Sequence[pa.Schema]) -> tuple[str, ...]:
+    """Return the set of columns that most files have; a `Counter` keeps the order in which it met equally many."""
+    ((names, _),) = Counter(tuple(sorted(schema.names)) for schema in schemas).most_common(1)
+    return names
+
+
+def _by_column(schemas: Sequence[pa.Schema]) -> dict[str, list[tuple[int, pa.Field]]]:
+    """Return each column's fields with the numbers of their files."""
+    fields = defaultdict(list)
+    for number, schema in enumerate(schemas):
+        for each in schema:
+            fields[each.name].append((number, each))
+    return fields
+
+
+def _types_of_most_first(given: Sequence[tuple[int, pa.Field]]) -> Iterator[tuple[int, pa.Field]]:
+    """Yield the first file's field of each type of a column, the type that most files give it first."""
+    first: dict[pa.Field, tuple[int, pa.Field]] = {}
+    for number, each in given:
+        first.setdefault(each, (number, each))
+    for each, _ in Counter(each for _, each in given).most_common():
+        yield first[each]
 
 
 def read_schemas(task: SchemaTask) -> tuple[pa.Schema, ...]:
@@ -96,7 +143,9 @@ def _parts(files: Sequence[RawFile]) -> Iterator[tuple[RawFile, ...]]:
         yield tuple(files[start : start + _FILES_PER_TASK])
 
 
-def _promoted(known: pa.Field, given: pa.Field, file: RawFile, table: pa.Schema | None) -> pa.Field:
+def _promoted(
+    known: pa.Field, given: pa.Field, file: RawFile, table: pa.Schema | None, *, mixed_as_text: bool
+) -> pa.Field:
     is_of_table = table is not None and known.name in table.names
     if is_of_table and is_text(file.uri):
         return known
@@ -107,9 +156,9 @@ def _promoted(known: pa.Field, given: pa.Field, file: RawFile, table: pa.Schema 
         if is_of_table:  # the writer casts the values or refuses them
             return known
         if raw_format(file.uri)[0] == "csv" and (pt.is_string(known.type) or pt.is_string(given.type)):
-            return known.with_type(pa.string())
+            return known.with_type(pa.string()) if mixed_as_text else known
         raise FileDisagrees(
             shown_uri(file.uri),
-            f"it disagrees with the files before it: column {known.name!r} is {given.type} and was {known.type}: "
+            f"it disagrees with other files: column {known.name!r} is {given.type} here and {known.type} there: "
             "declare a schema",
         ) from error
