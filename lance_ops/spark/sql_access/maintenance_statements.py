@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -18,13 +19,24 @@ from lance_ops.spark.translation import schema_for_spark
 __all__ = ["MAINTENANCE_STATEMENTS"]
 
 _IN = ("IN", "ON", "FROM")
-_OPTIMIZE_OPTIONS = {
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+_OPTIMIZE_OPTIONS: dict[str, Callable[[str], Any]] = {
     "target_rows_per_fragment": int,
     "max_bytes_per_file": int,
     "materialize_deletions_threshold": float,
     "max_source_fragments": int,
     "max_source_rows": int,
     "max_source_bytes": int,
+    "max_commits": int,
+    "max_seconds": float,
+    "worst_first": _switch,
 }
 _HISTORY = (
     "version bigint, timestamp timestamp, operation string, operationMetrics map<string, bigint>, "
@@ -46,22 +58,18 @@ _INDICES = "name string, type string, columns array<string>, numIndexedRows bigi
 
 
 def _optimize(statement: Statement) -> DataFrame | None:
-    """OPTIMIZE t [ZORDER BY (columns)] [WITH (option = number, …)]: the options are those of `compact_files`."""
+    """OPTIMIZE t [ZORDER BY | SORT BY (columns)] [WITH (option = value, …)]; the options of `compact_files`."""
     reader = statement.reader
     table = statement.table()
     if table is None:
         return None
+    opened = statement.tables.open(table)
     options: dict[str, Any] = {}
     if reader.peek("WHERE"):
         raise UnsupportedFeature("OPTIMIZE … WHERE: bound the work by WITH (max_source_fragments = n)")
-    if reader.accept("ZORDER", "BY"):
-        in_brackets = reader.accept("(")
-        columns = [".".join(reader.path("a column"))]
-        while reader.accept(","):
-            columns.append(".".join(reader.path("a column")))
-        if in_brackets:
-            reader.expect(")")
-        options |= {"cluster_by": columns, "cluster_order": "z_order"}
+    for keyword, order in (("ZORDER", "z_order"), ("SORT", "linear")):
+        if reader.accept(keyword, "BY"):
+            options |= {"cluster_by": statement.column_paths(opened), "cluster_order": order}
     if reader.accept("WITH"):
         reader.expect("(")
         while not reader.accept(")"):
@@ -73,11 +81,10 @@ def _optimize(statement: Statement) -> DataFrame | None:
             try:
                 options[name] = _OPTIMIZE_OPTIONS[name](word.value if word else "")
             except ValueError:
-                raise reader.error("a number") from None
+                raise reader.error("a number, or true or false for worst_first,") from None
             reader.at += 1
             reader.accept(",")
     reader.end()
-    opened = statement.tables.open(table)
     done = opened.optimize.compact_files(**options, runner=statement.runner)
     metrics = (done.fragments_added, done.fragments_removed, done.files_added, done.files_removed)
     return statement.result(_METRICS, [(opened.uri, metrics)])
@@ -136,12 +143,11 @@ def _create_index(statement: Statement) -> DataFrame:
     opened = statement.tables.open(statement.lance_table())
     kind = reader.name("the kind of index") if reader.accept("USING") else None
     reader.expect("(")
-    path = reader.path("a column")
+    column = statement.column_path(opened)
     reader.expect(")")
     if kind is None and reader.accept("USING"):
         kind = reader.name("the kind of index")
     reader.end()
-    column = statement.column(opened, path) if len(path) == 1 else ".".join(path)
     there = any(index["name"] == name for index in opened.list_indices())
     if there and not keep:
         raise InvalidInput(f"{opened.uri} has an index {name!r}: DROP INDEX, or REFRESH INDEX to extend it to new rows")
@@ -230,11 +236,11 @@ def _detail(statement: Statement) -> DataFrame | None:
 
 
 def _columns(statement: Statement) -> DataFrame | None:
-    """DESCRIBE [TABLE] t: the columns and their types in Spark."""
+    """DESCRIBE [TABLE] [EXTENDED] t: the columns and their types in Spark."""
+    statement.reader.accept_any("EXTENDED", "FORMATTED")
     table = statement.table()
     if table is None:
         return None
-    statement.reader.accept_any("EXTENDED", "FORMATTED")
     statement.reader.end()
     stored = statement.tables.open(table).snapshot.schema.to_arrow_storage()
     shown = from_arrow_schema(schema_for_spark(text_schema(stored)))

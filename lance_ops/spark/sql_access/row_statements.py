@@ -5,9 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
-from lance_ops.spark.private_options import private_format
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.statement import Statement
@@ -46,7 +44,8 @@ def _insert(statement: Statement) -> DataFrame | None:
     elif columns is not None:
         raise InvalidInput("SQL on a Lance table: columns by position or BY NAME; not both")
     replaced = "true" if overwrite else None if condition is None else statement.writer(opened).write(condition)
-    _write(frame, statement, table, replaced)
+    options = {} if replaced is None else {"replaceWhere": replaced}
+    statement.write(frame, table, options, overwrite=replaced is not None)
     return statement.nothing()
 
 
@@ -73,17 +72,6 @@ def _by_position(frame: DataFrame, names: list[str], statement: Statement) -> Da
     if len({name.lower() for name in names}) < len(names) and not statement.tables.case_rule.value:
         raise InvalidInput("SQL on a Lance table: columns differ only in case: set spark.sql.caseSensitive")
     return frame.toDF(*names)
-
-
-def _write(frame: DataFrame, statement: Statement, table: TableDescription, replaced: str | None) -> None:
-    """Append rows, or put them in the place of those for which the condition is true."""
-    tables = statement.tables
-    writer = frame.write.format(private_format(tables.session, table.storage_options))
-    writer = writer.option("case_sensitive", str(tables.case_rule.value).lower())
-    if replaced is None:
-        writer.mode("append").save(table.location)
-    else:
-        writer.mode("overwrite").option("replaceWhere", replaced).save(table.location)
 
 
 def _delete(statement: Statement) -> DataFrame | None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.runners import Runner
+from lance_ops.spark.data_source import SourceOptions, plan_write
+from lance_ops.spark.private_options import private_format
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Reader
 from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
 from lance_ops.spark.tasks import OnSpark
-from lance_ops.spark.translation import CaseRule
+from lance_ops.spark.translation import CaseRule, stored_path
 
 __all__ = ["Statement"]
 
@@ -77,6 +80,39 @@ class Statement:
             raise InvalidInput(f"SQL on a Lance table: no column {'.'.join(path)!r} in {opened.uri}: there are {known}")
         return found
 
+    def column_path(self, opened: LanceDataset) -> str:
+        """Read the path of a column; return it in the table's spelling. Raises `InvalidInput` if there is none."""
+        return self._stored_path(opened, self.reader.path("a column"))
+
+    def column_paths(self, opened: LanceDataset, *, if_exists: bool = False) -> list[str]:
+        """Read paths of columns, in brackets or not; with `if_exists` leave out those of no column."""
+        found = []
+        in_brackets = self.reader.accept("(")
+        while True:
+            path = self.reader.path("a column")
+            try:
+                found.append(self._stored_path(opened, path))
+            except SchemaMismatch:  # several columns may be meant
+                raise
+            except InvalidInput:
+                if not if_exists:
+                    raise
+            if not self.reader.accept(","):
+                break
+        if in_brackets:
+            self.reader.expect(")")
+        return found
+
+    def _stored_path(self, opened: LanceDataset, parts: tuple[str, ...]) -> str:
+        path = ".".join(f"`{part}`" if "." in part else part for part in parts)
+        return stored_path(path, opened.snapshot.schema, self.case_rule)
+
+    def check_new_name(self, opened: LanceDataset, name: str, *, besides: str | None = None) -> None:
+        """Raise `InvalidInput` if Spark could not tell a new column from another one than `besides`."""
+        there = self.case_rule.find(name, [each for each in opened.snapshot.schema.names if each != besides])
+        if there is not None:
+            raise InvalidInput(f"SQL on a Lance table: {opened.uri} has a column {there!r}: give {name!r} another name")
+
     @property
     def case_rule(self) -> CaseRule:
         """How the session matches names of columns."""
@@ -85,6 +121,19 @@ class Statement:
     def rows_for(self, frame: DataFrame) -> DataFrame | pa.Table:
         """Return what a verb reads the rows of a query from: the frame itself where Spark runs the tasks."""
         return frame if isinstance(self.runner, OnSpark) else frame.toArrow()
+
+    def write(self, frame: DataFrame, table: TableDescription, options: Mapping[str, str], *, overwrite: bool) -> None:
+        """Write a frame's rows as one version, by Spark's tasks.
+
+        Spark reports a write that does not fit the table as an error of its own with a stack in it. So the write is
+        planned here first, which raises `SchemaMismatch` or `InvalidInput`.
+        """
+        options = {"case_sensitive": str(self.case_rule.value).lower(), **options}
+        given = SourceOptions.parse({**options, "path": table.location})
+        settled = replace(given, storage_options=dict(table.storage_options))
+        plan_write(settled, to_arrow_schema(frame.schema, timezone="UTC"), overwrite=overwrite)
+        writer = frame.write.format(private_format(self.tables.session, table.storage_options)).options(**options)
+        writer.mode("overwrite" if overwrite else "append").save(table.location)
 
     def result(self, schema: str, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
         """Return a DataFrame of a few rows; the schema is in Spark's words."""

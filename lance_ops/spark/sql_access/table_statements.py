@@ -14,7 +14,6 @@ from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, ReferenceNotFound
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
-from lance_ops.spark.private_options import private_format
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause, version_or_name
@@ -54,8 +53,7 @@ def _create_table(statement: Statement) -> DataFrame | None:
             return statement.nothing()
         raise DatasetAlreadyExists(f"{table.location}: CREATE OR REPLACE TABLE writes a new version with other columns")
     frame = run_query(query, statement.tables) if query else statement.tables.session.createDataFrame([], columns or "")
-    writer = frame.write.format(private_format(statement.tables.session, table.storage_options)).options(**options)
-    writer.mode("overwrite" if replace else "append").save(table.location)
+    statement.write(frame, table, options, overwrite=replace)
     return statement.nothing()
 
 
@@ -117,16 +115,24 @@ def _add_columns(statement: Statement, opened: LanceDataset) -> None:
         opened.add_columns(rows, runner=statement.runner)
         return
     if reader.peek("("):
-        opened.add_columns(_arrow_schema(_in_brackets(statement)))
+        _add_nulls(statement, opened, _in_brackets(statement))
         return
     begin = reader.at
     name = reader.name("a column with its type, or AS and an expression")
     if reader.accept("AS"):
+        statement.check_new_name(opened, name)
         written = statement.writer(opened).write(_in_brackets(statement))
         opened.add_columns({name: written}, runner=statement.runner)
     else:
         reader.at = begin
-        opened.add_columns(_arrow_schema(reader.rest("a column with its type")))
+        _add_nulls(statement, opened, reader.rest("a column with its type"))
+
+
+def _add_nulls(statement: Statement, opened: LanceDataset, columns: str) -> None:
+    added = _arrow_schema(columns)
+    for name in added.names:
+        statement.check_new_name(opened, name)
+    opened.add_columns(added)
 
 
 def _update_columns(statement: Statement, opened: LanceDataset) -> None:
@@ -157,25 +163,25 @@ def _values_by_row(statement: Statement) -> DataFrame | pa.Table | None:
 
 
 def _drop_columns(statement: Statement, opened: LanceDataset) -> None:
-    reader = statement.reader
-    in_brackets = reader.accept("(")
-    names = [_path(statement)]
-    while reader.accept(","):
-        names.append(_path(statement))
-    if in_brackets:
-        reader.expect(")")
-    opened.drop_columns(names)
+    if_exists = statement.reader.accept("IF", "EXISTS")
+    paths = statement.column_paths(opened, if_exists=if_exists)
+    statement.reader.end()
+    if paths:
+        opened.drop_columns(paths)
 
 
 def _rename_column(statement: Statement, opened: LanceDataset) -> None:
-    path = _path(statement)
+    path = statement.column_path(opened)
     statement.reader.expect("TO")
-    opened.alter_columns({"path": path, "name": statement.reader.name("the new name")})
+    name = statement.reader.name("the new name")
+    if path in opened.snapshot.schema.names:
+        statement.check_new_name(opened, name, besides=path)
+    opened.alter_columns({"path": path, "name": name})
 
 
 def _alter_column(statement: Statement, opened: LanceDataset) -> None:
     reader = statement.reader
-    path = _path(statement)
+    path = statement.column_path(opened)
     if reader.accept("TYPE"):
         data_type = _arrow_schema(f"x {reader.rest('a type')}").field(0).type
         opened.alter_columns({"path": path, "data_type": data_type}, runner=statement.runner)
@@ -191,11 +197,6 @@ def _arrow_schema(columns: str) -> pa.Schema:
     declared = StructType.fromDDL(columns)
     assert isinstance(declared, StructType)
     return schema_from_spark(to_arrow_schema(declared, timezone="UTC"), {})
-
-
-def _path(statement: Statement) -> str:
-    parts = statement.reader.path("a column")
-    return ".".join(f"`{part}`" if "." in part else part for part in parts)
 
 
 def _name(statement: Statement, what: str) -> str:

@@ -76,6 +76,10 @@ def test_rows_are_inserted_by_position_by_columns_and_by_name(run: Any, lake: Pa
         run("INSERT INTO numbers VALUES (1, 2)")
     with pytest.raises(UnsupportedFeature, match="PARTITION"):
         run("INSERT INTO numbers PARTITION (s = 'a') SELECT 1, 2")
+    with pytest.raises(SchemaMismatch, match="'nope' is not in the table"):
+        run("INSERT INTO numbers BY NAME SELECT 1L AS id, 2 AS nope")
+    with pytest.raises(InvalidInput, match="no option 'nope'"):
+        run("CREATE TABLE other USING lance TBLPROPERTIES ('nope' = 1) AS SELECT 1 AS id")
 
 
 def test_rows_are_replaced_all_or_those_that_match(run: Any, lake: Path) -> None:
@@ -181,16 +185,47 @@ def test_columns_are_added_renamed_cast_and_dropped(run: Any, lake: Path) -> Non
     schema = LanceDataset(lake / "numbers.lance").schema
     assert schema.names == ["id", "x", "renamed"]
     assert schema.field("x").type == pa.int64()
-    assert [tuple(row) for row in run("DESCRIBE numbers").collect()] == (
+    assert [tuple(row) for row in run("DESCRIBE TABLE EXTENDED numbers").collect()] == (
         [("id", "bigint", None), ("x", "bigint", None), ("renamed", "int", None)]
     )
     with pytest.raises(InvalidInput, match="one of ADD COLUMNS"):
         run("ALTER TABLE numbers CLUSTER BY (x)")
 
 
+def test_columns_are_named_by_the_session_s_case_rule(run: Any, lake: Path, spark: SparkSession) -> None:
+    run("ALTER TABLE numbers RENAME COLUMN X TO Count")
+    run("ALTER TABLE numbers RENAME COLUMN COUNT TO count")
+    run("ALTER TABLE numbers ALTER COLUMN `COUNT` TYPE BIGINT")
+    run("CREATE INDEX by_id ON numbers (ID)")
+    run("OPTIMIZE numbers SORT BY (S, ID)")
+    opened = LanceDataset(lake / "numbers.lance")
+    assert opened.schema.field("count").type == pa.int64()
+    assert opened.to_table()["id"].to_pylist() == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
+    for text in (
+        "ADD COLUMN ID INT",
+        "ADD COLUMNS (a INT, iD INT)",
+        "ADD COLUMN Id AS (1)",
+        "RENAME COLUMN count TO ID",
+    ):
+        with pytest.raises(InvalidInput, match="has a column 'id'"):
+            run(f"ALTER TABLE numbers {text}")
+    run("ALTER TABLE numbers DROP COLUMN IF EXISTS (nope, COUNT)")
+    run("ALTER TABLE numbers DROP COLUMNS IF EXISTS nope")
+    assert LanceDataset(lake / "numbers.lance").version == opened.version + 1
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(InvalidInput, match="no column 'ID'"):
+            run("ALTER TABLE numbers DROP COLUMN ID")
+        run("ALTER TABLE numbers ADD COLUMN ID INT")
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", "false")
+    assert LanceDataset(lake / "numbers.lance").schema.names == ["id", "s", "ID"]
+
+
 def test_a_table_is_optimized_and_vacuumed(run: Any, lake: Path) -> None:
     run("DELETE FROM numbers WHERE id = 3")
-    metrics = first(run("OPTIMIZE numbers WITH (target_rows_per_fragment = 100)"))["metrics"]
+    options = "target_rows_per_fragment = 100, max_commits = 2, max_seconds = 600.5, worst_first = true"
+    metrics = first(run(f"OPTIMIZE numbers WITH ({options})"))["metrics"]
     assert (metrics["fragmentsAdded"], metrics["fragmentsRemoved"]) == (1, 2)
     assert len(LanceDataset(lake / "numbers.lance").get_fragments()) == 1
     assert run("VACUUM numbers DRY RUN").collect() == []
@@ -200,8 +235,13 @@ def test_a_table_is_optimized_and_vacuumed(run: Any, lake: Path) -> None:
     removed = first(run("VACUUM numbers RETAIN 0 HOURS"))["metrics"]
     assert (removed["versionsRemoved"], removed["dataFilesRemoved"]) == (before - 1, 2)
     assert [row[0] for row in stored(lake)] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
-    for text in ("OPTIMIZE numbers WITH (nope = 1)", "VACUUM numbers RETAIN 2 DAYS", "VACUUM numbers NOW"):
-        with pytest.raises(InvalidInput, match="nope|HOURS|the end"):
+    for text in (
+        "OPTIMIZE numbers WITH (nope = 1)",
+        "OPTIMIZE numbers WITH (worst_first = 1)",
+        "VACUUM numbers RETAIN 2 DAYS",
+        "VACUUM numbers NOW",
+    ):
+        with pytest.raises(InvalidInput, match="nope|HOURS|the end|true or false"):
             run(text)
     with pytest.raises(UnsupportedFeature, match="WHERE"):
         run("OPTIMIZE numbers WHERE id = 1")
