@@ -174,13 +174,16 @@ def _concat_fixed(parts: Sequence[FixedWidth]) -> FixedWidth:
 
 
 def _concat_variable(parts: Sequence[VariableWidth]) -> VariableWidth:
-    lengths = np.concatenate([part.lengths() for part in parts])
-    offsets = new_array(len(lengths) + 1, np.int64)
+    sizes = [part.size_bytes for part in parts]
+    narrow = sum(sizes) <= _MAX_I32 and all(part.bits_per_offset == 32 for part in parts)
+    offsets = new_array(sum(part.num_values for part in parts) + 1, np.int32 if narrow else np.int64)
     offsets[0] = 0
-    np.cumsum(lengths, out=offsets[1:])
-    narrow = all(part.bits_per_offset == 32 for part in parts) and offsets[-1] <= np.iinfo(np.int32).max
-    data = np.concatenate([part.data[: part.size_bytes] for part in parts])
-    return VariableWidth(offsets.astype(np.int32) if narrow else offsets, data)
+    at, num_bytes = 1, 0
+    for part, size_bytes in zip(parts, sizes, strict=True):
+        np.add(part.offsets[1:], num_bytes, out=offsets[at : at + part.num_values], dtype=offsets.dtype)
+        at, num_bytes = at + part.num_values, num_bytes + size_bytes
+    data = np.concatenate([part.data[:size_bytes] for part, size_bytes in zip(parts, sizes, strict=True)])
+    return VariableWidth(offsets, data)
 
 
 def _concat_lists(parts: Sequence[FixedSizeListValues]) -> FixedSizeListValues:

@@ -86,20 +86,27 @@ class FileReader:
         """
         if view is None and store.reads_in_place:
             view = store.view(path)
+        # What a verifying reader shares was verified when it was decoded.
+        identity = None if view is None or view.identity is None else (view.identity, verifies)
+        self._file: OpenFile
+        if view is not None and (known := DECODED_FILES.find(identity)) is not None:
+            self._source = FileSource(store, path, size_bytes, actual=view.buffer.size)
+            self._checked_source = self._source.with_checks_of(known.source)
+            if verifies:
+                self._source = self._checked_source
+            self.version, self._file = known.version, known.read_from(self._checked_source)
+            return
         tail_bytes = _MAPPED_TAIL_BYTES if store.reads_in_place else _TAIL_BYTES
         self._source, tail = FileSource.with_tail(store, path, size_bytes, tail_bytes, view, whole=whole)
         self._checked_source, tail = _with_checks(self._source, tail)
         if verifies:
             self._source = self._checked_source
         self.version = _read_version(tail, self._source.name)
-        self._file: OpenFile
         if self.version is FileVersion.V0_1:
             self._file = v0_1.V01File(self._checked_source, tail, schema)
         elif self.version is FileVersion.V2_0:
             self._file = v2_0.V20File(self._checked_source, tail)
         else:
-            # What a verifying reader shares was verified when it was decoded.
-            identity = None if view is None or view.identity is None else (view.identity, verifies)
             self._file = DECODED_FILES.open(identity, self._checked_source, tail)
 
     def verifying(self) -> FileReader:

@@ -226,7 +226,10 @@ def _in_order(columns: Columns, schema: Schema) -> pa.Table:
 
 
 def _offsets_of(mask: BoolArray, block: Block) -> Uint64Array:
-    return np.flatnonzero(mask).astype(np.uint64) + np.uint64(block.start)
+    offsets: Uint64Array = np.flatnonzero(mask).view(np.uint64)  # none is negative, so no copy is needed
+    if block.start:
+        offsets += np.uint64(block.start)
+    return offsets
 
 
 def live_mask(snapshot: Snapshot, block: Block) -> BoolArray | None:

@@ -40,6 +40,7 @@ from lance_ops.table import (
     Manifest,
     check_readable,
     decode_deletion_vector,
+    decode_deletion_vectors,
 )
 from lance_ops.table.manifest import FileLocations
 from lance_ops.table.rows import RowIdIndex, build_row_id_index, offsets_in
@@ -379,11 +380,14 @@ class Snapshot:
 
     def _read_deletion_vector(self, fragment: Fragment) -> BitMap:
         assert fragment.deletion_file is not None
-        location = self.file_locations.deletion_file(fragment)
+        file, location = fragment.deletion_file, self.file_locations.deletion_file(fragment)
         trusted = self.manifest.writer_version is not None
         physical_rows = (fragment if trusted else self.fragments_by_id[fragment.id]).physical_rows
         data = location.store.get(location.path)
-        return decode_deletion_vector(fragment.deletion_file, data, physical_rows, location.uri)
+        if not 0 < file.num_deleted_rows <= SHORT_VECTOR:
+            return decode_deletion_vector(file, data, physical_rows, location.uri)
+        (vector,) = decode_deletion_vectors((file,), (data.to_pybytes(),), (physical_rows,), (location.uri,))
+        return vector
 
     def _read_lineage(self, fragment_id: int) -> RowLineage:
         fragment = self.fragments_by_id[fragment_id]

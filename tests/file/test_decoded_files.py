@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.errors import CorruptFile
+from lance_ops.core.errors import ChecksumMismatch, CorruptFile
 from lance_ops.file import FileReader, container_file
+from lance_ops.file import reader as file_reader
 from lance_ops.file.page_reading import FileSource
 from lance_ops.file.v2_1 import DECODED_FILES, V21File, decoded_files
 from lance_ops.file.v2_1 import reader as v2_1_reader
@@ -70,6 +71,38 @@ def test_a_file_is_decoded_by_the_first_handle_alone(tmp_path: Path, length: str
     assert _open(file).read(stop=7) == first[:7]
     assert _open(file).take(None, [3, 5, 900]) == first.take([3, 5, 900])
     assert decoded == {"decode_column": 2, "open_page": 2}
+
+
+@pytest.mark.parametrize("verifies", [False, True])
+def test_another_handle_reads_neither_the_end_of_a_file_nor_its_checksums(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verifies: bool
+) -> None:
+    file = _write(tmp_path / "t.lance", ROWS["mapped"])
+    first = _open(file, verifies=verifies)
+    assert first.has_checksums
+    rows = first.read()
+    for refused in ("find_table", "_read_version"):
+        monkeypatch.delattr(file_reader, refused)
+    monkeypatch.setattr(FileSource, "with_tail", None)
+    for stop in (7, ROWS["mapped"]):
+        other = _open(file, verifies=verifies)
+        assert other.has_checksums
+        assert other.read(stop=stop) == rows[:stop]
+    with pytest.raises(CorruptFile, match=f"has {file.stat().st_size} bytes where 9 are recorded"):
+        FileReader(LocalStore(str(file.parent)), file.name, 9, verifies=verifies)
+
+
+def test_a_verifying_handle_that_finds_a_file_decoded_finds_damaged_pages_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _write(tmp_path / "t.lance", ROWS["mapped"])
+    monkeypatch.setattr(memory_map_cache, "_settled_identity", lambda status: status.st_ino)  # a disk rots unseen
+    _open(file, verifies=True).read()
+    with file.open("r+b") as opened:
+        opened.write(b"rotten")
+    monkeypatch.delattr(file_reader, "find_table")
+    with pytest.raises(ChecksumMismatch, match="t.lance"):
+        _open(file, verifies=True).read()
 
 
 def test_a_young_file_is_decoded_by_every_handle(

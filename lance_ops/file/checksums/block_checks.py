@@ -27,9 +27,9 @@ class BlockChecks:
         """One item, the checksums of the first section, once they were needed. `anew` shares the list."""
         self._is_verified = np.zeros(table.num_blocks, np.bool_)
 
-    def anew(self) -> BlockChecks:
-        """Return checks of the same file that have verified nothing yet."""
-        checks = BlockChecks(self._path, self._table)
+    def anew(self, path: str) -> BlockChecks:
+        """Return checks of the same bytes, of a file named `path`, that have verified nothing yet."""
+        checks = BlockChecks(path, self._table)
         checks._page_checksums = self._page_checksums
         return checks
 

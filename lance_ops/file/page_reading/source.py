@@ -177,6 +177,13 @@ class FileSource:
             source._kept.tail = pa.py_buffer(last)
         return source, last[-tail_bytes:]
 
+    def with_checks_of(self, other: FileSource) -> Self:
+        """Return this file as a source that verifies what it reads, given another source of the same bytes.
+
+        It verifies each block again; without checks it is returned as it is.
+        """
+        return self if other._checks is None else self.with_checks(other._checks.anew(self.name))
+
     def with_checks(self, checks: BlockChecks) -> Self:
         """Return the same file as a source that verifies what it reads."""
         source = copy(self)
@@ -185,7 +192,7 @@ class FileSource:
 
     def verifying_anew(self) -> Self:
         """Return the same source, which verifies each block again; itself if it has no checks."""
-        return self if self._checks is None else self.with_checks(self._checks.anew())
+        return self.with_checks_of(self)
 
     @property
     def has_checks(self) -> bool:

@@ -34,17 +34,24 @@ class DecodedFiles:
         self._capacity_bytes = capacity_bytes
         self.reset()
 
-    def open(self, identity: Hashable | None, source: FileSource, tail: bytes) -> V21File:
-        """Return what `V21File` does for this source; `identity` names its bytes, None if nothing does."""
+    def find(self, identity: Hashable | None) -> V21File | None:
+        """Return the file that was opened from these bytes; None if none is kept, and for an identity of None."""
         if identity is None or not Trick.DECODED_FILES.is_on():
-            return V21File(source, tail)
+            return None
         with self._lock:
             known = self._files.get(identity)
             if known is not None:
                 self._files.move_to_end(identity)
+        return known
+
+    def open(self, identity: Hashable | None, source: FileSource, tail: bytes) -> V21File:
+        """Return what `V21File` does for this source; `identity` names its bytes, None if nothing does."""
+        known = self.find(identity)
         if known is not None:
             return known.read_from(source)
         opened = V21File(source, tail)
+        if identity is None or not Trick.DECODED_FILES.is_on():
+            return opened
         with self._lock:
             if identity not in self._files:  # another thread may have opened it meanwhile
                 self._files[identity] = opened
