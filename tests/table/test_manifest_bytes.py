@@ -26,6 +26,7 @@ from lance_ops.table import (
     encode_manifest,
     inline_transaction,
 )
+from lance_ops.table.index_sections import IndexSection, encode_index_section
 from lance_ops.wire import DIGEST_BLOCK_BYTES, frame
 from tests.checksums import without_checksums
 from tests.table.marked import marked, marks
@@ -33,6 +34,7 @@ from tests.table.samples import MANIFESTS, fragment, index, manifest
 
 REFUSALS = (CorruptFile, UnsafePath, UnsupportedFeature)
 FULL = manifest(fragment(0, deleted=3), fragment(1), indices=(index(1),))
+ENCODED_SEGMENTS = encode_index_section(IndexSection(FULL.indices))
 
 
 def framed(message: table_pb2.Manifest, *before: bytes) -> bytes:
@@ -72,6 +74,26 @@ def test_sections_are_in_the_order_of_the_reference() -> None:
     assert (message.index_section, message.transaction_section) == (0, at)
     assert not message.HasField("transaction_section_deprecated")
     assert position + 4 + int.from_bytes(data[position : position + 4], "little") + 16 == len(data)
+
+
+def test_versions_with_the_same_index_section_share_its_segments() -> None:
+    later = replace(FULL, version=FULL.version + 1)
+    one, other = (decode_manifest(encode_manifest(content, b""), "m") for content in (FULL, later))
+    changed = decode_manifest(encode_manifest(replace(FULL, indices=(index(2),)), b""), "m")
+
+    assert one.indices is other.indices
+    assert one.indices == FULL.indices != changed.indices
+
+
+def test_a_corrupt_index_section_names_the_file_each_time() -> None:
+    message, section = whole(manifest(fragment(0))), table_pb2.IndexSection.FromString(ENCODED_SEGMENTS)
+    section.indices[0].uuid.uuid = b"short"
+    message.index_section = 0
+    data = framed(message, frame(section.SerializeToString()))
+
+    for path in ("one", "other"):
+        with pytest.raises(CorruptFile, match=f"{path}: .*UUID of 5 bytes"):
+            decode_manifest(data, path)
 
 
 def test_the_writer_is_this_release() -> None:
@@ -164,7 +186,7 @@ def test_a_missing_max_fragment_id_is_not_below_a_fragment_that_an_index_covers(
     message.ClearField("max_fragment_id")
     message.index_section = 0
 
-    data = framed(message, frame(content.indices_to_pb().SerializeToString()))
+    data = framed(message, frame(encode_index_section(IndexSection(content.indices))))
     assert decode_manifest(data, "m").max_fragment_id == 8
 
 
@@ -190,7 +212,7 @@ def test_a_fragment_tree_is_refused() -> None:
 )
 @pytest.mark.parametrize("where", ["data", "row_ids", "index"])
 def test_a_path_that_leaves_the_table_is_refused(path: str, where: str) -> None:
-    message, section = whole(manifest(fragment(0))), FULL.indices_to_pb()
+    message, section = whole(manifest(fragment(0))), table_pb2.IndexSection.FromString(ENCODED_SEGMENTS)
     if where == "data":
         message.fragments[0].files[0].path = path
     elif where == "row_ids":

@@ -12,6 +12,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.pb import table_pb2
 from lance_ops.table.fragments import Fragment, FragmentList
 from lance_ops.table.index_metadata import IndexMetadata
+from lance_ops.table.index_sections import IndexSection
 from lance_ops.table.manifest.base_path import BasePath
 from lance_ops.table.manifest.feature_flag import FeatureFlag
 from lance_ops.wire import encoded_schema, restore_unknown, unknown_fields
@@ -114,7 +115,7 @@ class Manifest:
         message: table_pb2.Manifest,
         schema: Schema,
         fragments: FragmentList,
-        indices: table_pb2.IndexSection | None,
+        indices: IndexSection,
         path: str,
     ) -> Manifest:
         """Build the manifest from its parts; `path` names it in errors. `message` states no schema and no fragments.
@@ -124,18 +125,17 @@ class Manifest:
         if message.HasField("fragment_tree"):
             raise UnsupportedFeature("a fragment tree (manifest field 22)", path)
         writer = message.writer_version
-        segments = tuple(IndexMetadata.from_pb(index, path) for index in indices.indices) if indices else ()
         return cls(
             version=message.version,
             schema=schema,
             fragments=fragments,
-            indices=segments,
+            indices=indices.segments,
             data_format=_data_format(message, fragments, path),
             timestamp_ns=_timestamp_ns(message, path),
             tag=message.tag,
             reader_feature_flags=message.reader_feature_flags,
             writer_feature_flags=message.writer_feature_flags,
-            max_fragment_id=_max_fragment_id(message, fragments, segments, path),
+            max_fragment_id=_max_fragment_id(message, fragments, indices.segments, path),
             transaction_file=message.transaction_file,
             writer_version=(
                 WriterVersion(
@@ -153,7 +153,7 @@ class Manifest:
             base_paths=tuple(BasePath.from_pb(base) for base in message.base_paths),
             branch=message.branch if message.HasField("branch") else None,
             unknown=unknown_fields(message),
-            unknown_of_indices=unknown_fields(indices) if indices else b"",
+            unknown_of_indices=indices.unknown,
         )
 
     def to_pb(self) -> table_pb2.Manifest:
@@ -178,12 +178,6 @@ class Manifest:
             message.timestamp.seconds, message.timestamp.nanos = divmod(self.timestamp_ns, _NANOS)
         restore_unknown(message.data_format, self.data_format.unknown)
         restore_unknown(message, self.unknown)
-        return message
-
-    def indices_to_pb(self) -> table_pb2.IndexSection:
-        """Return the message of the index section."""
-        message = table_pb2.IndexSection(indices=[index.to_pb() for index in self.indices])
-        restore_unknown(message, self.unknown_of_indices)
         return message
 
 

@@ -23,6 +23,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.versions import FileVersion
 from lance_ops.pb import manifest_parts_pb2, table_pb2
 from lance_ops.table.fragments import FragmentList
+from lance_ops.table.index_sections import IndexSection, decode_index_section, encode_index_section
 from lance_ops.table.manifest.dictionary_values import empty_dictionaries, load_dictionaries, place_dictionaries
 from lance_ops.table.manifest.manifest import Manifest
 from lance_ops.wire import (
@@ -66,7 +67,7 @@ def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
     parts = [dictionaries]
     if manifest.indices or manifest.unknown_of_indices:
         message.index_section = len(dictionaries)
-        parts.append(frame(manifest.indices_to_pb().SerializeToString()))
+        parts.append(frame(encode_index_section(IndexSection(manifest.indices, manifest.unknown_of_indices))))
     if transaction:
         message.transaction_section = sum(map(len, parts))
         parts.append(frame(transaction))
@@ -117,10 +118,10 @@ class _Parts(NamedTuple):
 
 
 def _manifest(view: memoryview, parts: _Parts, path: str) -> Manifest:
-    indices, message = None, parts.message
+    indices, message = IndexSection(), parts.message
     if message.HasField("index_section"):
         section = unframe(view, message.index_section, path, "index section")
-        indices = parse_message(table_pb2.IndexSection, section, path, "index section")
+        indices = decode_index_section(bytes(section), path)
     manifest = Manifest.from_pb(message, shared_schema(parts.schema, path), parts.fragments, indices, path)
     if _is_legacy(manifest):
         return replace(manifest, schema=load_dictionaries(manifest.schema, view, path))
