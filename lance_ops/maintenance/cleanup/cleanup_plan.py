@@ -125,8 +125,9 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     missing = tagged_or_pinned.keys() - {*detached, *versions.old, *versions.recent, *versions.old_but_tagged}
 
     def is_removable(info: ObjectInfo) -> bool:
-        is_unneeded = info.path in old_files or _is_abandoned(info, options, now)
-        return info.path not in kept_files and is_unneeded and not missing
+        if missing or info.path in kept_files:
+            return False
+        return info.path in old_files or _is_abandoned(info, options, now)
 
     directories = (DATA_DIR, DELETIONS_DIR, INDICES_DIR, TRANSACTIONS_DIR)
     data, deletions, indices, transactions = begin_listings(snapshot, directories, is_removable, tasks)

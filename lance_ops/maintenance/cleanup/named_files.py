@@ -67,12 +67,13 @@ class NamedFiles:
     def __contains__(self, path: str) -> bool:
         if path in self.paths:
             return True
-        directory, _, below = path.partition("/")
-        name, is_in_folder, _ = below.partition("/")
+        if path.count("/") < 2:  # neither in an index's folder nor a blob sidecar
+            return False
+        directory, name, _ = path.split("/", 2)
         if f"{directory}/{name}" in self.index_folders:
             return True
         # A blob sidecar, `data/{stem}/….blob`, belongs to the data file of that stem.
-        return bool(is_in_folder) and directory == DATA_DIR and f"{DATA_DIR}/{name}.lance" in self.paths
+        return directory == DATA_DIR and f"{DATA_DIR}/{name}.lance" in self.paths
 
 
 def add_named_by_others(

@@ -414,25 +414,29 @@ class LocalStore(Store):
         folders = [prefix]
         while folders:
             folder = folders.pop()
+            above = f"{folder}/" if folder else ""
+            files: list[os.DirEntry[str]] = []
+            below: list[str] = []
             try:
                 with os.scandir(self._locate(folder)) as found:
-                    entries = sorted(found, key=attrgetter("name"))
+                    for entry in found:
+                        if entry.is_dir(follow_symlinks=False):
+                            below.append(above + entry.name)
+                        elif entry.name.startswith(TEMPORARY_PREFIX) is temporary:
+                            files.append(entry)
             except _ABSENT:
                 continue
             except OSError as error:
                 self._fail("list", folder, error)
-            above = f"{folder}/" if folder else ""
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(above + entry.name)
-                elif entry.name.startswith(TEMPORARY_PREFIX) is temporary:
-                    path = above + entry.name
-                    try:
-                        status = os.stat(self._locate(path)) if entry.is_symlink() else entry.stat()
-                    except FileNotFoundError:  # deleted since it was listed
-                        continue
-                    if stat.S_ISREG(status.st_mode):
-                        yield ObjectInfo(path, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+            folders += sorted(below)
+            for entry in sorted(files, key=attrgetter("name")):
+                path = above + entry.name
+                try:
+                    status = os.stat(self._locate(path)) if entry.is_symlink() else entry.stat()
+                except FileNotFoundError:  # deleted since it was listed
+                    continue
+                if stat.S_ISREG(status.st_mode):
+                    yield ObjectInfo(path, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
     def _prune(self, directory: str) -> None:
         """Remove empty directories upwards; those directly in the root, and the root, only if this process made them.

@@ -74,7 +74,7 @@ _WIRE_TYPES = {
     DeletionFileType.BITMAP: table_pb2.DeletionFile.BITMAP,
 }
 _BY_WIRE_TYPE = {int(number): kind for kind, number in _WIRE_TYPES.items()}
-_SUFFIXES = {kind: kind.suffix for kind in DeletionFileType}
+_SUFFIX_BY_WIRE_TYPE = {int(number): kind.suffix for kind, number in _WIRE_TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class DeletionFile:
 
 def deletion_file_name_in(message: table_pb2.DeletionFile, fragment_id: int, path: str) -> str:
     """Return `DeletionFile.name` of the message, without decoding the rest; raise as `DeletionFile.from_pb` does."""
-    suffix = _SUFFIXES[_file_type(message, path)]
+    suffix = _SUFFIX_BY_WIRE_TYPE.get(message.file_type) or _file_type(message, path).suffix
     return deletion_file_name(fragment_id, message.read_version, message.id, suffix)
 
 

@@ -6,10 +6,10 @@ fields and columns of each file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
-from lance_ops.pb.manifest_parts_pb2 import FragmentFileNames, ManifestFileNames, ManifestParts
+from lance_ops.pb.manifest_parts_pb2 import ManifestFileNames, ManifestParts
 from lance_ops.store import check_path
 from lance_ops.table.fragments.deletion_file import deletion_file_name_in
 from lance_ops.table.fragments.fragment import check_row_count
@@ -17,6 +17,10 @@ from lance_ops.table.fragments.row_metadata import ExternalFile
 from lance_ops.wire import parse_message
 
 __all__ = ["FragmentFiles", "files_named_in"]
+
+_SEQUENCES: tuple[
+    Literal["external_row_ids", "external_last_updated_at_versions", "external_created_at_versions"], ...
+] = ("external_row_ids", "external_last_updated_at_versions", "external_created_at_versions")
 
 
 class FragmentFiles(NamedTuple):
@@ -45,15 +49,7 @@ def files_named_in(messages: Iterable[bytes], path: str) -> FragmentFiles:
             deletions = fragment.deletion_file
             base_id = deletions.base_id if deletions.HasField("base_id") else None
             deletion_files.append((base_id, deletion_file_name_in(deletions, fragment.id, path)))
-        for sequence in _sequences(fragment):
-            sequences.append((None, sequence.path))
+        for name in _SEQUENCES:
+            if fragment.HasField(name):
+                sequences.append((None, ExternalFile.from_pb(getattr(fragment, name)).path))
     return found
-
-
-def _sequences(fragment: FragmentFileNames) -> Iterator[ExternalFile]:
-    if fragment.HasField("external_row_ids"):
-        yield ExternalFile.from_pb(fragment.external_row_ids)
-    if fragment.HasField("external_last_updated_at_versions"):
-        yield ExternalFile.from_pb(fragment.external_last_updated_at_versions)
-    if fragment.HasField("external_created_at_versions"):
-        yield ExternalFile.from_pb(fragment.external_created_at_versions)
