@@ -231,7 +231,10 @@ def test_the_two_files_of_an_index_are_sent_side_by_side(s3_server: S3Server) ->
         assert sorted(met) == ["page_data.lance", "page_lookup.lance"]
         # A compaction writes them again with other addresses.
         met.clear()
+        proxy.seen.clear()
         assert table.optimize.compact_files().fragments_removed == 2
+        gets = [path.rpartition("/")[2] for method, path in proxy.seen if method == "GET" and "/_indices/" in path]
+        assert gets.count("page_lookup.lance") == 1  # it is opened and copied
         assert sorted(met) == ["page_data.lance", "page_lookup.lance"]
         assert table.to_table(filter="a = 2")["b"].to_pylist() == ["y"]
 

@@ -100,15 +100,17 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         self._begun = store.begin_call(partial(FileReader, store, PAGE_DATA, size, verifies=True))
         lookup = LOOKUP_FILES.read(store, self._recorded_size(PAGE_LOOKUP))
         self.value_type = lookup.value_type
+        self._lookup_file = lookup.file
         self._page_lookup = lookup.table
         self._pages = lookup.pages
 
     @property
     def memory_bytes(self) -> int:
-        """The lookup table, its keys as Python values, and the metadata of the open files."""
+        """The lookup table, its file if that is kept, its keys as Python values, and the metadata of the open files."""
+        kept = self._lookup_file.source.kept_bytes + int(self._page_lookup.nbytes)
         page_data = sum(file.size_bytes or 0 for file in self.metadata.files if file.path == PAGE_DATA)
         keys = _BYTES_PER_PAGE * self._pages.num_pages
-        return _LEAST_MEMORY_BYTES + int(self._page_lookup.nbytes) + keys + page_data // _DATA_BYTES_PER_METADATA_BYTE
+        return _LEAST_MEMORY_BYTES + kept + keys + page_data // _DATA_BYTES_PER_METADATA_BYTE
 
     def search(self, query: BTreeQuery) -> RowAddressSet:
         """Return the rows of the values that the query looks for."""
@@ -133,8 +135,7 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         address_map = address_map.within(self.fragments)
         if not address_map.loses_rows:
             with suppress(NotCopied):
-                size = self._recorded_size(PAGE_LOOKUP)
-                lookup = FileReader(self._store, PAGE_LOOKUP, size, verifies=True, whole=True).whole()
+                lookup = self._lookup_file.verifying().whole()
                 return copy_pages(self._page_data, lookup, self._remapped_ids(address_map), store_out, durable=False)
         return write_pages(
             self.remapped_rows(address_map), self.value_type, self._pages.page_rows, store_out, durable=False

@@ -27,8 +27,12 @@ _LONGEST_BYTES = 64 << 10
 
 @dataclass(frozen=True)
 class LookupFile:
-    """The rows of page_lookup, the type of the indexed values, and the lookup that is made of them."""
+    """The open page_lookup, its rows, the type of the indexed values, and the lookup that is made of them.
 
+    A remote file of at most 1 MiB stays in memory, so that a copy of it needs no request.
+    """
+
+    file: FileReader
     table: pa.Table
     value_type: pa.DataType
     pages: PageLookup
@@ -39,12 +43,12 @@ class LookupFile:
 
         `size_bytes` is the recorded size. `view` has the bytes if the caller has read them in place.
         """
-        file = FileReader(store, PAGE_LOOKUP, size_bytes, verifies=True, view=view)
+        file = FileReader(store, PAGE_LOOKUP, size_bytes, verifies=True, view=view, whole=True)
         if file.version is FileVersion.V0_1:  # such files have no nulls, so a null value looks like a 0
             raise UnsupportedFeature("a B-tree in files of version 0.1 (build the index again)", file.path)
         value_type = value_type_of(file.schema.to_arrow_storage(), file.path)
         table = file.read()
-        return cls(table, value_type, PageLookup.from_table(table, file.path))
+        return cls(file, table, value_type, PageLookup.from_table(table, file.path))
 
 
 class LookupFileCache:
