@@ -16,7 +16,7 @@ from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.store.contract import ByteRange
 
-__all__ = ["MergedRange", "check_ranges", "merge_ranges", "merge_touching", "slice_ranges"]
+__all__ = ["MergedRange", "check_ranges", "group_reads", "merge_ranges", "merge_touching", "slice_ranges"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,21 @@ def merge_ranges(
     if members:
         merged.append(MergedRange(read_start, read_end, tuple(members)))
     return merged
+
+
+def group_reads(reads: Sequence[MergedRange], most: int, max_bytes: int) -> list[list[MergedRange]]:
+    """Cut reads into groups of at most `most` reads and `max_bytes` bytes; a longer read is a group of its own."""
+    groups: list[list[MergedRange]] = []
+    num_bytes = 0
+    for read in reads:
+        size = read.end - read.start
+        if groups and len(groups[-1]) < most and num_bytes + size <= max_bytes:
+            groups[-1].append(read)
+            num_bytes += size
+        else:
+            groups.append([read])
+            num_bytes = size
+    return groups
 
 
 def merge_touching(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, Int64Array]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, 
 from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.paths import check_directory, check_path, is_temporary
 from lance_ops.store.process_resources import PROCESS_RESOURCES
-from lance_ops.store.ranges import MergedRange, check_ranges, merge_ranges, slice_ranges
+from lance_ops.store.ranges import MergedRange, check_ranges, group_reads, merge_ranges, slice_ranges
 from lance_ops.store.services import Service, chosen_service, service_of
 
 __all__ = ["FsspecStore"]
@@ -121,12 +122,13 @@ class FsspecStore(Store):
         key = self._key(path)
         reads = merge_ranges(ranges, _MAX_GAP_BYTES, _MAX_READ_BYTES, _FREE_GAP_BYTES)
 
-        def read(merged: MergedRange) -> pa.Buffer:
-            return self._read_range(path, key, merged.start, merged.end)
+        def read(group: Sequence[MergedRange]) -> Sequence[pa.Buffer]:
+            return self._read_group(path, key, [(merged.start, merged.end) for merged in group])
 
-        parts = map(read, reads) if len(reads) == 1 else PROCESS_RESOURCES.threads().map(read, reads)
+        groups = group_reads(reads, self._service.ranges_at_once, _MAX_READ_BYTES)
+        parts = map(read, groups) if len(groups) <= 1 else PROCESS_RESOURCES.threads().map(read, groups)
         found = [_EMPTY] * len(ranges)
-        for merged, data in zip(reads, parts, strict=True):
+        for merged, data in zip(reads, chain.from_iterable(parts), strict=True):
             members = [ranges[index] for index in merged.members]
             for index, piece in zip(
                 merged.members, slice_ranges(self.uri_of(path), data, members, merged.start), strict=True
@@ -253,20 +255,24 @@ class FsspecStore(Store):
             raise UnsupportedFeature(f"the scheme {scheme}://", self.root) from error
         return self._service.connect(kind, authority, self._options)
 
-    def _read_range(self, path: str, key: str, start: int, end: int) -> pa.Buffer:
+    def _read_group(self, path: str, key: str, ranges: Sequence[ByteRange]) -> Sequence[pa.Buffer]:
+        """Return the bytes of ranges that one call of the client reads."""
+        found: Sequence[bytes | memoryview]
         try:
             with self._translating("read", path):
-                data = self._service.get_range(self._fs(), key, start, end)
+                found = self._service.get_ranges(self._fs(), key, ranges)
         except ObjectNotFound:
             raise
         except StoreError:
-            if end > self.size(path):  # servers answer 416 to a range that starts past the end
-                data = b""
-            else:
+            size = self.size(path)
+            if all(end <= size for _, end in ranges):
                 raise
-        if len(data) != end - start:
-            raise CorruptFile(self.uri_of(path), f"bytes {start} to {end}", "the file ends before")
-        return pa.py_buffer(data)
+            found = [b""] * len(ranges)  # servers answer 416 to a range that starts past the end
+            ranges = [(start, end) for start, end in ranges if end > size]
+        for (start, end), data in zip(ranges, found, strict=False):
+            if len(data) != end - start:
+                raise CorruptFile(self.uri_of(path), f"bytes {start} to {end}", "the file ends before")
+        return [pa.py_buffer(data) for data in found]
 
     def _walk(self, prefix: str, wanted: Callable[[str], bool]) -> Iterator[ObjectInfo]:
         start = f"{self._directory_key('')}/".lstrip("/")

@@ -203,7 +203,7 @@ def test_ranges_are_returned_in_the_requested_order(store: Store) -> None:
     assert store.get_ranges("a", []) == []
 
 
-@pytest.mark.parametrize("wrong", [(8, 11), (10, 11), (11, 12), (0, 1 << 40)])
+@pytest.mark.parametrize("wrong", [(8, 11), (10, 11), (11, 12), (0, 1 << 40), (1 << 30, (1 << 30) + 4)])
 def test_a_range_past_the_end_raises_corrupt_file(store: Store, wrong: tuple[int, int]) -> None:
     store.put("a", b"0123456789")
     with pytest.raises(CorruptFile, match="a"):

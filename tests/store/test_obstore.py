@@ -23,7 +23,7 @@ import lance_ops
 from lance_ops.core.errors import InvalidInput, ObjectNotFound, StoreError, WriteRefused
 from lance_ops.store import PROCESS_RESOURCES, FsspecStore, PutOutcome
 from lance_ops.store.services import choice
-from lance_ops.store.services.obstore import runtime
+from lance_ops.store.services.obstore import ObstoreS3, runtime
 from lance_ops.store.services.obstore import s3 as on_s3
 from lance_ops.store.services.obstore import service as obstore_service
 from lance_ops.store.services.obstore.errors import RequestFailed
@@ -371,6 +371,28 @@ def test_the_first_names_of_a_long_directory_take_one_request(s3_server: S3Serve
         assert [request_name(*asked) for asked in proxy.seen] == ["LIST"]
         assert len(store.list_names("v")) == len(list(store.list("v"))) == 101
         assert [request_name(*asked) for asked in proxy.seen] == ["LIST"] * 5
+
+
+@pytest.mark.server
+def test_a_call_of_the_client_asks_for_several_ranges(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    get_ranges = ObstoreS3.get_ranges
+
+    def recorded(self: ObstoreS3, fs: Any, key: str, ranges: Any) -> Any:
+        asked.append(len(ranges))
+        return get_ranges(self, fs, key, ranges)
+
+    monkeypatch.setattr(ObstoreS3, "get_ranges", recorded)
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        store = through_obstore(replace(s3_server, endpoint=proxy.endpoint)).new_store()
+        data = bytes(range(256)) * (3 << 12)
+        store.put("a", data)
+        proxy.seen.clear()
+        ranges = [(start, start + 5) for start in range(0, len(data), 300 << 10)]
+        found = store.get_ranges("a", ranges)
+    assert [bytes(piece) for piece in found] == [data[start:end] for start, end in ranges]
+    assert sorted(asked) == [3, 8]
+    assert [request_name(*seen) for seen in proxy.seen] == ["GET"] * len(ranges)
 
 
 @pytest.mark.parametrize("service", ["s3", "azure"])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.store.ranges import MergedRange, merge_ranges, slice_ranges
+from lance_ops.store.ranges import MergedRange, group_reads, merge_ranges, slice_ranges
 
 RANGES = st.lists(st.tuples(st.integers(0, 500), st.integers(0, 60)).map(lambda r: (r[0], r[0] + r[1])), max_size=30)
 
@@ -46,6 +46,17 @@ def test_gaps_of_more_than_5_bytes_take_no_more_of_a_read_than_its_ranges(
     ranges: list[tuple[int, int]], merged: list[tuple[int, int]]
 ) -> None:
     assert [(read.start, read.end) for read in merge_ranges(ranges, 50, 1000, 5)] == merged
+
+
+@pytest.mark.parametrize(
+    ("sizes", "groups"),
+    [([], []), ([1, 1, 1, 1, 1], [3, 2]), ([6, 4, 1], [2, 1]), ([30, 1, 30, 1], [1, 1, 1, 1]), ([9, 2, 2], [1, 2])],
+)
+def test_reads_are_grouped_up_to_3_reads_and_10_bytes(sizes: list[int], groups: list[int]) -> None:
+    reads = [MergedRange(100 * index, 100 * index + size, (index,)) for index, size in enumerate(sizes)]
+    found = group_reads(reads, 3, 10)
+    assert [len(group) for group in found] == groups
+    assert [read for group in found for read in group] == reads
 
 
 @given(ranges=RANGES, max_gap=st.integers(0, 50), max_read=st.integers(1, 200), free_gap=st.integers(0, 50))

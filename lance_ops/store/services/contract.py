@@ -60,6 +60,8 @@ class Service(ABC):
     replaces_at_once = True
     deleted_at_once = 1
     """How many objects `delete_several` takes."""
+    ranges_at_once = 1
+    """How many ranges `get_ranges` takes, for which it makes requests side by side."""
     well_known = True
     """Whether a manifest of another writer may name it."""
     credential_variables: tuple[str, ...] = ()
@@ -155,6 +157,10 @@ class Service(ABC):
     def get_range(self, fs: Any, key: str, start: int, end: int) -> bytes | memoryview:
         """Read a range of an object. If the object ends before, return fewer bytes or raise an error."""
         return bytes(fs.cat_file(key, start=start, end=end))
+
+    def get_ranges(self, fs: Any, key: str, ranges: Sequence[tuple[int, int]]) -> Sequence[bytes | memoryview]:
+        """Read ranges of an object, at most `ranges_at_once`; each as `get_range` does."""
+        return [self.get_range(fs, key, start, end) for start, end in ranges]
 
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         """Yield every object beneath a directory, ascending by key."""

@@ -42,6 +42,7 @@ class ObstoreService(Service):
 
     package = "obstore"
     extra = "obstore"
+    ranges_at_once = 8  # obstore sends at most 10 requests at once for one call
     store_class: str
     """The name of the class in `obstore.store`."""
 
@@ -153,6 +154,13 @@ class ObstoreService(Service):
     def get_range(self, fs: Any, key: str, start: int, end: int) -> memoryview:
         with translating():
             return memoryview(fs.get_range(_name(key), start=start, end=end))
+
+    def get_ranges(self, fs: Any, key: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
+        if len(ranges) == 1:
+            return [self.get_range(fs, key, *ranges[0])]
+        starts, ends = zip(*ranges, strict=True)
+        with translating():
+            return [memoryview(data) for data in fs.get_ranges(_name(key), starts=starts, ends=ends, coalesce=0)]
 
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         bucket, _, prefix = directory.partition("/")
