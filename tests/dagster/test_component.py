@@ -108,6 +108,7 @@ def test_datasets_of_one_code_location_choose_their_own_runners() -> None:
     ("runner", "resource"),
     [
         ("threads", ThreadRunner()),
+        ("spark", SparkRunner()),
         ({"threads": {"max_workers": 2}}, ThreadRunner(max_workers=2)),
         (
             {"spark": {"master": "yarn", "conf": {"spark.a": "${B}"}}},

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from typer.testing import CliRunner
 
+from lance_ops.cli.commands import app
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles, StoreLocation
 from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets
 from lance_ops.errors import ConfigError
@@ -96,6 +100,32 @@ def test_all_mistakes_are_reported_at_once_without_values(tmp_path: Path) -> Non
         load_dataset(path)
     assert len(str(caught.value).splitlines()) == 2
     assert "hunter2" not in str(caught.value)
+
+
+def test_the_defs_yaml_of_a_component_is_read_and_a_template_is_refused(tmp_path: Path) -> None:
+    component = "type: lance_ops.dagster.LanceDatasetComponent\nattributes:\n  name: flights\n"
+    config = load_dataset(write(tmp_path, component + "  uri: ${LAKE}/flights.lance\n  runner: spark\n", "defs.yaml"))
+    assert (config.name, config.uri, config.raw) == ("flights", "${LAKE}/flights.lance", None)
+    with pytest.raises(ConfigError, match=r"defs\.yaml: attributes\.uri: only Dagster renders templates; write \$"):
+        load_dataset(write(tmp_path, component + "  uri: '{{ env.LAKE }}/flights.lance'\n", "defs.yaml"))
+    with pytest.raises(ConfigError, match=r"defs\.yaml: uri: Field required"):
+        load_dataset(write(tmp_path, component, "defs.yaml"))
+
+
+def test_the_command_batches_reads_a_project_s_defs_yaml_with_the_variables_of_its_env_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attributes = "{name: trips, uri: '${TRIPS_LAKE}/t.lance', raw: {uri: '${TRIPS_LAKE}/in', glob: '*.csv'}}"
+    write(tmp_path, f"type: lance_ops.dagster.LanceDatasetComponent\nattributes: {attributes}\n", "defs.yaml")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "empty.csv").touch()
+    (tmp_path / ".env").write_text(f"TRIPS_LAKE='{tmp_path}'\nDAGSTER_HOME=\n")
+    monkeypatch.chdir(tmp_path)
+    with patch.dict(os.environ):
+        os.environ.pop("DAGSTER_HOME", None)
+        result = CliRunner().invoke(app, ["batches", "defs.yaml"])
+    assert result.exit_code == 0, result.output
+    assert "1 waiting" in result.output and "TRIPS_LAKE" not in os.environ
 
 
 def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:

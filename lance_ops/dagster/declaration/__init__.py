@@ -22,7 +22,7 @@ from lance_ops.dagster.declaration.policies import (
 )
 from lance_ops.dagster.declaration.presentation import ColumnNotes, HeadContent
 from lance_ops.dagster.declaration.raw_files import RawFiles
-from lance_ops.dagster.declaration.runner_choice import OnSpark, OnThreads, RunnerChoice
+from lance_ops.dagster.declaration.runner_choice import OnSpark, OnThreads, RunnerChoice, SparkSettings
 from lance_ops.dagster.declaration.store_location import StoreLocation
 from lance_ops.dagster.declaration.write_options import WriteOptions
 
@@ -48,6 +48,7 @@ __all__ = [
     "RawFiles",
     "RunnerChoice",
     "SlackChannel",
+    "SparkSettings",
     "StoreLocation",
     "TeamsChannel",
     "Timezone",

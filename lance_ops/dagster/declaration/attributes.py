@@ -20,8 +20,8 @@ class ComponentAttributes(DatasetConfig):
 
     runner: RunnerChoice = Field(
         default="threads",
-        description="What executes the tasks: threads, {spark: {master, conf}}, or code_location for its resource "
-        "`lance_runner`.",
+        description="What executes the tasks: threads, spark, {spark: {master, conf}}, or code_location for its "
+        "resource `lance_runner`.",
     )
 
 

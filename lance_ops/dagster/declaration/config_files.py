@@ -1,15 +1,19 @@
-"""Read declared datasets from YAML files, one dataset in each; every error names the file and the key."""
+"""Read declared datasets from YAML files, one dataset in each; every error names the file and the key.
+
+A file has the keys of a dataset, or it is a `defs.yaml`, which has them beneath `attributes`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from lance_ops.core.errors import ConfigError
 from lance_ops.core.redaction import raise_alone
+from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes
 from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
 from lance_ops.dagster.declaration.documents import parse_document, read_document
@@ -33,12 +37,25 @@ def load_datasets(folder: Path) -> tuple[DatasetConfig, ...]:
 
 
 def load_dataset(path: Path) -> DatasetConfig:
-    """Read one declared dataset."""
-    return load_declaration(path, DatasetConfig)
+    """Read one declared dataset, also from the `defs.yaml` of a component.
+
+    Only Dagster renders `{{ }}`, so a `defs.yaml` with such a template is refused.
+    """
+    document = _mapping(path)
+    if document.get("type") != COMPONENT_TYPE:
+        return _validated(path, document, DatasetConfig)
+    attributes = document.get("attributes")
+    if template := _first_template(attributes, "attributes"):
+        raise ConfigError(f"{path}: {template}: only Dagster renders templates; write ${{NAME}} for a variable")
+    return _validated(path, attributes if isinstance(attributes, dict) else {}, ComponentAttributes)
 
 
 def load_declaration(path: Path, model: type[Declared]) -> Declared:
     """Read one YAML file as a model. No error leads to one of a parser, which quotes lines and values."""
+    return _validated(path, _mapping(path), model)
+
+
+def _mapping(path: Path) -> dict[Any, Any]:
     try:
         document = parse_document(read_document(path))
     except OSError as error:
@@ -47,6 +64,18 @@ def load_declaration(path: Path, model: type[Declared]) -> Declared:
         raise_alone(ConfigError(f"{path}: {error}"))
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: must be a mapping of keys, such as `name: flights`")
+    return document
+
+
+def _first_template(value: object, key: str) -> str | None:
+    """Return the key of the first text that holds a template."""
+    if isinstance(value, str):
+        return key if "{{" in value or "{%" in value else None
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return next((found for name, item in items if (found := _first_template(item, f"{key}.{name}"))), None)
+
+
+def _validated(path: Path, document: dict[Any, Any], model: type[Declared]) -> Declared:
     try:
         return model.model_validate(document)
     except ValidationError as error:

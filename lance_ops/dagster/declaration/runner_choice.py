@@ -41,5 +41,5 @@ class OnSpark(DeclaredModel):
     spark: SparkSettings = Field(description="The workers of a Spark session.")
 
 
-RunnerChoice = Literal["threads", "code_location"] | OnThreads | OnSpark
-"""`threads`; `threads` or `spark` with settings; or `code_location`: its resource `lance_runner`."""
+RunnerChoice = Literal["threads", "spark", "code_location"] | OnThreads | OnSpark
+"""`threads` or `spark`, also with settings; or `code_location`: its resource `lance_runner`."""

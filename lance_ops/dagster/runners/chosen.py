@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol, assert_never
 
 from lance_ops.dagster import runners
-from lance_ops.dagster.declaration import DatasetNames, OnSpark, OnThreads, RunnerChoice
+from lance_ops.dagster.declaration import DatasetNames, OnSpark, OnThreads, RunnerChoice, SparkSettings
 from lance_ops.dagster.runners.runner import RUNNER_KEY, LanceRunner, ThreadRunner
 
 __all__ = ["runner_key", "runner_resources"]
@@ -46,8 +46,8 @@ def runner_resources(config: ChoosesRunner) -> dict[str, LanceRunner]:
             resource: LanceRunner = ThreadRunner()
         case OnThreads():
             resource = ThreadRunner(max_workers=chosen.threads.max_workers)
-        case OnSpark():
-            spark = chosen.spark
+        case "spark" | OnSpark():
+            spark = SparkSettings() if chosen == "spark" else chosen.spark
             resource = runners.SparkRunner(master=spark.master, config=spark.conf, tasks_per_core=spark.tasks_per_core)
         case _:
             assert_never(chosen)
