@@ -56,7 +56,6 @@ app = typer.Typer(
     cls=_OneLineErrors,
     help="Look at Lance datasets and keep them healthy.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
 
 from lance_ops.api import dataset, write_dataset
+from lance_ops.cli import app
 from lance_ops.verbs import ALL_VERBS
 from tests.cli.test_cli import answer, run, text
 
@@ -29,6 +32,27 @@ def test_a_verb_and_its_options_are_checked(dataset_uri: str) -> None:
     write_dataset(pa.table({"x": [1]}), dataset_uri)
     assert "there is no verb 'nothing': use one of delete_rows" in run("plan", dataset_uri, "nothing").stderr
     assert run("plan", dataset_uri, "compact", "word").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("comp", ["compact"]),
+        ("compact t.lance --cl", ["--cluster-by"]),
+        ("plan t.lance clo", ["clone"]),
+        ("plan t.lance compact max_source_", ["max_source_fragments=", "max_source_rows=", "max_source_bytes="]),
+        ("plan t.lance nothing max_", []),
+        ("verbs re", ["restore", "reindex", "repair"]),
+    ],
+)
+def test_a_shell_completes_commands_options_verbs_and_their_options(words: str, offered: list[str]) -> None:
+    environment = {
+        "_LANCE_OPS_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"lance-ops {words}",
+        "COMP_CWORD": str(len(words.split())),
+    }
+    completed = CliRunner().invoke(app, [], prog_name="lance-ops", env=environment)
+    assert completed.stdout.split() == offered
 
 
 def test_the_verbs_and_their_options_are_listed() -> None:

@@ -29,10 +29,21 @@ __all__ = ["execute", "list_verbs", "plan", "print_preview"]
 
 def plan(
     uri: Uri,
-    verb: Annotated[str, typer.Argument(metavar="VERB", help="Such as delete_rows; `lance-ops verbs` lists them.")],
+    verb: Annotated[
+        str,
+        typer.Argument(
+            metavar="VERB",
+            help="Such as delete_rows; `lance-ops verbs` lists them.",
+            autocompletion=_names_of_verbs,
+        ),
+    ],
     options: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[OPTION=VALUE…]", help="The verb's options; one of several values is repeated."),
+        typer.Argument(
+            metavar="[OPTION=VALUE…]",
+            help="The verb's options; one of several values is repeated.",
+            autocompletion=_names_of_options,
+        ),
     ] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Store the plan here, for `execute`.")] = None,
     spark: OnSpark = None,
@@ -84,7 +95,10 @@ def execute(
 
 
 def list_verbs(
-    verb: Annotated[str | None, typer.Argument(metavar="[VERB]", help="The verb whose options to list.")] = None,
+    verb: Annotated[
+        str | None,
+        typer.Argument(metavar="[VERB]", help="The verb whose options to list.", autocompletion=_names_of_verbs),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the verbs that have a plan, or the options of one."""
@@ -122,6 +136,18 @@ def print_preview(preview: verbs.Preview) -> None:
         print_line(warning, "yellow")
     for section in preview.sections:
         print_table(section.title, section.header, section.lines)
+
+
+def _names_of_verbs() -> list[tuple[str, str]]:
+    """Return what a shell offers in place of VERB, each with its explanation."""
+    return [(each.name, each.summary) for each in verbs.ALL_VERBS]
+
+
+def _names_of_options(ctx: typer.Context) -> list[tuple[str, str]]:
+    """Return what a shell offers in place of OPTION=VALUE, once the verb is there."""
+    chosen = next((each for each in verbs.ALL_VERBS if each.name == ctx.params.get("verb")), None)
+    options = {} if chosen is None else verbs.options_of(chosen)
+    return [(f"{name}=", each.described.description) for name, each in options.items()]
 
 
 def _opened(verb: verbs.Verb, uri: str, options: Mapping[str, str] | None) -> LanceDataset:
