@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 
 from lance_ops.dagster.declaration import DatasetConfig
@@ -29,6 +30,16 @@ def test_maintenance_measures_compacts_reindexes_cleans_up_and_checks(deploy: De
     results = check_results(result)
     assert set(results) == {"small_fragments", "deleted_ratio", "unindexed_ratio", "versions"}
     assert all(evaluation.passed for evaluation in results.values())
+
+
+def test_maintenance_keeps_the_declared_type_of_an_index_or_the_one_that_the_table_has(deploy: Deploy) -> None:
+    deployment = deploy(indices=[{"column": "id"}, {"column": "city", "type": "ZONEMAP", "name": "cities"}])
+    deployment.fill(2)
+    deployment.data.create_scalar_index("id", "ZONEMAP")
+    deployment.data.insert(pa.table({"id": range(20, 25), "city": ["Bern"] * 5}))
+    deployment.run("maintenance")
+    indices = {each.name: (each.index_type, each.num_rows_indexed) for each in deployment.data.describe_indices()}
+    assert indices == {"id_idx": ("ZoneMap", 25), "cities": ("ZoneMap", 25)}
 
 
 def test_maintenance_that_leaves_a_dataset_beyond_a_limit_fails(deploy: Deploy) -> None:

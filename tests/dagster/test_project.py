@@ -166,11 +166,13 @@ def test_a_landing_folder_without_files_is_an_error_that_names_it(landing: Path)
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
-    """A lake with two tables, of which one has an index, and one that cannot be opened."""
+    """A lake with two tables, of which one has indices, and one that cannot be opened."""
     lake = tmp_path / "lake"
     for name in ("trips.lance", "crm/People.lance"):
         lance_ops.write_dataset(pa.table({"id": [1, 2], "city": ["a", "b"]}), str(lake / name))
-    lance_ops.dataset(str(lake / "trips.lance")).create_scalar_index("id", "BTREE", name="by_id")
+    trips = lance_ops.dataset(str(lake / "trips.lance"))
+    trips.create_scalar_index("id", "BTREE", name="by_id")
+    trips.create_scalar_index("city", "ZONEMAP")
     (lake / "broken" / "_versions").mkdir(parents=True)
     return lake
 
@@ -179,8 +181,11 @@ def test_tables_become_datasets_with_the_indices_they_have(tables: Path) -> None
     found = survey_tables(StoreLocation(str(tables)))
     people, trips = found.proposals
     assert people.attributes == {"name": "crm/people", "uri": "${LANCE_OPS_LAKE}/crm/People.lance"}
-    assert trips.attributes["indices"] == [{"column": "id", "name": "by_id"}]
-    assert trips.comments == ("Seen: version 2, 2 rows, 1 fragments", "Columns: id int64, city string")
+    assert trips.attributes["indices"] == [
+        {"column": "id", "type": "BTREE", "name": "by_id"},
+        {"column": "city", "type": "ZONEMAP", "name": "city_idx"},
+    ]
+    assert trips.comments == ("Seen: version 3, 2 rows, 1 fragments", "Columns: id int64, city string")
     assert [note.partition(":")[0] for note in found.refused] == ["broken"]
 
 
@@ -222,7 +227,7 @@ def test_a_project_declares_landed_files_and_tables_and_loads(tmp_path: Path, la
         declared[document["attributes"]["name"]] = document["attributes"]
     assert declared["trips"]["uri"] == "${LANCE_OPS_LAKE}/trips.lance"
     assert declared["trips"]["raw"]["uri"] == "${LANCE_OPS_LANDING}/trips"
-    assert declared["trips"]["indices"] == [{"column": "id", "name": "by_id"}]
+    assert [index["type"] for index in declared["trips"]["indices"]] == ["BTREE", "ZONEMAP"]
     assert "raw" not in declared["crm/people"]
     with dg.DagsterInstance.from_config(str(home)) as instance:
         assert instance.run_monitoring_enabled

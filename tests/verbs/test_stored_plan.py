@@ -129,8 +129,9 @@ def test_every_verb_has_a_name_of_its_own() -> None:
 
 def test_a_rebuilt_index_keeps_its_parameters_and_one_of_another_type_is_made_anew(numbers: LanceDataset) -> None:
     numbers.create_scalar_index("x", IndexConfig("zonemap", {"rows_per_zone": 5}))
-    do_now(Reindex(rebuild=True), numbers)
-    assert dataset(numbers.uri).stats.index_stats("x_idx")["indices"] == [{"num_zones": 3, "rows_per_zone": 5}]
+    for same in ({}, {"x_idx": "x"}):
+        do_now(Reindex(create=same, rebuild=True), dataset(numbers.uri))
+        assert dataset(numbers.uri).stats.index_stats("x_idx")["indices"] == [{"num_zones": 3, "rows_per_zone": 5}]
     do_now(Reindex(create={"x_idx": "x:BTREE"}, rebuild=True), numbers)
     (index,) = dataset(numbers.uri).describe_indices()
     assert (index.name, index.index_type) == ("x_idx", "BTree")
@@ -149,6 +150,15 @@ def test_an_index_of_another_column_or_type_is_not_taken_for_the_one_to_create(
     assert dataset(numbers.uri).version == 3
     for same in ("x", "x:zonemap"):
         assert make_plan(Reindex(create={"x_idx": same}), dataset(numbers.uri))[1].does_nothing
+
+
+def test_a_column_may_have_a_colon_in_its_name(dataset_uri: str) -> None:
+    data = write_dataset(pa.table({"a:b": range(4)}), dataset_uri)
+    do_now(Reindex(create={"first": "a:b", "second": "a:b:ZONEMAP"}), data)
+    assert {each.name: each.index_type for each in dataset(dataset_uri).describe_indices()} == {
+        "first": "BTree",
+        "second": "ZoneMap",
+    }
 
 
 def test_the_page_states_for_every_verb_what_newer_versions_do_to_a_plan() -> None:

@@ -35,7 +35,7 @@ def index_specs(config: DatasetConfig) -> list[dg.AssetSpec]:
         dg.AssetSpec(
             names.index(index.index_name),
             deps=[names.head],
-            description=f"The {index.type} index {index.index_name} on column {index.column} of {config.name}.",
+            description=f"The index {index.index_name} on column {index.column} of {config.name}.",
             owners=list(config.owners),
             group_name=config.group_name,
             tags=config.tags,

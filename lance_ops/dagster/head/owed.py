@@ -39,7 +39,7 @@ def debt_policy(config: DatasetConfig) -> DebtPolicy:
         cleanup=CleanupOptions(
             older_than=maintenance.cleanup.older_than, retain_versions=maintenance.cleanup.retain_versions
         ),
-        indices=tuple(WantedIndex(index.index_name, index.column, index.type) for index in config.indices),
+        indices=tuple(WantedIndex(index.index_name, index.column, index.type or "BTREE") for index in config.indices),
         min_removable_versions=upkeep.min_removable_versions,
     )
 

@@ -32,7 +32,10 @@ def _cleanup(config: DatasetConfig, given: Mapping[str, Any]) -> Mapping[str, An
 
 def _reindex(config: DatasetConfig, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Add the declared indices to those that the launch creates, and work on all of them unless it names some."""
-    declared = {index.index_name: f"{index.column}:{index.type}" for index in config.indices}
+    declared = {
+        index.index_name: index.column if index.type is None else f"{index.column}:{index.type}"
+        for index in config.indices
+    }
     create = {**declared, **given.get("create", {})}
     return {**given, "create": create, "indices": given.get("indices") or tuple(create)}
 

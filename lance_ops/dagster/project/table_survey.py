@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lance_ops.core.errors import ConfigError, LanceOpsError
 from lance_ops.dagster.declaration import StoreLocation
 from lance_ops.dagster.project.proposal import Proposal, columns_sentence, dataset_name, with_distinct_names
+from lance_ops.indices import ALL_INDEX_TYPES
 from lance_ops.maintenance.fleet import ROOT_ITSELF, find_tables
 from lance_ops.maintenance.health import index_coverage
 from lance_ops.maintenance.ingest import printable
@@ -14,7 +15,7 @@ from lance_ops.snapshot import Snapshot
 
 __all__ = ["TableSurvey", "survey_tables"]
 
-_BTREE = "BTREE"
+_TYPES = {each.name for each in ALL_INDEX_TYPES}
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ def survey_tables(location: StoreLocation) -> TableSurvey:
 
 def _proposal(path: str, snapshot: Snapshot) -> Proposal:
     indices = tuple(
-        {"column": index.fields[0], "name": index.name}
+        {"column": index.fields[0], "type": index.type_name.upper(), "name": index.name}
         for index in index_coverage(snapshot)
-        if index.type_name.upper() == _BTREE and len(index.fields) == 1
+        if index.type_name.upper() in _TYPES and len(index.fields) == 1
     )
     seen = (
         f"Seen: version {snapshot.version}, {snapshot.num_rows:,} rows, {len(snapshot.fragments):,} fragments",

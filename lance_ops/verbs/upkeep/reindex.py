@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import Schema
 from lance_ops.indices import index_type_named
 from lance_ops.maintenance.health import IndexCoverage, index_coverage
 from lance_ops.maintenance.indexing import create_scalar_index, drop_index, optimize_indices, rebuild_index
@@ -97,10 +98,10 @@ class Reindex(Verb):
         """Refuse a given column or type that the present index does not have, unless the index is trained anew."""
         if present.name not in self.create or self.rebuild:
             return
-        column, kind = self._column_and_type(data, present.name)
         schema = data.snapshot.schema
+        column, kind = self._given(schema, present.name)
         same_column = present.fields == (schema.path_of(schema.field(column).id),)
-        same_type = ":" not in self.create[present.name] or index_type_named(kind).name == present.type_name.upper()
+        same_type = not kind or index_type_named(kind).name == present.type_name.upper()
         if not (same_column and same_type):
             raise InvalidInput(
                 f"create: {data.uri} has an index {present.name} already, of type {present.type_name} on "
@@ -108,14 +109,24 @@ class Reindex(Verb):
             )
 
     def _column_and_type(self, data: LanceDataset, name: str) -> tuple[str, str]:
-        """Return the column and type of an index to train: as given, else as the present one has it."""
-        if name in self.create:
-            column, _, kind = self.create[name].rpartition(":")
-            column, kind = (column, kind) if column else (kind, "BTREE")
-            data.snapshot.schema.field(column)  # an unknown column is an error before anything is built
-            return column, kind
-        described = next(index for index in data.describe_indices() if index.name == name)
-        return described.field_names[0], described.index_type
+        """Return the column and type of an index to train: as given, else as the present one has it, else a B-tree."""
+        column, kind = self._given(data.snapshot.schema, name)
+        present = next((index for index in data.describe_indices() if index.name == name), None)
+        if present is None:
+            return column, kind or "BTREE"
+        return column or present.field_names[0], kind or present.index_type
+
+    def _given(self, schema: Schema, name: str) -> tuple[str, str]:
+        """Return the column and the type that `create` states for an index, each of them empty if it does not.
+
+        Raises `InvalidInput` for an unknown column, before anything is built.
+        """
+        stated = self.create.get(name, "")
+        column, _, kind = (stated, "", "") if stated in schema.names else stated.rpartition(":")
+        column, kind = (column, kind) if column else (kind, "")
+        if column:
+            schema.field(column)
+        return column, kind
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,9 @@ class IndexSpec(DeclaredModel):
     """An index that maintenance builds and keeps up to date."""
 
     column: str = Field(description="The indexed column.")
-    type: Literal["BTREE"] = Field(default="BTREE", description="The kind of index.")
+    type: Literal["BTREE", "ZONEMAP"] | None = Field(
+        default=None, description="BTREE or ZONEMAP; null: the type of the table's index, or BTREE if it has none yet."
+    )
     name: str | None = Field(default=None, description="Defaults to <column>_idx.")
 
     @property
