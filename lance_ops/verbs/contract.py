@@ -42,6 +42,8 @@ class WhenMoved(Enum):
 
     JUDGED = "judged"
     """It is executed on the planned version, and the rules of commits judge the newer ones."""
+    COMPARED = "compared"
+    """It is executed on the newest version if the verb finds the same there, and refused otherwise."""
     REFUSED = "refused"
     """It is refused, because the preview says nothing about what the newer versions hold."""
     REPLANNED = "replanned"
@@ -129,6 +131,10 @@ class Verb(ABC):
     @abstractmethod
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Say what the verb would do to this version. Raises what `execute` raises for options that make no sense."""
+
+    def finds_the_same(self, planned: LanceDataset, newest: LanceDataset) -> bool:
+        """Return whether a preview of the newest version would name the same rows; only `COMPARED` verbs can tell."""
+        return False
 
     @abstractmethod
     def execute(self, work: Execution) -> Facts:

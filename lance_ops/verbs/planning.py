@@ -74,11 +74,12 @@ def execute_plan(plan: StoredPlan, newest: LanceDataset, runner: Runner | None =
     for source, token in plan.sources.items():
         if source_token(newest, source) != token:
             raise PlanOutdated(f"{plan.uri}: {source} has changed since the plan: plan again")
-    has_moved = newest.version != plan.read_version
-    if has_moved and plan.verb.when_moved is WhenMoved.REFUSED:
-        raise _outdated(plan, newest.snapshot)
     if plan.verb.when_moved is WhenMoved.REPLANNED:
         return _execute(plan.verb, LanceDataset.of(newest.snapshot), runner, _CONFLICT_RETRIES)
+    if newest.version != plan.read_version and plan.verb.when_moved is not WhenMoved.JUDGED:
+        if not plan.verb.finds_the_same(data, newest):
+            raise _outdated(plan, newest.snapshot)
+        data = LanceDataset.of(newest.snapshot)
     try:
         return _execute(plan.verb, data, runner, 0)
     except (TooManyConcurrentWriters, RetryableConflict, IncompatibleTransaction) as conflict:

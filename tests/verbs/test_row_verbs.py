@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,47 @@ def test_an_upsert_is_refused_when_the_table_or_the_source_has_changed(numbers: 
     dataset(numbers.uri).insert(pa.table({"x": [21], "s": ["s"]}))
     with pytest.raises(PlanOutdated, match=r"newer versions contradict it: 2 \(Append\)"):
         execute_plan(plan, dataset(numbers.uri))
+
+
+@pytest.mark.parametrize(
+    ("change", "delete_unmatched", "holds"),
+    [
+        (lambda data: data.insert(pa.table({"x": [30], "s": ["s"]})), None, True),
+        (lambda data: data.delete("x = 3"), None, True),
+        (lambda data: data.update({"s": "'other'"}, where="x < 10"), None, True),
+        (lambda data: data.optimize.compact_files(), "x < 5", True),
+        (lambda data: data.delete("x = 11"), None, False),
+        (lambda data: data.update({"s": "'other'"}, where="x = 10"), None, False),
+        (lambda data: data.insert(pa.table({"x": [20], "s": ["s"]})), None, False),
+        (lambda data: data.insert(pa.table({"x": [4], "s": ["s"]})), "x < 5", False),
+        (lambda data: data.insert(pa.table({"x": [40], "s": ["s"]})), "x < 5", True),
+        (lambda data: data.add_columns({"y": "x"}), None, False),
+    ],
+)
+def test_an_upsert_is_executed_after_changes_that_leave_its_rows_alone(
+    numbers: LanceDataset,
+    tmp_path: Path,
+    change: Callable[[LanceDataset], object],
+    delete_unmatched: str | None,
+    holds: bool,
+) -> None:
+    source = write_dataset(pa.table({"x": [10, 11, 20], "s": ["new"] * 3}), str(tmp_path / "in.lance"))
+    plan, _ = make_plan(Upsert((source.uri,), ("x",), delete_unmatched=delete_unmatched), numbers)
+    change(dataset(numbers.uri))
+    newest = dataset(numbers.uri)
+    if not holds:
+        with pytest.raises(PlanOutdated, match="upsert was planned on version 1"):
+            execute_plan(plan, newest)
+        assert dataset(numbers.uri).version == newest.version
+        return
+    done = execute_plan(plan, newest)
+    assert (done.read_version, done.facts["num_updated_rows"], done.facts["num_inserted_rows"]) == (
+        newest.version,
+        2,
+        1,
+    )
+    rows = dataset(numbers.uri).to_table(filter="x IN (10, 11, 20)")
+    assert rows["s"].to_pylist() == ["new"] * 3
 
 
 def test_rows_are_deleted_by_the_keys_of_a_dataset_whose_version_the_plan_names(

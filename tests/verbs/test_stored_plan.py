@@ -164,6 +164,7 @@ def test_a_column_may_have_a_colon_in_its_name(dataset_uri: str) -> None:
 def test_the_page_states_for_every_verb_what_newer_versions_do_to_a_plan() -> None:
     words = {
         "The plan is executed on its own version": WhenMoved.JUDGED,
+        "The plan is executed on the newest version if": WhenMoved.COMPARED,
         "The plan is refused": WhenMoved.REFUSED,
         "The plan is made again": WhenMoved.REPLANNED,
     }

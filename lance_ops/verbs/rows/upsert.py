@@ -13,7 +13,8 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, reason_properties
 from lance_ops.verbs.options import Option
-from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys
+from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys, read_keys
+from lance_ops.verbs.rows.same_rows import have_same_rows
 from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_section
 from lance_ops.verbs.sources import source_batches, source_bytes
 
@@ -29,7 +30,7 @@ class Upsert(Verb):
 
     name: ClassVar[str] = "upsert"
     summary: ClassVar[str] = "Bring rows of files or of a dataset in by key: update, insert, delete."
-    when_moved: ClassVar[WhenMoved] = WhenMoved.REFUSED
+    when_moved: ClassVar[WhenMoved] = WhenMoved.COMPARED
 
     files: Annotated[tuple[str, ...], Option("Raw files, or one dataset (.lance), that hold the rows.")] = ()
     on: Annotated[tuple[str, ...], Option("The columns of the key, in both; by default the table's primary key.")] = ()
@@ -94,6 +95,11 @@ class Upsert(Verb):
             facts={"source_rows": found.num_source_rows, "matching_rows": found.num_matched_rows},
             does_nothing=not (num_inserted or num_updated or num_deleted),
         )
+
+    def finds_the_same(self, planned: LanceDataset, newest: LanceDataset) -> bool:
+        """Return whether both versions have the same rows with the keys of the source."""
+        keys = read_keys(planned, self.files, self._on(planned))
+        return have_same_rows(planned, newest, keys, self.delete_unmatched)
 
     def execute(self, work: Execution) -> Facts:
         """Merge, as one commit."""
