@@ -7,8 +7,9 @@ Threads that race for work make a count vary, always upwards from the least: a l
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from itertools import count
@@ -24,7 +25,10 @@ from lance_ops.table import MANIFEST_CACHE
 from lance_ops.wire import shared_schemas
 from tests.growth.instructions import count_instructions
 
+pytestmark = pytest.mark.xdist_group("growth")  # one worker writes the tables that tests copy
+
 Verb = Callable[[str, int], object]
+Copy = Callable[..., str]
 
 ROWS = 20
 """Rows in each fragment."""
@@ -39,10 +43,45 @@ def _long(fragments: int) -> pa.Table:
     return pa.table({"id": np.arange(rows), "v": np.arange(rows) / 2, "s": [f"s{row % 7}" for row in range(rows)]})
 
 
+def _write_wide(uri: str, fragments: int, columns: int) -> None:
+    for mode in ("create", "append")[:fragments]:
+        lance_ops.write_dataset(_wide(columns), uri, mode=mode)
+
+
+def _write_fragmented(uri: str, deletions: bool, fragments: int) -> None:
+    dataset = lance_ops.write_dataset(_long(fragments), uri, max_rows_per_file=ROWS)
+    dataset.create_scalar_index("id", "BTREE")
+    if deletions:
+        dataset.delete(f"id % {ROWS} = 3")
+
+
+def _write_versions(uri: str, versions: int) -> None:
+    dataset = lance_ops.write_dataset(_long(1), uri)
+    for number in range(versions - 1):
+        dataset.update_config({"number": str(number)})
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the tables that tests copy."""
+    return tmp_path_factory.mktemp("written")
+
+
 @pytest.fixture
-def uris(tmp_path: Path) -> Iterator[str]:
-    """Yield the URIs of tables that do not exist yet."""
-    return (str(tmp_path / f"{number}.lance") for number in count())
+def copy(written: Path, tmp_path: Path) -> Copy:
+    """Return a function that copies what a writer writes with some arguments: writing takes longer than measuring."""
+    numbers = count()
+
+    def copied(write: Callable[..., object], *arguments: object) -> str:
+        table = written / "-".join(map(str, [write.__name__, *arguments]))
+        if not table.exists():
+            write(str(table), *arguments)
+        uri = str(tmp_path / f"{next(numbers)}.lance")
+        shutil.copytree(table, uri)
+        lance_ops.dataset(uri)  # a manifest that this process wrote is known, too
+        return uri
+
+    return copied
 
 
 def _grows_within(
@@ -81,14 +120,8 @@ BY_COLUMNS: dict[str, Verb] = {
 
 
 @pytest.mark.parametrize("verb", BY_COLUMNS)
-def test_work_grows_no_faster_than_the_columns(verb: str, uris: Iterator[str]) -> None:
-    def make(columns: int) -> str:
-        uri = next(uris)
-        for mode in ("create", "append"):
-            lance_ops.write_dataset(_wide(columns), uri, mode=mode)
-        return uri
-
-    assert _grows_within(BY_COLUMNS[verb], make, (60, 120, 240), _in_proportion)
+def test_work_grows_no_faster_than_the_columns(verb: str, copy: Copy) -> None:
+    assert _grows_within(BY_COLUMNS[verb], partial(copy, _write_wide, 2), (60, 120, 240), _in_proportion)
 
 
 PER_COLUMN: dict[str, tuple[Verb, int]] = {
@@ -99,9 +132,9 @@ PER_COLUMN: dict[str, tuple[Verb, int]] = {
 
 
 @pytest.mark.parametrize("verb", PER_COLUMN)
-def test_a_column_that_is_not_read_costs_little(verb: str, uris: Iterator[str]) -> None:
+def test_a_column_that_is_not_read_costs_little(verb: str, copy: Copy) -> None:
     def make(columns: int) -> str:
-        uri = lance_ops.write_dataset(_wide(columns), next(uris)).uri
+        uri = copy(_write_wide, 1, columns)
         for forget in (
             MANIFEST_CACHE.reset,
             shared_schemas._as_encoded.cache_clear,
@@ -141,48 +174,31 @@ ONE_CHANGED: dict[str, Verb] = {
 """Verbs that change one fragment: every other one is taken over to the new version as the bytes that it was."""
 
 
-def _fragmented(uri: str, fragments: int, deletions: bool) -> str:
-    dataset = lance_ops.write_dataset(_long(fragments), uri, max_rows_per_file=ROWS)
-    dataset.create_scalar_index("id", "BTREE")
-    if deletions:
-        dataset.delete(f"id % {ROWS} = 3")
-    return uri
-
-
 @pytest.mark.parametrize("deletions", [False, True], ids=["whole", "with deletions"])
 @pytest.mark.parametrize("verb", BY_FRAGMENTS)
-def test_work_grows_no_faster_than_the_fragments(verb: str, deletions: bool, uris: Iterator[str]) -> None:
-    def make(fragments: int) -> str:
-        return _fragmented(next(uris), fragments, deletions)
-
+def test_work_grows_no_faster_than_the_fragments(verb: str, deletions: bool, copy: Copy) -> None:
+    make = partial(copy, _write_fragmented, deletions)
     assert _grows_within(BY_FRAGMENTS[verb], make, (24, 48, 96), _in_proportion)
 
 
 @pytest.mark.parametrize("verb", FEW_FRAGMENTS)
-def test_a_fragment_that_is_not_read_costs_next_to_nothing(verb: str, uris: Iterator[str]) -> None:
-    def make(fragments: int) -> str:
-        return _fragmented(next(uris), fragments, deletions=True)
-
-    assert _grows_within(FEW_FRAGMENTS[verb], make, (20, 100, 200), lambda _: 100 * 120)
+def test_a_fragment_that_is_not_read_costs_next_to_nothing(verb: str, copy: Copy) -> None:
+    make = partial(copy, _write_fragmented, True)
+    assert _grows_within(FEW_FRAGMENTS[verb], make, (24, 96, 196), lambda _: 100 * 120)
 
 
-def test_counting_rows_looks_at_each_fragment_once(uris: Iterator[str]) -> None:
-    def make(fragments: int) -> str:
-        return _fragmented(next(uris), fragments, deletions=True)
-
-    assert _grows_within(lambda uri, _: lance_ops.dataset(uri).count_rows(), make, (20, 100, 200), lambda _: 100 * 50)
+def test_counting_rows_looks_at_each_fragment_once(copy: Copy) -> None:
+    make = partial(copy, _write_fragmented, True)
+    assert _grows_within(lambda uri, _: lance_ops.dataset(uri).count_rows(), make, (24, 96, 196), lambda _: 100 * 50)
 
 
 @pytest.mark.parametrize("verb", ONE_CHANGED)
 def test_a_fragment_that_is_not_changed_costs_next_to_nothing(
-    verb: str, uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+    verb: str, copy: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(MANIFEST_CACHE), "add", lambda *_: None)  # a check of this suite decodes what is added
-
-    def make(fragments: int) -> str:
-        return _fragmented(next(uris), fragments, deletions=True)
-
-    assert _grows_within(ONE_CHANGED[verb], make, (20, 100, 200), lambda _: 100 * 240)
+    make = partial(copy, _write_fragmented, True)
+    assert _grows_within(ONE_CHANGED[verb], make, (24, 96, 196), lambda _: 100 * 240)
 
 
 JOINED: dict[str, Verb] = {
@@ -201,13 +217,13 @@ MOST_JOINED = 2_200
 """The most instructions that one more small fragment may take beside others."""
 
 
-def _cost_of_one_more(verb: Verb, uris: Iterator[str], tables: int = 1, repeats: int = 4) -> float:
+def _cost_of_one_more(verb: Verb, copy: Copy, tables: int = 1, repeats: int = 4) -> float:
     """Return the instructions that one more fragment takes, from the least of repeats on each of several tables."""
     few, many = 48, 192
     counts = {
         size: min(
             count_instructions(partial(verb, uri, size))
-            for uri in [_fragmented(next(uris), size, deletions=False) for _ in range(tables)]
+            for uri in [copy(_write_fragmented, False, size) for _ in range(tables)]
             for _ in range(repeats)
         )
         for size in (few, many)
@@ -217,13 +233,13 @@ def _cost_of_one_more(verb: Verb, uris: Iterator[str], tables: int = 1, repeats:
 
 @pytest.mark.parametrize("verb", JOINED)
 def test_a_small_fragment_costs_less_beside_others_than_alone(
-    verb: str, uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+    verb: str, copy: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _cost_of_one_more(JOINED[verb], uris)  # compiles and fills caches
-    together = _cost_of_one_more(JOINED[verb], uris)
+    _cost_of_one_more(JOINED[verb], copy, repeats=1)  # compiles and fills caches
+    together = _cost_of_one_more(JOINED[verb], copy)
     assert together < MOST_JOINED
     monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 1)
-    assert together < 0.3 * _cost_of_one_more(JOINED[verb], uris)
+    assert together < 0.3 * _cost_of_one_more(JOINED[verb], copy)
 
 
 def _take_from_each(uri: str, size: int) -> object:
@@ -238,12 +254,12 @@ def _compact(uri: str, _: int) -> object:
     ("verb", "tables", "repeats", "most"), [(_take_from_each, 1, 4, 1_000), (_compact, 2, 1, 3_500)]
 )
 def test_a_small_file_is_opened_with_others(
-    verb: Verb, tables: int, repeats: int, most: int, uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+    verb: Verb, tables: int, repeats: int, most: int, copy: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def cost() -> float:
-        return _cost_of_one_more(verb, uris, tables, repeats)
+        return _cost_of_one_more(verb, copy, tables, repeats)
 
-    cost()
+    _cost_of_one_more(verb, copy, repeats=1)
     together = cost()
     assert together < most
     monkeypatch.setattr(joined_fragments, "open_alike", lambda *_: None)
@@ -261,12 +277,7 @@ BY_VERSIONS: dict[str, Verb] = {
 
 
 @pytest.mark.parametrize("verb", BY_VERSIONS)
-def test_work_grows_no_faster_than_the_versions(verb: str, uris: Iterator[str]) -> None:
-    def make(versions: int) -> str:
-        dataset = lance_ops.write_dataset(_long(1), next(uris))
-        for number in range(versions - 1):
-            dataset.update_config({"number": str(number)})
-        return dataset.uri
-
+def test_work_grows_no_faster_than_the_versions(verb: str, copy: Copy) -> None:
     # each size exceeds the 16 manifests that stay decoded, or the step from hits to misses looks like growth
+    make = partial(copy, _write_versions)
     assert _grows_within(BY_VERSIONS[verb], make, (24, 48, 96), _in_proportion)

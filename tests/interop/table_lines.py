@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.interop.table_model import State, Terse
 
-__all__ = ["Hand", "Line"]
+__all__ = ["Hand", "Line", "found_files"]
 
 OWN_FOLDERS = ("data", "_deletions", "_indices", "_transactions")
 
@@ -28,6 +28,8 @@ class Line(Terse):
     """The tag on that line that keeps the files of a shallow clone."""
     ids: dict[tuple[int, int], int] = field(default_factory=dict)
     """The id of each row, by its creating version and its key."""
+    scanned: set[int] = field(default_factory=set)
+    """The versions whose rows were compared with the model."""
 
     def __repr__(self) -> str:
         return "/".join(filter(None, (Path(self.uri).stem, self.branch)))
@@ -93,3 +95,15 @@ class Hand(Terse):
     @property
     def is_stale(self) -> bool:
         return self.version != self.line.version
+
+
+def found_files(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return the size and the time of each file that versions consist of, in all tables beneath a folder."""
+    found = {}
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            if {*OWN_FOLDERS, "_versions"} & {*Path(path).parts} and not name.endswith(".json"):
+                status = os.stat(path)
+                found[path] = (status.st_size, status.st_mtime_ns)
+    return found

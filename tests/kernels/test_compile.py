@@ -16,6 +16,8 @@ from lance_ops import kernels
 from lance_ops.kernels.compile.source_hash import module_of, sources_of
 from lance_ops.kernels.without_numba import FirstCalls
 
+pytestmark = pytest.mark.xdist_group("compiled kernels")  # one worker compiles what tests copy
+
 PACKAGE = Path(kernels.__file__).parent.parent
 PLAIN = {"cached_code", "do_without_numba", "read_only"}
 COMPILED = [name for name in kernels.__all__ if name not in PLAIN and not name.isupper()]
@@ -33,16 +35,34 @@ print("numba.np.linalg" in sys.modules)
 """
 
 
-@pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    """A copy of the kernels without anything compiled, importable from its root."""
-    root = tmp_path / "site"
+def copy_kernels(root: Path) -> Path:
+    """Copy the kernels without anything compiled, importable from the root that is returned."""
     shutil.copytree(PACKAGE / "kernels", root / "lance_ops" / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "lance_ops" / "__init__.py").touch()
     (root / "lance_ops" / "core").mkdir()
     for name in ("lazy_import.py", "ndarrays.py", "tricks.py"):
         shutil.copy(PACKAGE / "core" / name, root / "lance_ops" / "core")
     return root
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A copy of the kernels without anything compiled."""
+    return copy_kernels(tmp_path / "site")
+
+
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the kernels in which one process compiled one, beside its source."""
+    root = copy_kernels(tmp_path_factory.mktemp("compiled") / "site")
+    assert use(root) == (0, 1, str(root / "lance_ops" / "kernels" / "__pycache__"))
+    return root
+
+
+@pytest.fixture
+def filled(compiled_once: Path, tmp_path: Path) -> Path:
+    """A copy of that folder, for a test of its own: what is cached does not depend on where it is."""
+    return Path(shutil.copytree(compiled_once, tmp_path / "site"))
 
 
 def use(root: Path, **environment: str) -> tuple[int, int, str]:
@@ -62,20 +82,17 @@ def use(root: Path, **environment: str) -> tuple[int, int, str]:
     return int(hits), int(misses), path
 
 
-def test_compiled_code_is_cached_beside_the_source_and_found_again(copied: Path) -> None:
-    folder = str(copied / "lance_ops" / "kernels" / "__pycache__")
-    assert use(copied) == (0, 1, folder)
-    assert use(copied) == (1, 0, folder)
+def test_compiled_code_is_cached_beside_the_source_and_found_again(filled: Path) -> None:
+    assert use(filled) == (1, 0, str(filled / "lance_ops" / "kernels" / "__pycache__"))
 
 
 @pytest.mark.parametrize(("changed", "compiled"), [("unaligned.py", True), ("strings.py", False)])
 def test_a_kernel_is_compiled_again_after_a_file_that_it_imports_changed(
-    copied: Path, changed: str, compiled: bool
+    filled: Path, changed: str, compiled: bool
 ) -> None:
-    use(copied)
-    with (copied / "lance_ops" / "kernels" / changed).open("a") as source:
+    with (filled / "lance_ops" / "kernels" / changed).open("a") as source:
         source.write("# changed\n")
-    assert use(copied)[:2] == ((0, 1) if compiled else (1, 0))
+    assert use(filled)[:2] == ((0, 1) if compiled else (1, 0))
 
 
 SOURCES = sorted(map(str, Path(kernels.__file__).parent.rglob("*.py")))
@@ -106,12 +123,11 @@ def test_the_source_hash_covers_every_function_that_is_compiled_into_a_kernel() 
             waiting += [found.py_func for found in used if hasattr(found, "py_func")]
 
 
-def test_a_filled_read_only_cache_folder_is_used(copied: Path) -> None:
-    use(copied)
-    folder = copied / "lance_ops" / "kernels" / "__pycache__"
+def test_a_filled_read_only_cache_folder_is_used(filled: Path) -> None:
+    folder = filled / "lance_ops" / "kernels" / "__pycache__"
     blocked = deny_writing(folder)
     try:
-        assert use(copied, PYTHONDONTWRITEBYTECODE="1", **blocked) == (1, 0, str(folder))
+        assert use(filled, PYTHONDONTWRITEBYTECODE="1", **blocked) == (1, 0, str(folder))
     finally:
         folder.chmod(0o755)
 
@@ -184,16 +200,29 @@ print(kernels.pack_runs.stats.cache_misses)
 """
 
 
-@pytest.mark.parametrize("trick", ["unaligned-words", "uncounted-arrays"])
-def test_kernels_write_the_same_bytes_with_a_trick_of_the_compiler_off(tmp_path: Path, trick: str) -> None:
-    def run(disabled: str) -> list[str]:
-        environ = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "LANCE_OPS_DISABLE": disabled}
-        command = [sys.executable, "-c", WORDS]
-        done = subprocess.run(command, env=environ, cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()
+def packed_words(cache: Path, disabled: str) -> list[str]:
+    """Run the kernels in a fresh process; return the digest of what they wrote, and what was not in the cache."""
+    environ = os.environ | {"NUMBA_CACHE_DIR": str(cache), "LANCE_OPS_DISABLE": disabled}
+    command = [sys.executable, "-c", WORDS]
+    done = subprocess.run(command, env=environ, cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
 
-    on, off = run(""), run(trick)
-    assert on[0] == off[0]
+
+@pytest.fixture(scope="module")
+def with_every_trick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The cache and the digest of a process that has every trick of the compiler on."""
+    cache = tmp_path_factory.mktemp("tricks")
+    return cache, packed_words(cache, "")[0]
+
+
+@pytest.mark.parametrize("trick", ["unaligned-words", "uncounted-arrays"])
+def test_kernels_write_the_same_bytes_with_a_trick_of_the_compiler_off(
+    with_every_trick: tuple[Path, str], tmp_path: Path, trick: str
+) -> None:
+    cache, digest = with_every_trick
+    shutil.copytree(cache, tmp_path / "cache")
+    off = packed_words(tmp_path / "cache", trick)
+    assert off[0] == digest
     assert off[1] != "{}"  # code that was compiled with the trick is not loaded without it
 
 
