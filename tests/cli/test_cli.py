@@ -109,7 +109,8 @@ def test_verify_reports_a_complete_version(flights: str) -> None:
 
 
 def test_delete_counts_first_and_deletes_when_told(flights: str) -> None:
-    assert "3 rows would go; nothing was deleted" in text("delete", flights, "carrier = 'UA' AND x > 0", "--dry-run")
+    shown = text("delete", flights, "carrier = 'UA' AND x > 0", "--dry-run")
+    assert "delete 3 of 10 rows" in shown and "Rows that would go" in shown
     assert dataset(flights).count_rows() == 10
     assert answer("delete", flights, "carrier = 'UA' AND x > 0") == {
         "num_deleted_rows": 3,
@@ -122,11 +123,12 @@ def test_delete_counts_first_and_deletes_when_told(flights: str) -> None:
 
 def test_compact_plans_and_then_merges(flights: str) -> None:
     planned = answer("compact", flights, "--dry-run")
-    assert planned["groups"] == [{"fragment_ids": [0, 1, 2], "num_rows": 10}]
-    assert "0 to 2" in text("compact", flights, "--dry-run")
+    assert planned["dry_run"] and planned["preview"]["after"]["fragments"] == 1
+    assert planned["preview"]["sections"][0]["lines"] == [["3", "0 … 2", "10", "2"]]
+    assert "rewrite 3 fragments" in text("compact", flights, "--dry-run")
     assert len(dataset(flights).get_fragments()) == 3
     bounds = ("--max-source-fragments", "1", "--worst-first", "--max-commits", "3", "--max-seconds", "60")
-    assert len(answer("compact", flights, "--dry-run", *bounds)["groups"]) == 1
+    assert len(answer("compact", flights, "--dry-run", *bounds)["preview"]["sections"][0]["lines"]) == 1
     metrics = answer("compact", flights, *bounds)["metrics"]
     assert (metrics["fragments_removed"], metrics["fragments_added"]) == (3, 1)
     assert dataset(flights).to_table(filter="x = 7").num_rows == 1
@@ -134,7 +136,7 @@ def test_compact_plans_and_then_merges(flights: str) -> None:
 
 
 def test_compact_sorts_rows_by_columns(flights: str) -> None:
-    assert "several stages" in run("compact", flights, "--cluster-by", "x", "--dry-run").output
+    assert "rewrite 3 fragments, sorted by x" in text("compact", flights, "--cluster-by", "x", "--dry-run")
     column = dataset(flights).schema.names[0]
     assert answer("compact", flights, "--cluster-by", column, "--z-order")["metrics"]["fragments_added"] == 1
     found = dataset(flights).to_table()[column].to_pylist()
@@ -198,7 +200,7 @@ def test_cleanup_stops_at_a_tag_unless_told_otherwise(flights: str) -> None:
 def test_restore_brings_a_version_back(flights: str) -> None:
     assert "version 1 restored: version 4" in text("restore", flights, "1")
     assert dataset(flights).count_rows() == 12
-    assert answer("restore", flights, "v1") == {"restored": 2, "version": 5}
+    assert answer("restore", flights, "v1") == {"restored": 2, "version": 5, "dry_run": False}
 
 
 def test_tags_are_made_moved_listed_and_removed(flights: str) -> None:
@@ -274,7 +276,7 @@ def test_a_clone_has_files_of_its_own_or_shares_them(flights: str) -> None:
     deep, shallow = f"{flights}-deep", f"{flights}-shallow"
     assert f"{deep} holds a copy of version 3: 10 rows" in text("clone", flights, deep)
     made = answer("clone", flights, shallow, "v1", "--shallow")
-    assert made == {"uri": shallow, "version": 2, "shallow": True}
+    assert made == {"uri": shallow, "version": 2, "shallow": True, "dry_run": False}
     assert not dataset(deep).base_paths() and len(dataset(shallow).base_paths()) == 1
     assert dataset(shallow).to_table() == dataset(deep).to_table()
     failed = run("clone", flights, deep)

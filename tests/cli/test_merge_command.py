@@ -45,7 +45,8 @@ def test_merge_updates_and_inserts_rows_of_raw_files(numbers: str, changes: str)
 
 def test_merge_takes_conditions_and_deletes(numbers: str, changes: str) -> None:
     found = answer("merge", numbers, changes, "--on", "x", "--if", "source.v > 1", "--no-insert")
-    assert found == {"num_inserted_rows": 0, "num_updated_rows": 1, "num_deleted_rows": 0, "version": 2}
+    assert (found["num_inserted_rows"], found["num_updated_rows"], found["num_deleted_rows"]) == (0, 1, 0)
+    assert (found["version"], found["dry_run"]) == (2, False)
     found = answer("merge", numbers, changes, "--on", "x", "--delete-matched", "--delete-unmatched", "x < 3")
     assert (found["num_deleted_rows"], sorted(values(numbers))) == (5, list(range(3, 10)))
 
@@ -81,5 +82,4 @@ def test_delete_takes_keys_of_several_files(numbers: str, changes: str, tmp_path
 )
 def test_a_delete_that_does_not_say_which_rows_is_exit_code_2(numbers: str, given: tuple[str, ...]) -> None:
     assert run("delete", numbers, *given).exit_code == 2
-    assert run("delete", numbers, "--keys", "k.csv", "--on", "x", "--dry-run").exit_code == 2
     assert dataset(numbers).version == 1

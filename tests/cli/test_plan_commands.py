@@ -28,6 +28,36 @@ def test_a_plan_is_shown_stored_and_executed(dataset_uri: str, tmp_path: Path) -
     assert "planned on version 1" in refused.stderr
 
 
+def test_every_command_that_changes_rows_says_first_what_it_would_do(dataset_uri: str, tmp_path: Path) -> None:
+    write_dataset(pa.table({"x": range(12)}), dataset_uri, max_rows_per_file=4)
+    source = write_dataset(pa.table({"x": [1, 99]}), str(tmp_path / "in.lance")).uri
+    dataset(dataset_uri).create_scalar_index("x", "BTREE")
+    summaries = {
+        ("delete", "x < 2"): "delete 2 of 12 rows",
+        ("delete", "--keys", source, "--on", "x"): "delete 1 of 12 rows",
+        ("update", "x=x + 1", "--where", "x > 8"): "update x of 3 of 12 rows",
+        ("add-columns", "y=x"): "add y to 12 rows",
+        ("merge", source, "--on", "x"): "insert 1, update 1 and delete 0 rows",
+        ("merge", source, "--on", "x", "--delete-matched"): "insert 0, update 0 and delete 1 rows",
+        ("erase", "x = 1", "--reason", "r"): "erase 1 rows, and what holds them",
+        ("compact",): "rewrite 3 fragments",
+        ("compact", "--cluster-by", "x"): "rewrite 3 fragments, sorted by x",
+        ("reindex",): "every row is covered",
+        ("reindex", "--rebuild"): "index 12 rows",
+        ("reindex", "--create", "x", "--type", "ZONEMAP"): "index 12 rows",
+        ("reindex", "--drop", "x_idx"): "drop index x_idx",
+        ("migrate", "--data-storage-version", "2.1"): "rewrite 3 of 3 fragments in file version 2.1",
+        ("restore", "1"): "restore version 1, which undoes 1 versions",
+        ("clone", str(tmp_path / "copy.lance")): f"copy version 2 in {tmp_path / 'copy.lance'}: 12 rows",
+    }
+    for (command, *options), summary in summaries.items():
+        found = answer(command, dataset_uri, *options, "--dry-run")
+        assert found["dry_run"] and found["preview"]["summary"].startswith(summary), (command, options, found)
+    assert dataset(dataset_uri).version == 2 and not (tmp_path / "copy.lance").exists()
+    assert answer("reindex", dataset_uri, "--drop", "x_idx") == {"indices": [], "version": 3, "dry_run": False}
+    assert run("reindex", dataset_uri, "--drop", "x_idx", "--rebuild").exit_code == 2
+
+
 def test_a_verb_and_its_options_are_checked(dataset_uri: str) -> None:
     write_dataset(pa.table({"x": [1]}), dataset_uri)
     assert "there is no verb 'nothing': use one of delete_rows" in run("plan", dataset_uri, "nothing").stderr

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from lance_ops.api import LanceDataset
+from lance_ops import verbs
 from lance_ops.cli.arguments import (
     DryRun,
     Json,
@@ -21,9 +21,10 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, print_table, size
+from lance_ops.cli.changing.outcomes import show_preview, tell
+from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, size
 from lance_ops.maintenance.cleanup import CleanupStats
-from lance_ops.maintenance.compaction import CompactionOptions, CompactionPlan, plan_compaction
+from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.health import index_coverage
 
 __all__ = ["cleanup", "compact", "delete", "reindex", "restore"]
@@ -57,24 +58,18 @@ def delete(
         raise typer.BadParameter("say which rows: by a PREDICATE, or by --keys FILE --on COLUMN")
     if bool(keys) != bool(on):
         raise typer.BadParameter("--keys FILE and --on COLUMN belong together")
-    if keys and dry_run:
-        raise typer.BadParameter("rows are counted for a PREDICATE only", param_hint="--dry-run")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
+    if dry_run:
+        verb = verbs.DeleteRows(predicate, "a preview", tuple(keys or ()), tuple(on or ()))
+        show_preview(verb, opened, runner(spark), as_json=as_json)
+        return
     before = opened.version
     if keys:
         num_rows = opened.delete_by_keys(keys, on or [], runner=runner(spark))["num_deleted_rows"]
-    elif dry_run:
-        num_rows = opened.count_rows(predicate, runner=runner(spark))
     else:
         num_rows = opened.delete(predicate or "", runner=runner(spark))["num_deleted_rows"]
-    if as_json:
-        print_json({"num_deleted_rows": num_rows, "version": opened.version, "dry_run": dry_run})
-    elif dry_run:
-        print_line(f"{counted(num_rows, 'row')} would go; nothing was deleted")
-    elif opened.version == before:
-        print_line(f"no row matches; version {before} stays")
-    else:
-        print_line(f"deleted {counted(num_rows, 'row')}: version {opened.version}")
+    facts = {"num_deleted_rows": num_rows}
+    tell(opened, before, facts, as_json=as_json, done=f"deleted {counted(num_rows, 'row')}", nothing="no row matches")
 
 
 def compact(
@@ -103,7 +98,7 @@ def compact(
         typer.Option(
             "--cluster-by",
             metavar="COLUMN",
-            help="Sort the rows of all fragments; may be repeated. Does not go with --dry-run.",
+            help="Sort the rows of all fragments by this column; may be repeated.",
         ),
     ] = None,
     z_order: Annotated[bool, typer.Option("--z-order", help="Sort along a Z curve through the columns.")] = False,
@@ -120,44 +115,27 @@ def compact(
     if threads is not None and spark is not None:
         raise typer.BadParameter("tasks run in threads or on Spark, not in both", param_hint="--threads")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
-    options = CompactionOptions(
-        target_rows_per_fragment=target_rows_per_fragment,
-        materialize_deletions=materialize_deletions,
-        materialize_deletions_threshold=materialize_deletions_threshold,
-        max_source_fragments=max_source_fragments,
-        max_source_rows=max_source_rows,
-        max_source_bytes=max_source_bytes,
-        max_commits=max_commits,
-        max_seconds=max_seconds,
-        worst_first=worst_first,
-        cluster_by=tuple(cluster_by or ()),
-        cluster_order="z_order" if z_order else "linear",
-    )
+    options: dict[str, Any] = {
+        "target_rows_per_fragment": target_rows_per_fragment,
+        "materialize_deletions": materialize_deletions,
+        "materialize_deletions_threshold": materialize_deletions_threshold,
+        "max_source_fragments": max_source_fragments,
+        "max_source_rows": max_source_rows,
+        "max_source_bytes": max_source_bytes,
+        "max_commits": max_commits,
+        "max_seconds": max_seconds,
+        "worst_first": worst_first,
+        "cluster_by": tuple(cluster_by or ()),
+        "cluster_order": "z_order" if z_order else "linear",
+    }
+    used = runner(spark, threads)
     if dry_run:
-        _print_compaction(opened, plan_compaction(opened.snapshot, options), as_json)
+        show_preview(verbs.make_verb("compact", options), opened, used, as_json=as_json)
         return
     before = opened.version
-    metrics = opened.optimize.compact_files(
-        target_rows_per_fragment=target_rows_per_fragment,
-        materialize_deletions=materialize_deletions,
-        materialize_deletions_threshold=materialize_deletions_threshold,
-        max_source_fragments=max_source_fragments,
-        max_source_rows=max_source_rows,
-        max_source_bytes=max_source_bytes,
-        max_commits=max_commits,
-        max_seconds=max_seconds,
-        worst_first=worst_first,
-        cluster_by=cluster_by,
-        cluster_order="z_order" if z_order else None,
-        runner=runner(spark, threads),
-    )
-    if as_json:
-        print_json({"metrics": metrics, "version": opened.version, "dry_run": False})
-    elif opened.version == before:
-        print_line(f"nothing to compact; version {before} stays")
-    else:
-        removed = counted(metrics.fragments_removed, "fragment")
-        print_line(f"rewrote {removed} as {metrics.fragments_added}: version {opened.version}")
+    metrics = opened.optimize.compact_files(**options, runner=used)
+    done = f"rewrote {counted(metrics.fragments_removed, 'fragment')} as {metrics.fragments_added}"
+    tell(opened, before, {"metrics": metrics}, as_json=as_json, done=done, nothing="nothing to compact")
 
 
 def reindex(
@@ -169,30 +147,43 @@ def reindex(
         str | None, typer.Option("--create", metavar="COLUMN", help="Build an index on COLUMN, in place of an old one.")
     ] = None,
     index_type: Annotated[str, typer.Option("--type", help="The type of the index to build.")] = "BTREE",
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Train anew instead of merging the missing rows in.")
+    ] = False,
+    drop: Annotated[str | None, typer.Option("--drop", metavar="NAME", help="Drop this index instead.")] = None,
     spark: OnSpark = None,
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Extend indices to the rows they do not cover, or build one."""
+    """Extend indices to the rows they do not cover, build one, or drop one."""
     if create and index and len(index) > 1:
         raise typer.BadParameter("an index to create has one name", param_hint="--index")
+    if drop and (create or index or rebuild):
+        raise typer.BadParameter("it goes with no other option", param_hint="--drop")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
-    before = opened.version
-    if create:
-        opened.create_scalar_index(create, index_type, index[0] if index else None, runner=runner(spark))
-    else:
-        opened.optimize.optimize_indices(index_names=index, runner=runner(spark))
+    name = index[0] if create and index else f"{create}_idx"
+    verb = (
+        verbs.DropIndex(drop)
+        if drop
+        else verbs.Reindex((name,), {name: f"{create}:{index_type}"}, rebuild=True)
+        if create
+        else verbs.Reindex(tuple(index or ()), rebuild=rebuild)
+    )
+    if dry_run:
+        show_preview(verb, opened, runner(spark), as_json=as_json)
+        return
+    done = verbs.do_now(verb, opened, runner(spark))
+    opened = opened.checkout_version(done.version)
     indices = index_coverage(opened.snapshot)
-    if as_json:
-        print_json({"version": opened.version, "indices": indices})
-    elif not indices:
+    if not (as_json or indices or drop):
         print_line("no index yet; build one with --create COLUMN")
-    elif opened.version == before:
-        print_line(f"every row is covered; version {before} stays")
-    else:
-        names = ", ".join(f"{covering.name} ({counted(covering.num_indexed_rows, 'row')})" for covering in indices)
-        print_line(f"indexed {names}: version {opened.version}")
+        return
+    names = ", ".join(f"{covering.name} ({counted(covering.num_indexed_rows, 'row')})" for covering in indices)
+    what = f"dropped {drop}" if drop else f"indexed {names}"
+    facts = {"indices": indices}
+    tell(opened, done.read_version, facts, as_json=as_json, done=what, nothing="every row is covered")
 
 
 def cleanup(
@@ -271,49 +262,21 @@ def cleanup(
 def restore(
     uri: Uri,
     version: Annotated[str, typer.Argument(metavar="VERSION|TAG", help="The version to make the newest again.")],
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Make an old version the newest one, as a new version."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file)).checkout_version(
-        reference(version) or version
-    )
+    newest = open_dataset(uri, storage_options(storage_option, options_file))
+    opened = newest.checkout_version(reference(version) or version)
     restored = opened.version
+    if dry_run:
+        show_preview(verbs.Restore(restored, reason="a preview"), newest, runner(None), as_json=as_json)
+        return
     opened.restore()
-    if as_json:
-        print_json({"restored": restored, "version": opened.version})
-    else:
-        print_line(f"version {restored} restored: version {opened.version}")
-
-
-def _print_compaction(opened: LanceDataset, plan: CompactionPlan, as_json: bool) -> None:
-    groups = [
-        {
-            "fragment_ids": list(task.fragment_ids),
-            "num_rows": sum(opened.snapshot.num_live_rows(fragment) for fragment in fragments),
-        }
-        for task in plan.tasks
-        for fragments in [[opened.snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids]]
-    ]
-    if as_json:
-        print_json({"read_version": plan.read_version, "groups": groups, "dry_run": True})
-    elif not groups:
-        print_line(f"nothing to compact in version {plan.read_version}")
-    else:
-        print_table(
-            f"of version {plan.read_version} would rewrite",
-            ["fragments>", "rows>", "ids"],
-            [
-                [str(len(task.fragment_ids)), number(int(str(group["num_rows"]))), _ids(task.fragment_ids)]
-                for task, group in zip(plan.tasks, groups, strict=True)
-            ],
-        )
-
-
-def _ids(fragment_ids: tuple[int, ...]) -> str:
-    first, last = fragment_ids[0], fragment_ids[-1]
-    return str(first) if first == last else f"{first} to {last}"
+    facts = {"restored": restored}
+    tell(opened, restored, facts, as_json=as_json, done=f"version {restored} restored", nothing="nothing changes")
 
 
 def _print_cleanup(verb: str, stats: CleanupStats) -> None:

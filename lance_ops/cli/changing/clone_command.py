@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from lance_ops import verbs
 from lance_ops.cli.arguments import (
+    DryRun,
     Json,
     OnSpark,
     OptionsFile,
@@ -17,6 +19,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
+from lance_ops.cli.changing.outcomes import show_preview
 from lance_ops.cli.output import counted, print_json, print_line
 
 __all__ = ["clone"]
@@ -37,6 +40,7 @@ def clone(
         ),
     ] = False,
     spark: OnSpark = None,
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     target_storage_option: Annotated[
@@ -55,13 +59,18 @@ def clone(
 ) -> None:
     """Copy a version, with its files or (--shallow) without them, into a dataset of its own."""
     source = open_dataset(uri, storage_options(storage_option, options_file), version)
+    if dry_run and (target_storage_option or target_options_file):
+        raise typer.BadParameter("it looks at the target with the options of the source", param_hint="--dry-run")
+    if dry_run:
+        show_preview(verbs.Clone(target, shallow=shallow), source, runner(spark), as_json=as_json)
+        return
     options = storage_options(target_storage_option, target_options_file)
     if shallow:
         made = source.shallow_clone(target, source.version, options)
     else:
         made = source.deep_clone(target, source.version, options, runner=runner(spark) if spark else None)
     if as_json:
-        print_json({"uri": made.uri, "version": made.version, "shallow": shallow})
+        print_json({"uri": made.uri, "version": made.version, "shallow": shallow, "dry_run": False})
     else:
         what = "names the files of" if shallow else "holds a copy of"
         print_line(f"{made.uri} {what} version {made.version}: {counted(made.count_rows(), 'row')}")

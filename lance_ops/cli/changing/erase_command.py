@@ -18,7 +18,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.plan_commands import print_preview
+from lance_ops.cli.changing.outcomes import show_preview
 from lance_ops.cli.output import print_facts, print_json, print_line
 
 __all__ = ["erase"]
@@ -66,11 +66,7 @@ def erase(
     )
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     if dry_run:
-        preview = verbs.make_plan(verb, opened, runner(spark))[1]
-        if as_json:
-            print_json({"preview": preview, "dry_run": True})
-        else:
-            print_preview(preview)
+        show_preview(verb, opened, runner(spark), as_json=as_json)
         return
     done = verbs.do_now(verb, opened, runner(spark))
     if as_json:

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from lance_ops import verbs
 from lance_ops.cli.arguments import (
+    DryRun,
     Json,
     OnSpark,
     OptionsFile,
@@ -16,7 +18,8 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.output import counted, print_json, print_line
+from lance_ops.cli.changing.outcomes import show_preview, tell
+from lance_ops.cli.output import counted
 
 __all__ = ["merge"]
 
@@ -43,27 +46,31 @@ def merge(
         typer.Option(metavar="SQL", help="Delete rows that no source row matches and for which SQL is true."),
     ] = None,
     spark: OnSpark = None,
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Update, insert and delete rows by key, as one version: tasks join the keys, and no row is held here."""
     opened = open_dataset(uri, storage_options(storage_option, options_file))
-    before = opened.version
-    builder = opened.merge_insert(on or None)
-    if delete_matched:
-        builder.when_matched_delete()
-    elif update:
-        builder.when_matched_update_all(condition)
-    if insert and not delete_matched:
-        builder.when_not_matched_insert_all()
-    if delete_unmatched is not None:
-        builder.when_not_matched_by_source_delete(delete_unmatched)
-    result = builder.execute(source, runner=runner(spark))
-    if as_json:
-        print_json({**result, "version": opened.version})
-    elif opened.version == before:
-        print_line(f"no row changes; version {before} stays")
-    else:
-        inserted, updated, deleted = (counted(count, "row") for count in result.values() if isinstance(count, int))
-        print_line(f"inserted {inserted}, updated {updated}, deleted {deleted}: version {opened.version}")
+    verb = verbs.Upsert(
+        tuple(source),
+        tuple(on or ()),
+        matched="delete" if delete_matched else "update" if update else "keep",
+        condition=condition if update and not delete_matched else None,
+        insert=insert and not delete_matched,
+        delete_unmatched=delete_unmatched,
+    )
+    if dry_run:
+        show_preview(verb, opened, runner(spark), as_json=as_json)
+        return
+    done = verbs.do_now(verb, opened, runner(spark))
+    inserted, updated, deleted = (counted(int(count), "row") for count in done.facts.values())
+    tell(
+        opened.checkout_version(done.version),
+        done.read_version,
+        done.facts,
+        as_json=as_json,
+        done=f"inserted {inserted}, updated {updated}, deleted {deleted}",
+        nothing="no row changes",
+    )

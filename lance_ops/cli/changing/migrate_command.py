@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from lance_ops import verbs
 from lance_ops.cli.arguments import (
+    DryRun,
     Json,
     OnSpark,
     OptionsFile,
@@ -16,7 +18,8 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.output import counted, print_json, print_line
+from lance_ops.cli.changing.outcomes import show_preview, tell
+from lance_ops.cli.output import counted
 
 __all__ = ["migrate"]
 
@@ -27,21 +30,24 @@ def migrate(
         str, typer.Option(metavar="VERSION", help="The file version, such as 2.1, that all files and new ones get.")
     ],
     spark: OnSpark = None,
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Rewrite the files of other file versions, by tasks and as one version."""
     opened = open_dataset(uri, storage_options(storage_option, options_file))
+    if dry_run:
+        show_preview(verbs.Migrate(data_storage_version), opened, runner(spark), as_json=as_json)
+        return
     before = opened.version
     metrics = opened.optimize.migrate_files(data_storage_version, runner=runner(spark))
-    if as_json:
-        rewritten = metrics.fragments_removed
-        print_json(
-            {"fragments": rewritten, "version": opened.version, "data_storage_version": opened.data_storage_version}
-        )
-    elif opened.version == before:
-        print_line(f"every file has version {opened.data_storage_version}; version {before} stays")
-    else:
-        count = counted(metrics.fragments_removed, "fragment")
-        print_line(f"rewrote {count} in files of version {opened.data_storage_version}: version {opened.version}")
+    file_version = opened.data_storage_version
+    tell(
+        opened,
+        before,
+        {"fragments": metrics.fragments_removed, "data_storage_version": file_version},
+        as_json=as_json,
+        done=f"rewrote {counted(metrics.fragments_removed, 'fragment')} in files of version {file_version}",
+        nothing=f"every file has version {file_version}",
+    )

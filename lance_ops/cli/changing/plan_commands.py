@@ -22,9 +22,10 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.output import number, print_facts, print_json, print_line, print_table, size
+from lance_ops.cli.changing.outcomes import print_measures, print_preview
+from lance_ops.cli.output import print_facts, print_json, print_line, print_table
 
-__all__ = ["execute", "list_verbs", "plan", "print_preview"]
+__all__ = ["execute", "list_verbs", "plan"]
 
 
 def plan(
@@ -91,7 +92,7 @@ def execute(
         return
     print_line(f"{stored.verb.name}: {stored.summary}")
     print_facts({name.replace("_", " "): str(value) for name, value in done.facts.items()})
-    _print_measures(done.before, done.after, f"version {done.read_version} to {done.version}")
+    print_measures(done.before, done.after, f"version {done.read_version} to {done.version}")
 
 
 def list_verbs(
@@ -127,17 +128,6 @@ def list_verbs(
     print_table(verbs.verb_named(verb).summary, ["option", "type", "default", "meaning"], lines)
 
 
-def print_preview(preview: verbs.Preview) -> None:
-    """Print a preview for people."""
-    print_line(preview.summary)
-    if preview.after is not None:
-        _print_measures(preview.before, preview.after, "before, and after by estimate")
-    for warning in preview.warnings:
-        print_line(warning, "yellow")
-    for section in preview.sections:
-        print_table(section.title, section.header, section.lines)
-
-
 def _names_of_verbs() -> list[tuple[str, str]]:
     """Return what a shell offers in place of VERB, each with its explanation."""
     return [(each.name, each.summary) for each in verbs.ALL_VERBS]
@@ -152,16 +142,6 @@ def _names_of_options(ctx: typer.Context) -> list[tuple[str, str]]:
 
 def _opened(verb: verbs.Verb, uri: str, options: Mapping[str, str] | None) -> LanceDataset:
     return (open_readable if verb.opens_damaged else open_dataset)(uri, options)
-
-
-def _print_measures(before: verbs.Measures, after: verbs.Measures, title: str) -> None:
-    lines = [
-        ("rows", number(before.rows), number(after.rows)),
-        ("deleted rows still stored", number(before.deleted_rows), number(after.deleted_rows)),
-        ("fragments", number(before.fragments), number(after.fragments)),
-        ("bytes of data files", size(before.size_bytes), size(after.size_bytes)),
-    ]
-    print_table(title, ["", "before>", "after>"], lines)
 
 
 def _default(option: verbs.DeclaredOption) -> str:

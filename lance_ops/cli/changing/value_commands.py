@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lance_ops import verbs
 from lance_ops.cli import runners
 from lance_ops.cli.arguments import (
     DryRun,
@@ -18,7 +19,8 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.output import counted, print_json, print_line
+from lance_ops.cli.changing.outcomes import show_preview, tell
+from lance_ops.cli.output import counted
 from lance_ops.core.arrow import pads
 from lance_ops.runners import Runner
 
@@ -56,28 +58,24 @@ def update(
 ) -> None:
     """Set columns of rows to values of SQL expressions, or of files that name the rows, as one version."""
     by_column = _by_column(values, files)
-    if files and (where is not None or dry_run):
-        raise typer.BadParameter("--where and --dry-run are for expressions", param_hint="--from")
+    if files and where is not None:
+        raise typer.BadParameter("it is for expressions", param_hint="--where")
+    _check_dry_run(dry_run, files)
     if checkpoint is not None and not files:
         raise typer.BadParameter("it is for values of files", param_hint="--checkpoint")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
+    if dry_run:
+        show_preview(verbs.Update(by_column, where), opened, runner(spark), as_json=as_json)
+        return
     before = opened.version
     if files:
         used = runner(spark)
         rows = _rows_of(files, used, spark)
         num_rows = opened.update_columns(rows, runner=used, checkpoint=checkpoint)["num_rows_updated"]
-    elif dry_run:
-        num_rows = opened.count_rows(where, runner=runner(spark))
     else:
         num_rows = opened.update(by_column, where, runner=runner(spark))["num_rows_updated"]
-    if as_json:
-        print_json({"num_rows_updated": num_rows, "version": opened.version, "dry_run": dry_run})
-    elif dry_run:
-        print_line(f"{counted(num_rows, 'row')} would change; nothing was updated")
-    elif opened.version == before:
-        print_line(f"no row matches; version {before} stays")
-    else:
-        print_line(f"updated {counted(num_rows, 'row')}: version {opened.version}")
+    facts = {"num_rows_updated": num_rows}
+    tell(opened, before, facts, as_json=as_json, done=f"updated {counted(num_rows, 'row')}", nothing="no row matches")
 
 
 def add_columns(
@@ -86,22 +84,29 @@ def add_columns(
     files: Files = None,
     checkpoint: Checkpoint = None,
     spark: OnSpark = None,
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Add columns of SQL expressions, or of files that name rows, as one version; other columns are not rewritten."""
     by_column = _by_column(values, files)
+    _check_dry_run(dry_run, files)
     opened = open_dataset(uri, storage_options(storage_option, options_file))
-    before, used = set(opened.schema.names), runner(spark)
+    if dry_run:
+        show_preview(verbs.AddColumns(by_column), opened, runner(spark), as_json=as_json)
+        return
+    version, before, used = opened.version, set(opened.schema.names), runner(spark)
     transforms = _rows_of(files, used, spark) if files else by_column
     opened.add_columns(transforms, runner=used, checkpoint=checkpoint)
     types = {field.name: str(field.type) for field in opened.schema if field.name not in before}
-    if as_json:
-        print_json({"added": types, "version": opened.version})
-    else:
-        added = ", ".join(f"{name} ({arrow_type})" for name, arrow_type in types.items())
-        print_line(f"added {added}: version {opened.version}")
+    added = ", ".join(f"{name} ({arrow_type})" for name, arrow_type in types.items())
+    tell(opened, version, {"added": types}, as_json=as_json, done=f"added {added}", nothing="no column is new")
+
+
+def _check_dry_run(dry_run: bool, files: list[str] | None) -> None:
+    if dry_run and files:
+        raise typer.BadParameter("it is for expressions, not for --from", param_hint="--dry-run")
 
 
 def _rows_of(files: list[str], used: Runner, spark: str | None) -> Any:

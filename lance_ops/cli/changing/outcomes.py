@@ -1,0 +1,56 @@
+"""Tell what a command would do, what it did, or that there was nothing to do: the same way for every command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lance_ops import verbs
+from lance_ops.api import LanceDataset
+from lance_ops.cli.output import number, print_json, print_line, print_table, size
+from lance_ops.runners import Runner
+
+__all__ = ["print_measures", "print_preview", "show_preview", "tell"]
+
+
+def show_preview(verb: verbs.Verb, opened: LanceDataset, used: Runner, *, as_json: bool) -> None:
+    """Print what a verb would do to the opened version, for `--dry-run`. Nothing is changed."""
+    _, preview = verbs.make_plan(verb, opened, used)
+    if as_json:
+        print_json({"preview": preview, "dry_run": True})
+    else:
+        print_preview(preview)
+
+
+def tell(
+    opened: LanceDataset, before: int, facts: Mapping[str, Any], *, as_json: bool, done: str, nothing: str
+) -> None:
+    """Print what was done to a dataset that had the version `before`: as JSON, or as one of two sentences."""
+    if as_json:
+        print_json({**facts, "version": opened.version, "dry_run": False})
+    elif opened.version == before:
+        print_line(f"{nothing}; version {before} stays")
+    else:
+        print_line(f"{done}: version {opened.version}")
+
+
+def print_preview(preview: verbs.Preview) -> None:
+    """Print a preview for people."""
+    print_line(preview.summary)
+    if preview.after is not None:
+        print_measures(preview.before, preview.after, "before, and after by estimate")
+    for warning in preview.warnings:
+        print_line(warning, "yellow")
+    for section in preview.sections:
+        print_table(section.title, section.header, section.lines)
+
+
+def print_measures(before: verbs.Measures, after: verbs.Measures, title: str) -> None:
+    """Print the sizes of two versions side by side."""
+    lines = [
+        ("rows", number(before.rows), number(after.rows)),
+        ("deleted rows still stored", number(before.deleted_rows), number(after.deleted_rows)),
+        ("fragments", number(before.fragments), number(after.fragments)),
+        ("bytes of data files", size(before.size_bytes), size(after.size_bytes)),
+    ]
+    print_table(title, ["", "before>", "after>"], lines)
