@@ -17,13 +17,14 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dagster as dg
 import lance
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 from playwright.sync_api import TimeoutError as TooLate
 
 import lance_ops
@@ -36,6 +37,22 @@ LOCATION = "tests.browser.deployed"
 DAYS = [f"2026-09-{day:02}" for day in range(1, 31)]
 PATIENCE = 240_000
 """How many milliseconds a test waits at most until a page shows something."""
+
+SHORT_QUEUE = """
+run_coordinator:
+  module: dagster.core.run_coordinator
+  class: QueuedRunCoordinator
+  config: {dequeue_interval_seconds: 1}
+"""
+"""Runs are taken from the queue each second instead of each five: nothing else differs from the shipped settings."""
+
+IN_THE_BACKGROUND = {
+    "silver_maintenance": "{}",
+    "people_erase": (
+        "ops:\n  erase:\n    config: {predicate: \"customer = 'anna'\", dry_run: false, reason: request 17}\n"
+    ),
+}
+"""Jobs that are launched first, with their configuration, because their runs do not need each other's end."""
 
 expect.set_options(timeout=PATIENCE)
 
@@ -78,7 +95,11 @@ class Look:
                 return self.page
 
     def launch(self, job: str, config: str | None = None) -> Page:
-        """Launch a job from its launchpad, with another configuration than the one on offer; wait for its success."""
+        """Launch a job from its launchpad, and wait for its success."""
+        return self.succeeded(self.begin(job, config))
+
+    def begin(self, job: str, config: str | None = None) -> str:
+        """Launch a job, perhaps with another configuration than the one on offer; return the path of its run."""
         if config is not None:
             self.at(f"/locations/{LOCATION}/jobs/{job}/playground")
             self.page.locator(".CodeMirror").first.click()
@@ -89,6 +110,12 @@ class Look:
         expect(launch).to_be_enabled()
         launch.click()
         self.page.wait_for_url(re.compile("/runs/"))
+        return urlsplit(self.page.url).path
+
+    def succeeded(self, run: str) -> Page:
+        """Wait until the page of a run shows its success."""
+        if urlsplit(self.page.url).path != run:
+            self.at(run)
         expect(self.page.get_by_text("Success", exact=True).first).to_be_visible()
         return self.page
 
@@ -117,7 +144,7 @@ def live(root: Path) -> Iterator[Live]:
     port = free_port()
     home = root / "home"
     home.mkdir()
-    (home / "dagster.yaml").write_text(instance_file("laptop"))
+    (home / "dagster.yaml").write_text(instance_file("laptop") + SHORT_QUEUE)
     with dg.DagsterInstance.from_config(str(home)) as instance:  # initialised before several processes open it
         instance.add_dynamic_partitions("trips_batches", DAYS)
     environment = {
@@ -183,9 +210,12 @@ def await_assets(live: Live, process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as browser:
-        yield browser
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """Run a browser whose pages share what Dagster's pages load."""
+    with chromium(tmp_path_factory.mktemp("chromium")) as started:
+        context = started.new_context(locale="en-US", viewport={"width": 1280, "height": 800})
+        context.set_default_timeout(PATIENCE)
+        yield context
 
 
 @pytest.fixture(scope="module")
@@ -196,18 +226,19 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def look(live: Live, browser: Browser, pictures: Path) -> Iterator[Look]:
-    page = browser.new_page(locale="en-US", viewport={"width": 1280, "height": 800})
-    page.set_default_timeout(PATIENCE)
+def look(live: Live, browser: BrowserContext, pictures: Path) -> Iterator[Look]:
+    page = browser.new_page()
     yield Look(page, live, pictures)
     page.close()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def backfill(live: Live, browser: Browser) -> None:
-    """Launch a backfill of all thirty days at once, as a person does; it goes on while other pages are looked at."""
-    page = browser.new_page(locale="en-US")
-    page.set_default_timeout(PATIENCE)
+def background_runs(live: Live, browser: BrowserContext, pictures: Path) -> dict[str, str]:
+    """Launch a backfill of all thirty days at once, as a person does, and two jobs; return the paths of their runs.
+
+    They go on while other pages are looked at.
+    """
+    page = browser.new_page()
     page.goto(f"{live.url}/assets/trips/batches?view=partitions", wait_until="domcontentloaded")
     expect(page.get_by_text(DAYS[0]).first).to_be_visible()
     page.get_by_role("button", name="Materialize").first.click()
@@ -215,4 +246,7 @@ def backfill(live: Live, browser: Browser) -> None:
     dialog.get_by_role("button", name="All", exact=True).click()
     dialog.get_by_role("button", name="Launch").click()
     expect(page.get_by_text("Created backfill")).to_be_visible()
+    look = Look(page, live, pictures)
+    runs = {job: look.begin(job, config) for job, config in IN_THE_BACKGROUND.items()}
     page.close()
+    return runs

@@ -27,9 +27,8 @@ def test_a_plan_is_previewed_in_the_launchpad_and_executed_by_its_link(look: Loo
     assert look.live.table("orders").count_rows() == 25
 
 
-def test_an_erasure_ends_with_a_report_that_proves_it(look: Look) -> None:
-    config = "ops:\n  erase:\n    config: {predicate: \"customer = 'anna'\", dry_run: false, reason: request 17}\n"
-    page = look.launch("people_erase", config)
+def test_an_erasure_ends_with_a_report_that_proves_it(look: Look, background_runs: dict[str, str]) -> None:
+    page = look.succeeded(background_runs["people_erase"])
     path = page.get_by_text(re.compile(r"_lance_ops/erasures/.*\.html")).first
     expect(path).to_be_visible()
     (report,) = (look.live.root / "lake" / "people.lance" / "_lance_ops" / "erasures").glob("*.html")
@@ -41,8 +40,8 @@ def test_an_erasure_ends_with_a_report_that_proves_it(look: Look) -> None:
     assert look.live.table("people").count_rows() == 18
 
 
-def test_a_night_of_the_fleet_is_a_table_of_what_was_done(look: Look) -> None:
-    look.launch("silver_maintenance", "{}")
+def test_a_night_of_the_fleet_is_a_table_of_what_was_done(look: Look, background_runs: dict[str, str]) -> None:
+    look.succeeded(background_runs["silver_maintenance"])
     page = look.at("/assets/silver?view=events")
     for name in ("clicks", "visits"):
         expect(page.get_by_role("row").filter(has_text=name).last).to_contain_text("done")
@@ -62,6 +61,14 @@ def test_a_backfill_of_thirty_days_is_one_commit_that_was_checked(look: Look) ->
     look.keep("checks")
 
 
+def test_the_graph_shows_each_dataset_with_its_batches_and_the_fleet(look: Look) -> None:
+    page = look.at("/asset-groups")
+    for name in ("batches", "trips", "orders", "people", "readings", "silver"):
+        expect(page.get_by_text(name, exact=True).first).to_be_visible()
+    expect(page.get_by_text(f"{len(DAYS)} partitions")).to_be_visible()
+    look.keep("graph")
+
+
 def test_a_commit_of_another_writer_stands_in_the_timeline(look: Look) -> None:
     data = look.live.table("readings")
     page = look.at_once_it_shows("/assets/readings?view=events", f"version {data.version}: Append")
@@ -75,11 +82,3 @@ def test_a_commit_of_another_writer_stands_in_the_timeline(look: Look) -> None:
         look.keep(name)
         shown.get_by_role("button", name="Close").first.click()
         expect(shown).to_have_count(0)
-
-
-def test_the_graph_shows_each_dataset_with_its_batches_and_the_fleet(look: Look) -> None:
-    page = look.at("/asset-groups")
-    for name in ("batches", "trips", "orders", "people", "readings", "silver"):
-        expect(page.get_by_text(name, exact=True).first).to_be_visible()
-    expect(page.get_by_text(f"{len(DAYS)} partitions")).to_be_visible()
-    look.keep("graph")
