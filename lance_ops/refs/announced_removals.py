@@ -22,7 +22,7 @@ from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["REMOVALS_DIR", "UNVERIFIED_AGE", "announced_removal", "check_version_is_kept"]
+__all__ = ["REMOVALS_DIR", "UNVERIFIED_AGE", "announced_removal", "check_no_announced_removal", "check_version_is_kept"]
 
 REMOVALS_DIR = "_lance_ops/removals"
 
@@ -46,12 +46,20 @@ def announced_removal(snapshot: Snapshot, versions: Sequence[int]) -> Iterator[N
 
 def check_version_is_kept(snapshot: Snapshot) -> None:
     """Raise `VersionNotFound` if the version is removed or announced to be; call this after tagging or pinning it."""
+    check_no_announced_removal(snapshot)
+    if not snapshot.committer.exists(snapshot.version):
+        raise VersionNotFound(f"{snapshot.uri}: version {snapshot.version} was cleaned up")
+
+
+def check_no_announced_removal(snapshot: Snapshot) -> None:
+    """Raise `VersionNotFound` if the version's removal is announced.
+
+    For a caller that looks for the version afterwards. Before, it would not do: the clean-up may end between the two.
+    """
     for info in snapshot.store.list(REMOVALS_DIR):
         is_valid = snapshot.store.now() - info.modified <= UNVERIFIED_AGE
         if is_valid and snapshot.version in _announced_versions(snapshot, info.path):
             raise VersionNotFound(f"{snapshot.uri}: version {snapshot.version} is being cleaned up ({info.path})")
-    if not snapshot.committer.exists(snapshot.version):
-        raise VersionNotFound(f"{snapshot.uri}: version {snapshot.version} was cleaned up")
 
 
 def _announced_versions(snapshot: Snapshot, path: str) -> frozenset[int]:

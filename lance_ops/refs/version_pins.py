@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lance_ops.refs.announced_removals import check_version_is_kept
+from lance_ops.refs.announced_removals import check_no_announced_removal, check_version_is_kept
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import PendingFiles
 
@@ -21,10 +21,11 @@ PINS_DIR = "_lance_ops/pins"
 
 
 @contextmanager
-def pinned(snapshot: Snapshot) -> Iterator[None]:
+def pinned(snapshot: Snapshot, *, looks_for_version: bool = True) -> Iterator[None]:
     """Keep clean-up from removing the snapshot's version during the block.
 
-    Raises `VersionNotFound` if the version is removed already, or announced to be.
+    Raises `VersionNotFound` if the version is removed already, or announced to be. With `looks_for_version=False` the
+    block must look for the version itself: it may be removed already.
 
     After `CommitStateUnknown` or an interrupt the pin stays, since the commit may still succeed; clean-up removes the
     pin when it is old.
@@ -33,7 +34,10 @@ def pinned(snapshot: Snapshot) -> Iterator[None]:
     pin = PendingFiles.at(snapshot.store, [path])
     with pin.abandoned_unless_committed():
         snapshot.store.put(path, b"")
-        check_version_is_kept(snapshot)
+        if looks_for_version:
+            check_version_is_kept(snapshot)
+        else:
+            check_no_announced_removal(snapshot)
         yield
     pin.abandon()
 

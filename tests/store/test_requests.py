@@ -187,6 +187,26 @@ def test_a_delete_reads_no_manifest_that_the_process_wrote_itself_and_knows(coun
     assert counted.requests(lambda: dataset.delete("a = 2")) == {"GET": 4, "LIST": 2, "PUT": 6}
 
 
+def test_a_restore_pins_its_version_beside_what_it_looks_for(s3_server: S3Server) -> None:
+    together, met = threading.Barrier(3, timeout=120), list[str]()
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        options = replace(s3_server, endpoint=proxy.endpoint).storage_options
+        table = Counted(s3_server.new_uri("table.lance"), options, proxy)
+        old = table.open(version=2)
+
+        def wait_for_the_others(method: str, path: str) -> None:
+            kind = next((each for each in ("pins", "erasures", "_versions") if each in path), None)
+            if kind and method != "POST" and kind not in met and len(met) < 3:
+                met.append(kind)
+                together.wait()
+
+        proxy.lose = wait_for_the_others
+        # Three listings look for erasures, announced removals and the newest version; two are those of any commit. They
+        # show the restored version too, so nothing else looks for it. The POST deletes the pin.
+        assert table.requests(old.restore) == {"LIST": 5, "PUT": 3, "POST": 1}
+        assert table.open().count_rows() == 6
+
+
 def test_a_row_in_a_manifest_store_spares_the_listings(counted_with_rows: Counted) -> None:
     assert counted_with_rows.requests(counted_with_rows.open) == {"GET": 1}
     # What is staged is copied and deleted, and once it is looked whether the version is there without a row.
