@@ -31,4 +31,5 @@ class Trick(Enum):
 
     def is_on(self) -> bool:
         """Return whether the trick may be used now. The environment is read at each call."""
-        return self.value not in os.environ.get("LANCE_OPS_DISABLE", "").split(",")
+        disabled = os.environ.get("LANCE_OPS_DISABLE")
+        return not disabled or self.value not in disabled.split(",")

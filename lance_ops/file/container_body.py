@@ -24,6 +24,7 @@ _FULL = 2 / 3
 """The share of its budget that fills a page. `_slices` cuts no smaller parts, so each of its parts is a page."""
 
 _PAD = bytes([PADDING]) * ALIGNMENT
+_SHORT_BYTES = 8 << 10
 
 
 class ContainerBody(FileBody):
@@ -107,10 +108,13 @@ class ContainerBody(FileBody):
     def write_buffer(self, data: BytesLike) -> Extent:
         padding, position = self._next_position()
         view = memoryview(data)
-        if padding:
-            self._sink.write(padding)
-        if view.nbytes:
-            self._sink.write(view)
+        if padding and view.nbytes < _SHORT_BYTES:  # to join them costs less than a write of its own
+            self._sink.write(b"".join((padding, view)))
+        else:
+            if padding:
+                self._sink.write(padding)
+            if view.nbytes:
+                self._sink.write(view)
         return Extent(position, view.nbytes)
 
     def _release_batch(self) -> None:

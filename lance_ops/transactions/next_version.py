@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
-from lance_ops.table import WRITER, DataFile, Fragment, Manifest, flags_for
+from lance_ops.table import WRITER, DataFile, Fragment, Manifest, change_manifest, flags_for
 from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.transaction import Transaction
 
@@ -37,9 +37,9 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyCont
     if not changes.ids_ascend_above(newest.next_fragment_id - 1):
         fragments = fragments.in_order()
     if fragments is not made.fragments:
-        made = replace(made, fragments=fragments)
+        made = change_manifest(made, fragments=fragments)
     reader, writer = flags_for(made, newest)
-    return replace(
+    return change_manifest(
         made,
         version=newest.version + 1,
         reader_feature_flags=reader,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -85,8 +84,10 @@ class _LeafWriter(ColumnWriter[LeafRows]):
         """Write the values of a blob column and return where they are; return rows of other columns as they are."""
         if not self._leaf.field.is_blob_v1:
             return rows
-        with self._naming_column():
+        try:
             return store_blob_values(rows, write)
+        except UnsupportedFeature as error:
+            raise self._naming_column(error) from error
 
     @property
     def equal_key(self) -> _EqualKey | None:
@@ -101,15 +102,13 @@ class _LeafWriter(ColumnWriter[LeafRows]):
         return _EqualKey(bits, len(array), array.null_count > 0, self._choice.version)
 
     def _encode(self, pieces: Sequence[LeafRows]) -> list[EncodedPage]:
-        with self._naming_column():
-            return self._encode_pages(pieces)
-
-    @contextmanager
-    def _naming_column(self) -> Iterator[None]:
         try:
-            yield
+            return self._encode_pages(pieces)
         except UnsupportedFeature as error:
-            raise UnsupportedFeature(error.feature, f"column {self._leaf.field.name!r}") from error
+            raise self._naming_column(error) from error
+
+    def _naming_column(self, error: UnsupportedFeature) -> UnsupportedFeature:
+        return UnsupportedFeature(error.feature, f"column {self._leaf.field.name!r}")
 
     def _encode_pages(self, pieces: Sequence[LeafRows]) -> list[EncodedPage]:
         if self._leaf.field.is_blob_v1:

@@ -333,7 +333,7 @@ class LocalStore(Store):
 
     def _locate(self, path: str) -> str:
         """Return the absolute path, as `_examine` does."""
-        return self._examine(path)[0]
+        return self._examine(path)[0] if path else self.root
 
     def _examine(self, path: str) -> tuple[str, os.stat_result | None]:
         """Return the absolute path and its `lstat` result, None if it is absent.

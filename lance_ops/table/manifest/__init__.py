@@ -8,6 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.table.manifest.base_path import BasePath
+    from lance_ops.table.manifest.changed_manifest import change_manifest
     from lance_ops.table.manifest.feature_flag import FeatureFlag
     from lance_ops.table.manifest.file_locations import FileLocations, ObjectLocation
     from lance_ops.table.manifest.invariants import ALL_INVARIANTS, Violation, check_adds_no_violation, violations
@@ -34,6 +35,7 @@ __all__ = [
     "ObjectLocation",
     "Violation",
     "WriterVersion",
+    "change_manifest",
     "check_adds_no_violation",
     "check_readable",
     "check_writable",
@@ -58,6 +60,7 @@ _MODULES = {
     "ObjectLocation": "file_locations",
     "Violation": "invariants",
     "WriterVersion": "manifest",
+    "change_manifest": "changed_manifest",
     "check_adds_no_violation": "invariants",
     "check_readable": "required_features",
     "check_writable": "required_features",

@@ -223,10 +223,10 @@ def _violations_since(before: Manifest, after: Manifest) -> list[Violation]:
     same_indices = after.indices == before.indices
     ids_are_fresh = same_indices and changes.ids_ascend_above(before.next_fragment_id - 1)
     ids = [fragment.id for fragment in changes.new] if ids_are_fresh else after.fragments.ids
-    same_definitions = same_indices and after.schema == before.schema
+    same_schema = after.schema is before.schema or after.schema == before.schema
     return [
-        *([] if after.schema == before.schema else _found(_OF_NEW_SCHEMAS, after)),
-        *([] if same_definitions else _found(_OF_SCHEMA_AND_INDICES, after)),
+        *([] if same_schema else _found(_OF_NEW_SCHEMAS, after)),
+        *([] if same_indices and same_schema else _found(_OF_SCHEMA_AND_INDICES, after)),
         *_found(_OF_FRAGMENT_IDS, after, ids),
         *_found(_OF_EACH_FRAGMENT, after, checked),
     ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from dataclasses import replace
 
 import pyarrow as pa
 
 from lance_ops.core.versions import FileVersion
+from lance_ops.table.manifest.changed_manifest import change_manifest
 from lance_ops.table.manifest.manifest import Manifest
 from lance_ops.table.manifest.manifest_bytes import decode_manifest, decode_with_transaction, inline_transaction
 
@@ -55,7 +55,7 @@ class ManifestCache:
         """Cache a manifest that was just written; its bytes must decode to an equal manifest."""
         if len(data) > _LONGEST_BYTES or manifest.data_format.version == FileVersion.V0_1.value:
             return  # a 0.1 manifest learns the positions of its dictionaries only when it is read
-        self._keep(pa.py_buffer(data), path, replace(manifest, fragments=manifest.fragments.as_read_from(path)))
+        self._keep(pa.py_buffer(data), path, change_manifest(manifest, fragments=manifest.fragments.as_read_from(path)))
 
     def _find(self, data: pa.Buffer, path: str) -> Manifest | None:
         cached = self._manifests.get(path)

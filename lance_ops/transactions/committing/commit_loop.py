@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 from lance_ops.committers import Abandoned, Committed, Committer, Conflict, Unknown
 from lance_ops.core.errors import (
@@ -224,7 +224,8 @@ class _Commit:
         has_requested = self._concurrent.has_requested or transaction is not self._transaction
         has_requested |= any(self._committer.as_listed(version) is None for version in numbers)
         needed = {v: read_manifest(self._store, self._committer, v, as_listed=True) for v in numbers}
-        made = next_manifest(newest, transaction, replace(self._context, manifests=needed), time.time_ns())
+        context = replace(self._context, manifests=needed) if needed else self._context
+        made = next_manifest(newest, transaction, context, time.time_ns())
         encoded = transaction.encode()
 
         self._wait_for_early_write()
@@ -275,14 +276,16 @@ class _Commit:
     def _put(self, version: int, data: bytes, prepare: Callable[[], None]) -> Committed | Conflict | Unknown:
         """Commit the manifest after `prepare` has run; raise the error of `prepare` if it fails."""
         refusal: Exception | None = None
+        is_asked = False
 
-        @cache  # the committer asks again when it repeats a put of unknown outcome, and must get the same answer
         def is_prepared() -> bool:
-            nonlocal refusal
-            try:
-                prepare()
-            except Exception as error:  # noqa: BLE001 - raised below; here it would look like a failed commit
-                refusal = error
+            nonlocal refusal, is_asked
+            if not is_asked:  # the committer asks again when it repeats a put of unknown outcome: same answer
+                is_asked = True
+                try:
+                    prepare()
+                except Exception as error:  # noqa: BLE001 - raised below; here it would look like a failed commit
+                    refusal = error
             return refusal is None
 
         after = (*self._after, *self._vectors.written_paths)

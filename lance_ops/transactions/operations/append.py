@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from lance_ops.pb import transaction_pb2
-from lance_ops.table import Fragment, Manifest
+from lance_ops.table import Fragment, Manifest, change_manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.manifest_changes import assign_ids
 from lance_ops.transactions.operation import ApplyContext, Operation
@@ -38,4 +38,4 @@ class Append(Operation):
     def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         new, max_fragment_id, next_row_id = assign_ids(self.fragments, manifest)
         fragments = manifest.fragments.with_added(new)
-        return replace(manifest, fragments=fragments, max_fragment_id=max_fragment_id, next_row_id=next_row_id)
+        return change_manifest(manifest, fragments=fragments, max_fragment_id=max_fragment_id, next_row_id=next_row_id)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from lance_ops.pb import transaction_pb2
-from lance_ops.table import Fragment, Manifest
+from lance_ops.table import Fragment, Manifest, change_manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.manifest_changes import check_fragments_exist, drop_orphaned_indices, fragments_by_id
 from lance_ops.transactions.operation import ApplyContext, Operation
@@ -58,4 +58,4 @@ class Delete(Operation):
         }
         fragments = manifest.fragments.with_changes(updated_by_id, dropped)
         indices = drop_orphaned_indices(manifest.indices, manifest.schema, fragments)
-        return replace(manifest, fragments=fragments, indices=indices)
+        return change_manifest(manifest, fragments=fragments, indices=indices)
