@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from weakref import WeakKeyDictionary
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.api.namespaces import Namespace, open_namespace
@@ -29,6 +30,12 @@ __all__ = ["sql", "use_namespace"]
 
 _NAMESPACES: WeakKeyDictionary[SparkSession, Namespace] = WeakKeyDictionary()
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
+_NOT_OF_SPARK = (
+    *(("OPTIMIZE",), ("VACUUM",), ("RESTORE",)),
+    *(("DESCRIBE", "HISTORY"), ("DESC", "HISTORY"), ("DESCRIBE", "DETAIL"), ("DESC", "DETAIL")),
+)
+"""Statements that other libraries bring to Spark, too, so one that is about no Lance table is still handed over."""
+
 _EXPLAIN_MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 
 
@@ -47,7 +54,7 @@ def sql(
     the session by default. Changes happen at once; queries are as lazy as `spark.sql`.
 
     Raises `InvalidInput` where a statement on a Lance table does not parse, `UnsupportedFeature` naming what is
-    understood for one that is not, and what the verb of the statement raises.
+    understood for one that is not, and what the verb of the statement raises. The errors of Spark are its own.
     """
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
     tables = Tables(session, known, dict(storage_options or {}))
@@ -63,9 +70,30 @@ def sql(
             if made is not None:
                 return made
     if mentions_a_path(reader.words):
-        heads = ", ".join(sorted({" ".join(keywords) for keywords, _ in _STATEMENTS}))
-        raise UnsupportedFeature(f"{head} of a Lance table in SQL; understood are SELECT, WITH, {heads}")
-    return session.sql(query)
+        raise _not_understood(head)
+    try:
+        return session.sql(query)
+    except AnalysisException as error:
+        if known is not None and known.table_exists(_missing_table(error)):
+            raise _not_understood(head) from error
+        for keywords in _NOT_OF_SPARK:
+            reader.at = 0
+            if reader.accept(*keywords):
+                reader.accept("TABLE")
+                statement.lance_table()
+        raise
+
+
+def _not_understood(head: str) -> UnsupportedFeature:
+    heads = ", ".join(sorted({" ".join(keywords) for keywords, _ in _STATEMENTS}))
+    return UnsupportedFeature(f"{head} of a Lance table in SQL; understood are SELECT, WITH, {heads}")
+
+
+def _missing_table(error: AnalysisException) -> str:
+    """Return the name of the table or view that Spark did not find, without its catalog; empty for another error."""
+    if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+        return ""
+    return Reader((error.getMessageParameters() or {}).get("relationName", "``")).path("a table")[-1]
 
 
 def use_namespace(

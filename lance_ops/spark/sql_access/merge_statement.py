@@ -56,11 +56,14 @@ class _Clause:
 def _merge(statement: Statement) -> DataFrame | None:
     """MERGE INTO …; see the module."""
     reader = statement.reader
+    evolves = reader.accept("WITH", "SCHEMA", "EVOLUTION")
     if not reader.accept("INTO"):
         return None
     table = statement.table()
     if table is None:
         return lance_query(reader.text, statement.tables)
+    if evolves:
+        raise UnsupportedFeature("MERGE WITH SCHEMA EVOLUTION: add the columns by ALTER TABLE … ADD COLUMNS first")
     name = reader.words[reader.at - 1].value
     target = statement.alias("USING") or name
     reader.expect("USING")

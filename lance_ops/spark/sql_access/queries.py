@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlglot
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate.binding import build
+from lance_ops.spark.data_source import SourceOptions, visible_schema
 from lance_ops.spark.sql_access.pushed_conditions import ConditionTranslation
 from lance_ops.spark.sql_access.query_needs import QueryNeeds, is_of_cte, name_parts
 from lance_ops.spark.sql_access.table_references import FORMAT, Tables, VersionClause, read_version_clause
@@ -67,7 +70,15 @@ def lance_query(text: str, tables: Tables, prefix: str = "") -> DataFrame | None
     needs = QueryNeeds(tree, words, tables.case_rule)
     has_escapes = "\\" in text
     frames: dict[str, Any] = {f"t{i}": _frame(each, needs, tables, has_escapes) for i, each in enumerate(references)}
-    return tables.session.sql(_literal(prefix) + _with_frames(text, references, frames), **frames)
+    template = _literal(prefix) + _with_frames(text, references, frames)
+    try:
+        return tables.session.sql(template, **frames)
+    except AnalysisException as error:
+        if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+            # Spark suggests columns that a frame has, and the frames have only those that the query names.
+            shapes: dict[str, Any] = {f"t{i}": _shape(each, tables) for i, each in enumerate(references)}
+            tables.session.sql(template, **shapes)
+        raise
 
 
 def mentions_a_path(words: Iterable[Word]) -> bool:
@@ -141,6 +152,13 @@ def _frame(reference: _Reference, needs: QueryNeeds, tables: Tables, has_escapes
     if limit is not None and len(pushed) == needs.where_parts(reference.table):
         query = query.limit(limit)
     return query.load()
+
+
+def _shape(reference: _Reference, tables: Tables) -> DataFrame:
+    """Return a DataFrame without rows that has all columns of the table."""
+    snapshot = tables.open(reference.found, reference.clause).snapshot
+    columns = visible_schema(SourceOptions(path=snapshot.uri), snapshot)
+    return tables.session.createDataFrame([], from_arrow_schema(columns))
 
 
 def _with_frames(text: str, references: list[_Reference], frames: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.spark.planned_write import write_planned
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.statement import Statement
@@ -45,7 +46,8 @@ def _insert(statement: Statement) -> DataFrame | None:
         raise InvalidInput("SQL on a Lance table: columns by position or BY NAME; not both")
     replaced = "true" if overwrite else None if condition is None else statement.writer(opened).write(condition)
     options = {} if replaced is None else {"replaceWhere": replaced}
-    statement.write(frame, table, options, overwrite=replaced is not None)
+    session = statement.tables.session
+    write_planned(session, frame, table.location, table.storage_options, options, overwrite=replaced is not None)
     return statement.nothing()
 
 

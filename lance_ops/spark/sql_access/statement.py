@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.runners import Runner
-from lance_ops.spark.data_source import SourceOptions, plan_write
-from lance_ops.spark.private_options import private_format
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Reader
 from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
@@ -121,19 +118,6 @@ class Statement:
     def rows_for(self, frame: DataFrame) -> DataFrame | pa.Table:
         """Return what a verb reads the rows of a query from: the frame itself where Spark runs the tasks."""
         return frame if isinstance(self.runner, OnSpark) else frame.toArrow()
-
-    def write(self, frame: DataFrame, table: TableDescription, options: Mapping[str, str], *, overwrite: bool) -> None:
-        """Write a frame's rows as one version, by Spark's tasks.
-
-        Spark reports a write that does not fit the table as an error of its own with a stack in it. So the write is
-        planned here first, which raises `SchemaMismatch` or `InvalidInput`.
-        """
-        options = {"case_sensitive": str(self.case_rule.value).lower(), **options}
-        given = SourceOptions.parse({**options, "path": table.location})
-        settled = replace(given, storage_options=dict(table.storage_options))
-        plan_write(settled, to_arrow_schema(frame.schema, timezone="UTC"), overwrite=overwrite)
-        writer = frame.write.format(private_format(self.tables.session, table.storage_options)).options(**options)
-        writer.mode("overwrite" if overwrite else "append").save(table.location)
 
     def result(self, schema: str, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
         """Return a DataFrame of a few rows; the schema is in Spark's words."""

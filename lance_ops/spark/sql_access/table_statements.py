@@ -14,6 +14,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, ReferenceNotFound
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
+from lance_ops.spark.planned_write import write_planned
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause, version_or_name
@@ -53,7 +54,8 @@ def _create_table(statement: Statement) -> DataFrame | None:
             return statement.nothing()
         raise DatasetAlreadyExists(f"{table.location}: CREATE OR REPLACE TABLE writes a new version with other columns")
     frame = run_query(query, statement.tables) if query else statement.tables.session.createDataFrame([], columns or "")
-    statement.write(frame, table, options, overwrite=replace)
+    session = statement.tables.session
+    write_planned(session, frame, table.location, table.storage_options, options, overwrite=replace)
     return statement.nothing()
 
 

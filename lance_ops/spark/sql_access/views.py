@@ -11,11 +11,14 @@ Spark's catalogs cannot hold Python data sources, so other statements are for `l
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.redaction import public_uri
+from lance_ops.reading import bind_filter
+from lance_ops.spark.data_source import SourceOptions
 from lance_ops.spark.private_options import private_format
 
 __all__ = ["create_view"]
@@ -35,12 +38,16 @@ def create_view(
 
     Rows inserted into the view are in the table at once. The view shows them when it is created again. The storage
     options are in no plan and no log of Spark; the URI and the filter are. Raises `InvalidInput`, without showing it,
-    for a URI that holds a secret.
+    for a URI that holds a secret, and as `lance_ops.dataset` and a scan do for what is not there.
     """
     if public_uri(uri) != uri:
         raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")
-    options = {"path": uri, "filter": filter, "tag": tag, "version": None if version is None else str(version)}
-    given = ", ".join(f"{_quoted(key)} {_literal(value)}" for key, value in options.items() if value is not None)
+    asked = {"path": uri, "filter": filter, "tag": tag, "version": None if version is None else str(version)}
+    options = {key: value for key, value in asked.items() if value is not None}
+    snapshot = replace(SourceOptions.parse(options), storage_options=dict(storage_options or {})).open()
+    if filter is not None:
+        bind_filter(snapshot, filter)  # Spark would report a mistake only when the view is read
+    given = ", ".join(f"{_quoted(key)} {_literal(value)}" for key, value in options.items())
     source = private_format(session, storage_options)
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(name)} USING {_quoted(source)} OPTIONS ({given})")
 

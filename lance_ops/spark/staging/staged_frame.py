@@ -14,7 +14,7 @@ from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.private_options import private_format
+from lance_ops.spark.planned_write import write_planned
 from lance_ops.spark.translation import CaseRule, schema_from_spark, stored_paths
 from lance_ops.transactions import PendingFiles
 from lance_ops.writing import create_dataset, table_schema
@@ -33,14 +33,18 @@ def write_frame(
     """Write a DataFrame, or these columns of it, as a new dataset with the columns of `like` that it has.
 
     Spark's tasks cast and write the rows, as those of an append to `like` would. Raises `SchemaMismatch` naming a
-    column that `like` does not have.
+    column that the DataFrame or `like` does not have.
     """
-    chosen = frame.select(*columns) if columns else frame
+    rule = _case_rule(session)
+    missing = [name for name in columns if rule.find(name, frame.columns) is None]
+    if missing:
+        raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
+    chosen = frame.select(*map(_quoted, columns)) if columns else frame
     version = like.file_version
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own
         version = FileVersion.V2_0
     create_dataset(open_root(uri, storage_options), _part_of(session, chosen, like), PendingFiles(), version)
-    _append(session, chosen, uri, storage_options)
+    write_planned(session, chosen, uri, storage_options)
 
 
 def write_row_values(
@@ -66,7 +70,7 @@ def write_row_values(
     schema = table_schema(pa.schema([pa.field(ROW_KEY, pa.uint64()), *given]), version)
     create_dataset(open_root(uri, storage_options), schema, PendingFiles(), version)
     keyed = frame.select(frame[_quoted(key)].alias(ROW_KEY), *(_quoted(name) for name in names))
-    _append(session, keyed, uri, storage_options)
+    write_planned(session, keyed, uri, storage_options)
 
 
 def _part_of(session: SparkSession, frame: DataFrame, like: Snapshot) -> Schema:
@@ -76,11 +80,6 @@ def _part_of(session: SparkSession, frame: DataFrame, like: Snapshot) -> Schema:
         return like.schema.project(list(stored_paths(given, like.schema.fields, _case_rule(session))))
     except InvalidInput as error:
         raise SchemaMismatch(f"{error}: drop it from the DataFrame, or add the column to {like.uri}") from error
-
-
-def _append(session: SparkSession, frame: DataFrame, uri: str, storage_options: Mapping[str, str]) -> None:
-    writer = frame.write.format(private_format(session, storage_options)).mode("append")
-    writer.option("case_sensitive", str(_case_rule(session).value).lower()).save(uri)
 
 
 def _case_rule(session: SparkSession) -> CaseRule:

@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import (
     DatasetAlreadyExists,
+    DatasetNotFound,
     IndexNotFound,
+    InvalidFilter,
     InvalidInput,
     ReferenceNotFound,
     SchemaMismatch,
     UnsupportedFeature,
 )
 from lance_ops.runners import InThreads
-from lance_ops.spark import sql, use_namespace
+from lance_ops.spark import OnSpark, create_view, sql, use_namespace
 from tests.pickling_runner import PicklingRunner
 
 if TYPE_CHECKING:
@@ -190,6 +193,32 @@ def test_columns_are_added_renamed_cast_and_dropped(run: Any, lake: Path) -> Non
     )
     with pytest.raises(InvalidInput, match="one of ADD COLUMNS"):
         run("ALTER TABLE numbers CLUSTER BY (x)")
+
+
+def test_a_mistake_raises_an_error_that_names_it(run: Any, lake: Path, spark: SparkSession) -> None:
+    for text, kind, message in (
+        ("VACUUM nope", InvalidInput, "nope is no Lance table"),
+        ("RESTORE TABLE nope TO VERSION AS OF 1", InvalidInput, "nope is no Lance table"),
+        ("DESC HISTORY nope", InvalidInput, "nope is no Lance table"),
+        ("SHOW COLUMNS IN numbers", UnsupportedFeature, "SHOW of a Lance table"),
+        ("DROP TABLE numbers", UnsupportedFeature, "DROP of a Lance table"),
+        ("MERGE WITH SCHEMA EVOLUTION INTO numbers USING u ON true", UnsupportedFeature, "ADD COLUMNS"),
+        ("SELECT nope FROM numbers", AnalysisException, r"Did you mean .*`(id|x|s)`"),
+        ("SELECT * FROM nope", AnalysisException, "TABLE_OR_VIEW_NOT_FOUND"),
+    ):
+        with pytest.raises(kind, match=message):
+            run(text)
+    uri = str(lake / "numbers.lance")
+    with pytest.raises(DatasetNotFound):
+        create_view(spark, "v", f"{uri}.old")
+    with pytest.raises(InvalidFilter, match="nope"):
+        create_view(spark, "v", uri, filter="nope = 1")
+    keys = spark.range(3)
+    with pytest.raises(SchemaMismatch, match="the DataFrame has no column x: it has id"):
+        LanceDataset(uri).delete_by_keys(keys, "x", runner=OnSpark(spark))
+    with pytest.raises(SchemaMismatch, match="'id' is int64 in the table and string in the data"):
+        LanceDataset(uri).delete_by_keys(keys.selectExpr("string(id) AS id"), "id", runner=OnSpark(spark))
+    assert LanceDataset(uri).version == 1
 
 
 def test_columns_are_named_by_the_session_s_case_rule(run: Any, lake: Path, spark: SparkSession) -> None:
