@@ -8,7 +8,7 @@ cannot be read together, or fails, is read block by block, so that errors come i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
@@ -24,7 +24,7 @@ from lance_ops.file import WHOLE_FILE_BYTES, Budget, row_bytes
 from lance_ops.reading.joined_fragments import JoinedFragments
 from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS
 from lance_ops.reading.scan_block import live_mask, read_live, read_offsets
-from lance_ops.reading.scan_plan import Block, ScanRequest
+from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, Blocks, ScanRequest
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows
 from lance_ops.snapshot import Snapshot
 
@@ -32,10 +32,13 @@ __all__ = ["JOINED_BYTES", "BlockJoiner"]
 
 T = TypeVar("T")
 
-_FIRST_JOINED, _MAX_JOINED = 16, 64
-"""The largest number of blocks that are read together: at first, so that the first rows come soon, and later."""
+_LEAST_JOINED, _MAX_JOINED = 16, 64
+"""Bounds of the number of blocks that are read together, if there are so many.
 
-JOINED_BYTES = 8 << 20
+A group has a fixed cost, and most of it is Python's, so smaller groups gain nothing from more threads.
+"""
+
+JOINED_BYTES = BLOCK_BYTES
 """The most bytes that are read together: of the decoded values, or of the files if those are larger.
 
 Large files do not count if all values have a fixed width: then it is known how many bytes of a file are read.
@@ -67,16 +70,21 @@ class BlockJoiner:
         """Whether any blocks may be read together."""
         return self._schema is not None
 
-    def group(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, ...]]:
-        """Yield the blocks in groups of neighbours to read together; most groups are a single block."""
+    def group(self, blocks: Blocks, workers: int) -> Iterator[tuple[Block, ...]]:
+        """Yield the blocks in groups of neighbours to read together; a large block is a group of its own.
+
+        `workers` threads read a group each, so that an even number of blocks in each keeps none of them waiting.
+        """
         group: list[Block] = []
-        group_bytes, most = 0, min(_FIRST_JOINED, _MAX_JOINED)
+        group_bytes, most = 0, 0
         for block in blocks:
             num_bytes = self._bytes_if_small(block)
+            if num_bytes is not None and not most:
+                most = _blocks_in_group(len(blocks), num_bytes, workers)
             is_full = num_bytes is None or len(group) == most or group_bytes + num_bytes > JOINED_BYTES
             if group and (is_full or (block.offsets is None) != (group[0].offsets is None)):
                 yield tuple(group)
-                group, group_bytes, most = [], 0, min(2 * most, _MAX_JOINED)
+                group, group_bytes = [], 0
             if num_bytes is None:
                 yield (block,)
             else:
@@ -140,6 +148,13 @@ class BlockJoiner:
             for block, first, (start, stop) in zip(blocks, firsts, pairwise(cuts), strict=False)
             if start < stop
         ]
+
+
+def _blocks_in_group(num_blocks: int, block_bytes: int, workers: int) -> int:
+    """Return how many blocks of about this size each group has, so that all workers end at about the same time."""
+    fewest = max(-(-num_blocks // _MAX_JOINED), -(-num_blocks * block_bytes // JOINED_BYTES), 1)
+    num_groups = -(-fewest // workers) * workers
+    return min(max(-(-num_blocks // num_groups), _LEAST_JOINED), _MAX_JOINED)
 
 
 def _schema_to_join(snapshot: Snapshot, request: ScanRequest) -> Schema | None:

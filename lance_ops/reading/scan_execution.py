@@ -200,7 +200,7 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
             share = min(max(share, 2 * cut_into), _MOST_CUTS)
             return budget, read_halves(snapshot, reader, block, request, finish)
 
-    groups = joiner.group(plan.blocks)
+    groups = joiner.group(plan.blocks, workers)
     if request.limit is None:
         groups = _preloaded(snapshot, request, groups, reader_of)
     tasks = ((part, share) for group in groups for part in _cut(group, share))

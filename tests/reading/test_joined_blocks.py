@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -320,11 +321,17 @@ def test_files_that_are_opened_together_give_the_batches_of_files_opened_one_by_
     assert groups
 
 
-def test_groups_grow_after_the_first_one(tmp_path: Path, groups: list[int], alike: list[int]) -> None:
+def test_all_cores_read_groups_of_about_the_same_size(
+    tmp_path: Path, groups: list[int], alike: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = pa.table({"n": np.arange(150)})
     dataset = lance_ops.write_dataset(rows, tmp_path / "t", max_rows_per_file=1)
-    assert dataset.to_table() == rows
-    assert groups == alike == [16, 32, 64, 38]
+    for cores, expected in ((1, 3 * [50]), (2, [38, 38, 38, 36]), (4, [38, 38, 38, 36]), (16, [*9 * [16], 6])):
+        monkeypatch.setattr(scan_execution, "available_cores", partial(int, cores))
+        assert dataset.to_table() == rows
+        assert sorted(groups, reverse=True) == sorted(alike, reverse=True) == expected
+        groups.clear()
+        alike.clear()
 
 
 def test_fragments_of_different_lengths_are_opened_together(tmp_path: Path, alike: list[int]) -> None:
