@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,9 +19,7 @@ from dagster._core.scheduler.instigation import SensorInstigatorData
 from lance_ops.dagster.instances import instance_file
 from tests.manifest_servers import postgres_server
 
-__all__ = ["home_with", "kill_run", "running_daemon", "sensors_with_a_cursor", "team_instance", "wait_for"]
-
-_PROCESS = re.compile(r"\(pid: (\d+)\)")
+__all__ = ["home_with", "running_daemon", "sensors_with_a_cursor", "team_instance", "wait_for"]
 
 
 def home_with(folder: Path, settings: str) -> dict[str, str]:
@@ -96,10 +93,3 @@ def sensors_with_a_cursor(instance: dg.DagsterInstance) -> set[str]:
         for state in states
         if isinstance(state.instigator_data, SensorInstigatorData) and state.instigator_data.cursor
     }
-
-
-def kill_run(instance: dg.DagsterInstance, run_id: str) -> None:
-    """Kill the process that executes a run."""
-    events = (record.event_log_entry.dagster_event for record in instance.get_records_for_run(run_id).records)
-    ids = [int(match[1]) for event in events if event and (match := _PROCESS.search(event.message or ""))]
-    os.kill(ids[-1], signal.SIGKILL)

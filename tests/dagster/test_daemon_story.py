@@ -1,8 +1,9 @@
 """Sixty days of a team, unattended: bad files, killed runs and another writer, on PostgreSQL and an S3 server.
 
 The daemon runs on the shipped `team.yaml`. Days land in waves. Each wave brings junk, drift, an empty and a late file,
-changes files of earlier waves, and may kill the run that ingests it. At the end every good row is in the table once,
-every bad file is named, every version is recorded once, and every alert was sent once.
+changes files of earlier waves, and kills a run: at a request to the store that was drawn, or when it has committed and
+has not recorded its version. At the end every good row is in the table once, every bad file is named, every version is
+recorded once, and every alert was sent once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import io
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -27,22 +29,26 @@ from lance_ops.dagster import batch_states
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
 from tests.dagster.alert_receiver import receiving
-from tests.dagster.running_daemon import kill_run, running_daemon, sensors_with_a_cursor, team_instance, wait_for
+from tests.dagster.running_daemon import running_daemon, sensors_with_a_cursor, team_instance, wait_for
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
 pytestmark = [pytest.mark.dagster, pytest.mark.server, pytest.mark.interop, pytest.mark.timeout(1800)]
 
-SEED = 20240601
+SEED = 20240605
 NUM_DAYS = 60
 SECONDS = 900
 """A generous bound: the test waits for events, and a loaded machine takes long to start a process for each run."""
 
-BEFORE_TASKS, AFTER_COMMIT = "before_tasks", "after_commit"
+AFTER_COMMIT = "after commit"
+MOST_REQUESTS = 12
+"""A run that ingests has more requests to the store than that, so it comes to the one that was drawn."""
 
-# The sensors tick often, and the watcher leaves a version to its run for five seconds only. A run waits at a point
-# while the file of that point exists, so that it can be killed there.
+# The sensors tick often, and the watcher leaves a version to its run for five seconds only. A run that finds the file
+# `doom` kills its process as the file says, and renames the file, so that one run dies for it.
 DEFINITIONS = """
-import time
+import itertools
+import os
+import signal
 from datetime import timedelta
 from pathlib import Path
 
@@ -54,31 +60,47 @@ from lance_ops.dagster.head import build_version_sensor
 from lance_ops.dagster.jobs import build_jobs
 from lance_ops.dagster.landing import batches, build_raw_sensor
 from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
+from lance_ops.store.remote import FsspecStore
 
 config = DatasetConfig.model_validate_json({declared!r})
-points = Path({points!r})
+doom = Path({doom!r})
+doomed = []
+requests = itertools.count(1)
 
 
-def pass_through(point):
-    while (points / point).exists():
-        time.sleep(0.1)
+def die_if(moment):
+    if [str(moment)] == doomed:
+        doom.rename(doom.with_name("died"))
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Held(ThreadRunner):
+class Mortal(ThreadRunner):
     def runner(self, on_progress=None):
-        pass_through("before_tasks")
+        if doom.exists():
+            doomed.append(doom.read_text())
         return super().runner(on_progress)
+
+
+client_of = FsspecStore._fs
+
+
+def mortal_client(store):
+    if doomed:
+        die_if(next(requests))
+    return client_of(store)
 
 
 report_versions = batches.report_versions
 
 
-def held_report(*arguments):
-    pass_through("after_commit")
-    return report_versions(*arguments)
+def mortal_report(context, config, newest, before, started):
+    if newest.version > before:
+        die_if({after_commit!r})
+    return report_versions(context, config, newest, before, started)
 
 
-batches.report_versions = held_report
+FsspecStore._fs = mortal_client
+batches.report_versions = mortal_report
 jobs = build_jobs(config)
 sensors = [
     build_raw_sensor(config, interval_seconds=2),
@@ -87,7 +109,7 @@ sensors = [
 ]
 defs = dg.Definitions.merge(
     build_asset_definitions(config),
-    dg.Definitions(jobs=jobs, sensors=sensors, resources={{RUNNER_KEY: Held()}}, executor=dg.in_process_executor),
+    dg.Definitions(jobs=jobs, sensors=sensors, resources={{RUNNER_KEY: Mortal()}}, executor=dg.in_process_executor),
 )
 """
 
@@ -137,12 +159,12 @@ class Lake:
         self.waves |= dict.fromkeys([*days, *([late] if late else [])], number)
         junk, drift, empty, left_out = self.draw.sample(days[1:-1], 4)
         for key in days:
-            if key not in (junk, empty, left_out) and (key != drift or late is None):
+            if key not in (junk, drift, empty, left_out):
                 self.land_good(key)
         self.land_bad(junk, b"this is no Parquet")
         self.land_bad(empty, b"")
-        if late is not None:  # not the first wave, whose files give the table its columns
-            self.land_bad(drift, parquet({"id": [1], "fare": [2.5]}))
+        self.land_bad(drift, parquet({"id": [1], "fare": [2.5]}))
+        if late is not None:
             self.land_good(late)
             rewritten, vanished = self.draw.sample(in_table, 2)
             self.put(rewritten, parquet({"id": [-1], "city": ["Uri"]}))
@@ -170,32 +192,25 @@ def parquet(columns: dict[str, list[Any]]) -> bytes:
     return sink.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("num_waves", "kills"),
-    [
-        pytest.param(2, [AFTER_COMMIT, None], id="a kill between commit and event"),
-        pytest.param(6, None, id="kills at random", marks=pytest.mark.soak),
-    ],
-)
+@pytest.mark.parametrize("num_waves", [pytest.param(2), pytest.param(6, marks=pytest.mark.soak)])
 def test_sixty_days_end_with_every_good_row_once_and_every_bad_file_named(
     num_waves: int,
-    kills: list[str | None] | None,
     s3_server: S3Server,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("dagster_postgres")
     draw = random.Random(SEED)
-    kills = kills or [draw.choice([BEFORE_TASKS, AFTER_COMMIT, None]) for _ in range(num_waves)]
+    kills = [AFTER_COMMIT if wave % 2 else draw.randint(1, MOST_REQUESTS) for wave in range(num_waves)]
     lake = Lake(s3_server, s3_server.new_bucket(), draw)
     config = declared(lake)
     names = DatasetNames(config.name)
     days = [f"d{day:02}" for day in range(NUM_DAYS)]
     size = NUM_DAYS // num_waves
-    points = tmp_path / "points"
-    points.mkdir()
+    doom, died = tmp_path / "doom", tmp_path / "died"
     location = tmp_path / "location.py"
-    location.write_text(DEFINITIONS.format(declared=config.model_dump_json(), points=str(points)))
+    declared_json = config.model_dump_json()
+    location.write_text(DEFINITIONS.format(declared=declared_json, doom=str(doom), after_commit=AFTER_COMMIT))
     with receiving() as receiver, team_instance(tmp_path) as environment:
         environment["ALERT_URL"] = receiver.url
         with running_daemon(location, environment, monkeypatch) as instance:
@@ -205,19 +220,14 @@ def test_sixty_days_end_with_every_good_row_once_and_every_bad_file_named(
             for number, kill in enumerate(kills):
                 if number:
                     lake.append_by_reference(config.uri, number)
-                if kill is not None:
-                    (points / kill).touch()
-                before = newest_version(config)
+                doom.write_text(str(kill))
                 left_out = lake.land_wave(number, days[number * size : (number + 1) * size], left_out)
-                if kill is not None:
-                    killed = kill_at(instance, config, names, kill, before)
-                    (points / kill).unlink()
                 wait_for(
                     lambda: states(config, instance) == lake.expected, SECONDS, f"wave {number} is not settled", every=2
                 )
-                if kill is not None:
-                    retried = [run.parent_run_id for run in instance.get_runs() if run.parent_run_id]
-                    assert killed in retried
+                assert died.exists(), f"no run had {kill} requests to the store"
+                died.unlink()
+                wait_for(partial(are_retried, instance, number + 1), SECONDS, "a killed run is not retried")
                 assert rows(config) == sorted(chain.from_iterable(lake.ids.values()))
             report = batch_states(config, instance)
             assert {batch.key for batch in report.batches if batch.is_late} == lake.late
@@ -231,7 +241,8 @@ def test_sixty_days_end_with_every_good_row_once_and_every_bad_file_named(
             wait_for(lambda: head_versions(instance, names) >= list(range(1, newest + 1)), SECONDS)
             assert head_versions(instance, names) == list(range(1, newest + 1))
             ingested = {key for key in lake.ids if key in lake.expected}
-            assert instance.get_materialized_partitions(names.batches) == ingested
+            wait_for(lambda: recorded(instance, names) >= ingested, SECONDS, "the last retry records no batches")
+            assert recorded(instance, names) == ingested
             wait_for(lambda: not instance.event_log_storage.get_concurrency_info(names.pool).claimed_slots, SECONDS)
             wait_for(lambda: told(receiver.bodies) == lake.told, SECONDS)
             assert [alert for alert in receiver.bodies if alert["event"] != "quarantine"] == []
@@ -256,15 +267,14 @@ def declared(lake: Lake) -> DatasetConfig:
     )
 
 
-def kill_at(instance: dg.DagsterInstance, config: DatasetConfig, names: DatasetNames, point: str, before: int) -> str:
-    """Kill the run that waits at a point; return its id."""
-    slots = instance.event_log_storage.get_concurrency_info
-    wait_for(lambda: bool(slots(names.pool).claimed_slots), SECONDS, "no run takes the slot")
-    if point == AFTER_COMMIT:
-        wait_for(lambda: newest_version(config) > before, SECONDS, "no run commits")
-    run_id = slots(names.pool).claimed_slots[0].run_id
-    kill_run(instance, run_id)
-    return run_id
+def recorded(instance: dg.DagsterInstance, names: DatasetNames) -> set[str]:
+    """Return the batches that Dagster's log says were ingested."""
+    return instance.get_materialized_partitions(names.batches)
+
+
+def are_retried(instance: dg.DagsterInstance, num_killed: int) -> bool:
+    """Return whether Dagster has found the processes of so many runs dead, and has started them again."""
+    return sum(run.parent_run_id is not None for run in instance.get_runs()) >= num_killed
 
 
 def states(config: DatasetConfig, instance: dg.DagsterInstance) -> dict[str, str]:
