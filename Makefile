@@ -36,8 +36,8 @@ bench: environment  ## against pylance and Parquet; `make bench BENCH=blobs,list
 bench-tables: environment  ## against pylance on all cores, as fragments, columns and versions grow; `BENCH=columns,40/scan`
 	$(BIN)/python -m tests.bench.tables $(BENCH)
 
-bench-s3: environment  ## against pylance on an object store: seconds, requests and bytes of 21 operations
-	$(BIN)/python -m tests.bench.s3
+bench-s3: environment  ## against pylance on an object store: seconds, requests and bytes of 21 operations; `BENCH=take,restore`
+	$(BIN)/python -m tests.bench.s3 $(BENCH)
 
 bench-spark: environment java  ## against Spark's Parquet, with cold and warm workers; `BENCH=ingest,column`
 	$(BIN)/python -m tests.bench.spark $(BENCH)

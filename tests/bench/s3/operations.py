@@ -5,7 +5,7 @@ The table has 200,000 rows in eight fragments, and seven more fragments of one r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import ModuleType
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["ALL_OPERATIONS", "NUM_ROWS", "Operation", "Table"]
+__all__ = ["ALL_OPERATIONS", "NUM_ROWS", "Operation", "Table", "operations_chosen"]
 
 NUM_ROWS = 200_000
 _FRAGMENTS = 8
@@ -53,11 +53,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Operation:
-    """`run` is measured. It takes the table and what `prepare` returned, which is not measured."""
+    """`run` is measured. It takes the table and what `prepare` returned, which is not measured.
+
+    `writes` says whether the operation may change the table's rows.
+    """
 
     name: str
     run: Callable[[Table, Any], object]
     prepare: Callable[[Table], object] = lambda table: None
+    writes: bool = True
 
 
 def _write(table: Table, rows: pa.Table) -> None:
@@ -111,21 +115,21 @@ def _clean_up(table: Table, _: object) -> None:
 ALL_OPERATIONS = (
     Operation("first write", _write, lambda table: table.rows(np.arange(table.num_rows))),
     Operation("append 1 row", _append, lambda table: table.rows(np.array([table.num_rows]))),
-    Operation("open", lambda table, _: table.open().version, _append_more),
-    Operation("count", lambda table, _: table.open().count_rows()),
-    Operation("scan", lambda table, _: table.open().to_table()),
-    Operation("filter, no index", lambda table, _: table.open().to_table(filter="id % 1000 = 7")),
-    Operation("take 10, handle warm", lambda table, dataset: dataset.take(_places(table, 3)), _warm),
-    Operation("take 10, handle new", lambda table, _: table.open().take(_places(table, 4))),
+    Operation("open", lambda table, _: table.open().version, _append_more, writes=False),
+    Operation("count", lambda table, _: table.open().count_rows(), writes=False),
+    Operation("scan", lambda table, _: table.open().to_table(), writes=False),
+    Operation("filter, no index", lambda table, _: table.open().to_table(filter="id % 1000 = 7"), writes=False),
+    Operation("take 10, handle warm", lambda table, dataset: dataset.take(_places(table, 3)), _warm, writes=False),
+    Operation("take 10, handle new", lambda table, _: table.open().take(_places(table, 4)), writes=False),
     Operation("create BTREE", lambda table, _: table.open().create_scalar_index("id", "BTREE")),
-    Operation("filter by index", lambda table, _: table.open().to_table(filter="id = 77")),
+    Operation("filter by index", lambda table, _: table.open().to_table(filter="id = 77"), writes=False),
     Operation("delete 1%", lambda table, _: table.open().delete("id % 100 = 5")),
     Operation("update 100 rows", lambda table, _: table.open().update({"value": "0.5"}, where="id % 2000 = 9")),
     Operation("merge 1,000 rows", _merge, _rows_to_merge),
     Operation("add column", lambda table, _: table.open().add_columns({"twice": "value * 2"})),
-    Operation("tag", _tag),
-    Operation("checkout version", lambda table, _: table.open().checkout_version(2).version),
-    Operation("versions", lambda table, _: len(table.open().versions())),
+    Operation("tag", _tag, writes=False),
+    Operation("checkout version", lambda table, _: table.open().checkout_version(2).version, writes=False),
+    Operation("versions", lambda table, _: len(table.open().versions()), writes=False),
     Operation("restore", lambda table, _: table.open(version=9).restore()),
     Operation("compact", lambda table, _: table.open().optimize.compact_files()),
     Operation("clean up", _clean_up, _remove_tag),
@@ -135,3 +139,14 @@ ALL_OPERATIONS = (
         lambda table: table.rows(np.arange(table.num_rows // _FRAGMENTS)),
     ),
 )
+
+
+def operations_chosen(words: Sequence[str]) -> tuple[Operation, ...]:
+    """Return the operations with one of these words in their name, all without words.
+
+    Raises `ValueError` for a word that is in no name.
+    """
+    for word in words:
+        if not any(word in operation.name for operation in ALL_OPERATIONS):
+            raise ValueError(f"{word!r} is in none of {', '.join(operation.name for operation in ALL_OPERATIONS)}")
+    return tuple(each for each in ALL_OPERATIONS if not words or any(word in each.name for word in words))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
 from tests.bench.conversation import Worker
-from tests.bench.s3.operations import ALL_OPERATIONS, NUM_ROWS
+from tests.bench.s3.operations import ALL_OPERATIONS, NUM_ROWS, Operation
 from tests.lossy_proxy import LossyProxy, lossy_proxy, request_name
 from tests.s3_server import S3Server, moto_server
 
@@ -43,10 +44,19 @@ class Measured:
 
 
 def measure(
-    rounds: int, *, num_rows: int = NUM_ROWS, latency_seconds: float = LATENCY_SECONDS
+    rounds: int,
+    operations: Sequence[Operation] = ALL_OPERATIONS,
+    *,
+    num_rows: int = NUM_ROWS,
+    latency_seconds: float = LATENCY_SECONDS,
 ) -> dict[str, dict[str, Measured]]:
-    """Return what each operation cost each contender. A round before the first compares their answers and warms up."""
-    results = {each.name: {name: Measured() for name in CONTENDERS} for each in ALL_OPERATIONS}
+    """Return what each of these operations cost each contender.
+
+    The operations before them run too, because they make the table. A round before the first one compares the
+    contenders' answers and warms up.
+    """
+    results = {each.name: {name: Measured() for name in CONTENDERS} for each in operations}
+    needed = ALL_OPERATIONS[: 1 + max(ALL_OPERATIONS.index(each) for each in operations)]
     with ExitStack() as resources:
         server = resources.enter_context(moto_server())
         proxy = resources.enter_context(lossy_proxy(server.endpoint, latency_seconds=latency_seconds))
@@ -56,23 +66,29 @@ def measure(
             worker = Worker(module, options, str(num_rows), module="tests.bench.s3.worker")
             workers[name] = resources.enter_context(worker)
         for number in range(rounds + 1):
-            _round(server, proxy, workers, results if number else None)
+            _round(server, proxy, workers, needed, results if number else None)
     return results
 
 
 def _round(
-    server: S3Server, proxy: LossyProxy, workers: dict[str, Worker], results: dict[str, dict[str, Measured]] | None
+    server: S3Server,
+    proxy: LossyProxy,
+    workers: dict[str, Worker],
+    operations: Sequence[Operation],
+    results: dict[str, dict[str, Measured]] | None,
 ) -> None:
-    """Run every operation on a new table of each contender. Without `results`, compare the tables instead."""
+    """Run the operations on a new table of each contender. Without `results`, compare the tables instead."""
     uris = {name: server.new_uri("table.lance") for name in workers}
-    for operation in ALL_OPERATIONS:
+    for operation in operations:
         answers = []
         for name, worker in workers.items():
             _ask(worker, step="prepare", operation=operation.name, uri=uris[name])
             first = len(proxy.seen), len(proxy.sizes_bytes)
             answer = _ask(worker, step="run", operation=operation.name, uri=uris[name])
             if results is None:
-                answers.append((answer["result"], _ask(worker, step="look", uri=uris[name])))
+                answers.append((answer["result"], operation.writes and _ask(worker, step="look", uri=uris[name])))
+                continue
+            if operation.name not in results:
                 continue
             measured = results[operation.name][name]
             measured.requests.append(Counter(request_name(*seen) for seen in proxy.seen[first[0] :]))
