@@ -26,10 +26,12 @@ from lance_ops.runners import InThreads, Runner
 
 __all__ = [
     "AllowedBases",
+    "AtMostRows",
     "DryRun",
     "Json",
     "OnSpark",
     "OptionsFile",
+    "Reason",
     "Reference",
     "StorageOptions",
     "Uri",
@@ -80,6 +82,10 @@ _allowed_bases: ContextVar[tuple[str, ...]] = ContextVar("allowed_bases", defaul
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the version's transaction states it.")]
+AtMostRows = Annotated[
+    int | None, typer.Option("--at-most-rows", min=0, metavar="NUMBER", help="Refuse when more rows match.")
+]
 Reference = Annotated[
     str | None, typer.Option("--version", metavar="VERSION|TAG", help="A version's number or a tag; default: newest.")
 ]

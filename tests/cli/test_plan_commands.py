@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.cli import app
-from lance_ops.verbs import ALL_VERBS
+from lance_ops.verbs import ALL_VERBS, REASON_PROPERTY
 from tests.cli.test_cli import answer, run, text
 
 
@@ -56,6 +56,21 @@ def test_every_command_that_changes_rows_says_first_what_it_would_do(dataset_uri
     assert dataset(dataset_uri).version == 2 and not (tmp_path / "copy.lance").exists()
     assert answer("reindex", dataset_uri, "--drop", "x_idx") == {"indices": [], "version": 3, "dry_run": False}
     assert run("reindex", dataset_uri, "--drop", "x_idx", "--rebuild").exit_code == 2
+
+
+def test_a_change_states_its_reason_and_is_bounded(dataset_uri: str, tmp_path: Path) -> None:
+    write_dataset(pa.table({"x": range(12)}), dataset_uri)
+    source = write_dataset(pa.table({"x": [3, 4, 5]}), str(tmp_path / "in.lance")).uri
+    changes = [("delete", "x < 3"), ("update", "x=x", "--where", "x > 8"), ("merge", source, "--on", "x")]
+    for command, *options in changes:
+        given = (command, dataset_uri, *options, "--reason", f"{command} of today", "--at-most-rows")
+        before = dataset(dataset_uri).version
+        refused = run(*given, "2")
+        assert refused.exit_code == 1 and "3 rows match and at_most_rows is 2" in refused.stderr, command
+        assert dataset(dataset_uri).version == before
+        transaction = dataset(dataset_uri).read_transaction(answer(*given, "3")["version"])
+        assert transaction is not None
+        assert transaction.transaction_properties[REASON_PROPERTY] == f"{command} of today"
 
 
 def test_a_verb_and_its_options_are_checked(dataset_uri: str) -> None:

@@ -9,10 +9,12 @@ import typer
 
 from lance_ops import verbs
 from lance_ops.cli.arguments import (
+    AtMostRows,
     DryRun,
     Json,
     OnSpark,
     OptionsFile,
+    Reason,
     StorageOptions,
     Uri,
     duration,
@@ -44,6 +46,8 @@ def delete(
     on: Annotated[
         list[str] | None, typer.Option("--on", metavar="COLUMN", help="The key's column in both; may be repeated.")
     ] = None,
+    reason: Reason = "lance-ops delete",
+    at_most_rows: AtMostRows = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
@@ -59,17 +63,20 @@ def delete(
     if bool(keys) != bool(on):
         raise typer.BadParameter("--keys FILE and --on COLUMN belong together")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
+    verb = verbs.DeleteRows(predicate, reason, tuple(keys or ()), tuple(on or ()), at_most_rows)
     if dry_run:
-        verb = verbs.DeleteRows(predicate, "a preview", tuple(keys or ()), tuple(on or ()))
         show_preview(verb, opened, runner(spark), as_json=as_json)
         return
-    before = opened.version
-    if keys:
-        num_rows = opened.delete_by_keys(keys, on or [], runner=runner(spark))["num_deleted_rows"]
-    else:
-        num_rows = opened.delete(predicate or "", runner=runner(spark))["num_deleted_rows"]
-    facts = {"num_deleted_rows": num_rows}
-    tell(opened, before, facts, as_json=as_json, done=f"deleted {counted(num_rows, 'row')}", nothing="no row matches")
+    done = verbs.do_now(verb, opened, runner(spark))
+    num_rows = int(done.facts["matching_rows"])
+    tell(
+        done.read_version,
+        done.version,
+        {"num_deleted_rows": num_rows},
+        as_json=as_json,
+        done=f"deleted {counted(num_rows, 'row')}",
+        nothing="no row matches",
+    )
 
 
 def compact(
@@ -135,7 +142,7 @@ def compact(
     before = opened.version
     metrics = opened.optimize.compact_files(**options, runner=used)
     done = f"rewrote {counted(metrics.fragments_removed, 'fragment')} as {metrics.fragments_added}"
-    tell(opened, before, {"metrics": metrics}, as_json=as_json, done=done, nothing="nothing to compact")
+    tell(before, opened.version, {"metrics": metrics}, as_json=as_json, done=done, nothing="nothing to compact")
 
 
 def reindex(
@@ -175,15 +182,14 @@ def reindex(
         show_preview(verb, opened, runner(spark), as_json=as_json)
         return
     done = verbs.do_now(verb, opened, runner(spark))
-    opened = opened.checkout_version(done.version)
-    indices = index_coverage(opened.snapshot)
+    indices = index_coverage(opened.checkout_version(done.version).snapshot)
     if not (as_json or indices or drop):
         print_line("no index yet; build one with --create COLUMN")
         return
     names = ", ".join(f"{covering.name} ({counted(covering.num_indexed_rows, 'row')})" for covering in indices)
     what = f"dropped {drop}" if drop else f"indexed {names}"
     facts = {"indices": indices}
-    tell(opened, done.read_version, facts, as_json=as_json, done=what, nothing="every row is covered")
+    tell(done.read_version, done.version, facts, as_json=as_json, done=what, nothing="every row is covered")
 
 
 def cleanup(
@@ -262,21 +268,22 @@ def cleanup(
 def restore(
     uri: Uri,
     version: Annotated[str, typer.Argument(metavar="VERSION|TAG", help="The version to make the newest again.")],
+    reason: Reason = "lance-ops restore",
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Make an old version the newest one, as a new version."""
-    newest = open_dataset(uri, storage_options(storage_option, options_file))
-    opened = newest.checkout_version(reference(version) or version)
-    restored = opened.version
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    verb = verbs.Restore(opened.checkout_version(reference(version) or version).version, reason=reason)
     if dry_run:
-        show_preview(verbs.Restore(restored, reason="a preview"), newest, runner(None), as_json=as_json)
+        show_preview(verb, opened, runner(None), as_json=as_json)
         return
-    opened.restore()
-    facts = {"restored": restored}
-    tell(opened, restored, facts, as_json=as_json, done=f"version {restored} restored", nothing="nothing changes")
+    done = verbs.do_now(verb, opened)
+    sentence = f"version {verb.version} restored"
+    facts = {"restored": verb.version}
+    tell(done.read_version, done.version, facts, as_json=as_json, done=sentence, nothing="nothing changes")
 
 
 def _print_cleanup(verb: str, stats: CleanupStats) -> None:

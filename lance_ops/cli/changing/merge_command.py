@@ -8,10 +8,12 @@ import typer
 
 from lance_ops import verbs
 from lance_ops.cli.arguments import (
+    AtMostRows,
     DryRun,
     Json,
     OnSpark,
     OptionsFile,
+    Reason,
     StorageOptions,
     Uri,
     open_dataset,
@@ -45,6 +47,8 @@ def merge(
         str | None,
         typer.Option(metavar="SQL", help="Delete rows that no source row matches and for which SQL is true."),
     ] = None,
+    reason: Reason = "",
+    at_most_rows: AtMostRows = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
@@ -60,6 +64,8 @@ def merge(
         condition=condition if update and not delete_matched else None,
         insert=insert and not delete_matched,
         delete_unmatched=delete_unmatched,
+        reason=reason,
+        at_most_rows=at_most_rows,
     )
     if dry_run:
         show_preview(verb, opened, runner(spark), as_json=as_json)
@@ -67,8 +73,8 @@ def merge(
     done = verbs.do_now(verb, opened, runner(spark))
     inserted, updated, deleted = (counted(int(count), "row") for count in done.facts.values())
     tell(
-        opened.checkout_version(done.version),
         done.read_version,
+        done.version,
         done.facts,
         as_json=as_json,
         done=f"inserted {inserted}, updated {updated}, deleted {deleted}",

@@ -44,8 +44,8 @@ def migrate(
     metrics = opened.optimize.migrate_files(data_storage_version, runner=runner(spark))
     file_version = opened.data_storage_version
     tell(
-        opened,
         before,
+        opened.version,
         {"fragments": metrics.fragments_removed, "data_storage_version": file_version},
         as_json=as_json,
         done=f"rewrote {counted(metrics.fragments_removed, 'fragment')} in files of version {file_version}",

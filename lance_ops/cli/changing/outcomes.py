@@ -22,16 +22,14 @@ def show_preview(verb: verbs.Verb, opened: LanceDataset, used: Runner, *, as_jso
         print_preview(preview)
 
 
-def tell(
-    opened: LanceDataset, before: int, facts: Mapping[str, Any], *, as_json: bool, done: str, nothing: str
-) -> None:
-    """Print what was done to a dataset that had the version `before`: as JSON, or as one of two sentences."""
+def tell(before: int, version: int, facts: Mapping[str, Any], *, as_json: bool, done: str, nothing: str) -> None:
+    """Print what was done to a dataset from one version to another: as JSON, or as one of two sentences."""
     if as_json:
-        print_json({**facts, "version": opened.version, "dry_run": False})
-    elif opened.version == before:
+        print_json({**facts, "version": version, "dry_run": False})
+    elif version == before:
         print_line(f"{nothing}; version {before} stays")
     else:
-        print_line(f"{done}: version {opened.version}")
+        print_line(f"{done}: version {version}")
 
 
 def print_preview(preview: verbs.Preview) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -9,10 +10,12 @@ import typer
 from lance_ops import verbs
 from lance_ops.cli import runners
 from lance_ops.cli.arguments import (
+    AtMostRows,
     DryRun,
     Json,
     OnSpark,
     OptionsFile,
+    Reason,
     StorageOptions,
     Uri,
     open_dataset,
@@ -50,6 +53,8 @@ def update(
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which SQL is true.")] = None,
     files: Files = None,
     checkpoint: Checkpoint = None,
+    reason: Reason = "",
+    at_most_rows: AtMostRows = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
@@ -58,24 +63,26 @@ def update(
 ) -> None:
     """Set columns of rows to values of SQL expressions, or of files that name the rows, as one version."""
     by_column = _by_column(values, files)
-    if files and where is not None:
-        raise typer.BadParameter("it is for expressions", param_hint="--where")
-    _check_dry_run(dry_run, files)
+    given = {"--where": where is not None, "--dry-run": dry_run, "--at-most-rows": at_most_rows is not None}
+    _check_for_expressions(files, given)
     if checkpoint is not None and not files:
         raise typer.BadParameter("it is for values of files", param_hint="--checkpoint")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
-    if dry_run:
-        show_preview(verbs.Update(by_column, where), opened, runner(spark), as_json=as_json)
-        return
-    before = opened.version
+    used = runner(spark)
     if files:
-        used = runner(spark)
-        rows = _rows_of(files, used, spark)
-        num_rows = opened.update_columns(rows, runner=used, checkpoint=checkpoint)["num_rows_updated"]
+        before, rows = opened.version, _rows_of(files, used, spark)
+        properties = {verbs.REASON_PROPERTY: reason} if reason else {}
+        made = opened.update_columns(rows, runner=used, checkpoint=checkpoint, transaction_properties=properties)
+        num_rows, version = made["num_rows_updated"], opened.version
     else:
-        num_rows = opened.update(by_column, where, runner=runner(spark))["num_rows_updated"]
+        verb = verbs.Update(by_column, where, reason, at_most_rows)
+        if dry_run:
+            show_preview(verb, opened, used, as_json=as_json)
+            return
+        done = verbs.do_now(verb, opened, used)
+        before, num_rows, version = done.read_version, int(done.facts["matching_rows"]), done.version
     facts = {"num_rows_updated": num_rows}
-    tell(opened, before, facts, as_json=as_json, done=f"updated {counted(num_rows, 'row')}", nothing="no row matches")
+    tell(before, version, facts, as_json=as_json, done=f"updated {counted(num_rows, 'row')}", nothing="no row matches")
 
 
 def add_columns(
@@ -91,7 +98,7 @@ def add_columns(
 ) -> None:
     """Add columns of SQL expressions, or of files that name rows, as one version; other columns are not rewritten."""
     by_column = _by_column(values, files)
-    _check_dry_run(dry_run, files)
+    _check_for_expressions(files, {"--dry-run": dry_run})
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     if dry_run:
         show_preview(verbs.AddColumns(by_column), opened, runner(spark), as_json=as_json)
@@ -101,12 +108,14 @@ def add_columns(
     opened.add_columns(transforms, runner=used, checkpoint=checkpoint)
     types = {field.name: str(field.type) for field in opened.schema if field.name not in before}
     added = ", ".join(f"{name} ({arrow_type})" for name, arrow_type in types.items())
-    tell(opened, version, {"added": types}, as_json=as_json, done=f"added {added}", nothing="no column is new")
+    tell(version, opened.version, {"added": types}, as_json=as_json, done=f"added {added}", nothing="no column is new")
 
 
-def _check_dry_run(dry_run: bool, files: list[str] | None) -> None:
-    if dry_run and files:
-        raise typer.BadParameter("it is for expressions, not for --from", param_hint="--dry-run")
+def _check_for_expressions(files: list[str] | None, given: Mapping[str, bool]) -> None:
+    """Refuse options that make sense for expressions only."""
+    option = next((name for name, is_given in given.items() if is_given), None)
+    if files and option is not None:
+        raise typer.BadParameter("it is for expressions, not for --from", param_hint=option)
 
 
 def _rows_of(files: list[str], used: Runner, spark: str | None) -> Any:
