@@ -1,13 +1,16 @@
 """What the pages of `docs/` show is run as it stands: Python blocks, and every command in a block of `shell`.
 
-The site has every page: mkdocs itself is no part of the tests, and `make docs` checks its links.
+mkdocs is no part of the tests. They hold what `make docs` would find: pages that the site lacks, links and anchors that
+lead nowhere, and names of the reference that do not exist.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import unicodedata
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -24,6 +27,7 @@ PAGES = (
     pytest.param("quickstart.md", marks=pytest.mark.dagster),
     *sorted(f"jobs/{page.name}" for page in DOCS.glob("jobs/*.md")),
 )
+LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)#?([^)\s]*)\)")
 BLOCK = re.compile(r"^```(python|shell)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -80,3 +84,43 @@ def test_the_site_has_every_page_once_and_no_other() -> None:
 
     named = pages_of(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
     assert sorted(named) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+def anchors(page: str) -> set[str]:
+    """Return the anchors that a page has in the site: of its headings, without what is in blocks of code."""
+    found: dict[str, int] = {}
+    for heading in re.findall(r"^#+ (.*)$", without_code_blocks(page), re.MULTILINE):
+        plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+        slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+        found[slug] = found.get(slug, 0) + 1
+    return {f"{slug}_{number}" if number else slug for slug, count in found.items() for number in range(count)}
+
+
+def without_code_blocks(page: str) -> str:
+    return re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_every_link_leads_to_a_page_of_the_site_and_to_a_heading_of_it() -> None:
+    pages = {path.relative_to(ROOT): path.read_text() for path in [ROOT / "README.md", *DOCS.rglob("*.md")]}
+    lost, num_links = [], 0
+    for page, text in pages.items():
+        for target, anchor in LINK.findall(without_code_blocks(text)):
+            num_links += 1
+            path = (ROOT / page.parent / target).resolve() if target else ROOT / page
+            inside = page.parts[0] != "docs" or path.is_relative_to(DOCS)
+            known = not anchor or anchor in anchors(pages.get(path.relative_to(ROOT), ""))
+            if not (path.exists() and inside and known):
+                lost.append(f"{page}: {target}#{anchor}")
+    assert not lost
+    assert num_links > 50
+
+
+def test_every_name_of_the_reference_exists() -> None:
+    named = [
+        name
+        for page in DOCS.glob("reference/*.md")
+        for name in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)
+    ]
+    assert len(named) > 5
+    for name in named:
+        assert resolve_name(name).__doc__, name
