@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import pyarrow as pa
 import pytest
 
-from assets.documents.definitions import REQUESTS
+from assets.documents.definitions import REQUESTS, definitions_of
 from assets.documents.embedding import embed
 from assets.documents.generated import NEW_EACH_DAY, land_day
 from jobs.documents import definitions
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.dagster import CodeLocation
+from lance_ops.dagster.runners import SparkRunner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.dagster
 
@@ -21,14 +26,20 @@ _ERASED = "author-3"
 
 
 @pytest.fixture
-def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CodeLocation]:
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+    """Set the variables of the example, and make an instance."""
     monkeypatch.setenv("LANCE_OPS_LAKE", str(tmp_path / "lake"))
     monkeypatch.setenv("LANCE_OPS_LANDING", str(tmp_path / "landing"))
     monkeypatch.delenv("SPARK_MASTER", raising=False)
     (tmp_path / "home").mkdir()
     overrides = {"telemetry": {"enabled": False}}
     with dg.DagsterInstance.local_temp(str(tmp_path / "home"), overrides=overrides) as instance:
-        yield CodeLocation(definitions(), instance)
+        yield instance
+
+
+@pytest.fixture
+def location(environment: dg.DagsterInstance) -> CodeLocation:
+    return CodeLocation(definitions(), environment)
 
 
 def embedded_rows(location: CodeLocation) -> object:
@@ -81,3 +92,31 @@ def test_documents_are_merged_gain_a_column_are_embedded_and_erased(location: Co
     (report,) = (uri / "_lance_ops" / "erasures").glob("*.json")
     assert _ERASED not in report.read_text()
     assert json.loads(report.read_text())
+
+
+@pytest.fixture
+def spark_jobs(spark: SparkSession) -> Iterator[Callable[[], int]]:
+    """Return how many jobs of Spark this test has run."""
+    spark.sparkContext.setJobGroup("documents", "the example with documents")
+    yield lambda: len(spark.sparkContext.statusTracker().getJobIdsForGroup("documents"))
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # which unsets it
+
+
+@pytest.mark.spark
+def test_spark_runs_the_tasks_of_the_example(
+    environment: dg.DagsterInstance, tmp_path: Path, spark_jobs: Callable[[], int]
+) -> None:
+    location = CodeLocation(definitions_of(SparkRunner()), environment)
+    landing, uri = tmp_path / "landing", tmp_path / "lake" / "documents.lance"
+    for day in range(2):
+        land_day(landing / "documents", day)
+        assert len(location.tick("documents_raw_files").runs) == 1
+    ingested = spark_jobs()
+    assert embedded_rows(location) == 2 * NEW_EACH_DAY
+    assert spark_jobs() > ingested > 0
+    check_embeddings(dataset(str(uri)))
+    held = dataset(str(uri)).count_rows(f"author = '{_ERASED}'")
+    (landing / REQUESTS).mkdir()
+    (landing / REQUESTS / "0001.csv").write_text(f"author\n{_ERASED}\n")
+    location.tick("erasure_requests")
+    assert (held > 0, dataset(str(uri)).count_rows()) == (True, 2 * NEW_EACH_DAY - held)
