@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from pyroaring import BitMap
 
@@ -16,6 +17,8 @@ from lance_ops.transactions import PendingFiles, PendingFilesBuilder
 __all__ = ["WrittenDeletions", "write_deletion_files"]
 
 _WRITTEN_AHEAD = 16
+_PARTS_PER_WORKER, _MOST_TOGETHER = 4, 16
+"""To hand one short file to a thread costs a good part of writing it, so a part has several files."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,16 @@ def write_deletion_files(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> W
         snapshot.store.put(updated.deletion_path, data, durable=False)
         return updated
 
+    def write_several(fragment_ids: Sequence[int]) -> list[Fragment | None]:
+        return [write_one(fragment_id) for fragment_id in fragment_ids]
+
     ids = sorted(offsets)
+    workers = min(snapshot.calls_at_once, len(ids))
+    together = max(1, min(len(ids) // (_PARTS_PER_WORKER * max(workers, 1)), _MOST_TOGETHER))
+    parts = [ids[at : at + together] for at in range(0, len(ids), together)]
     with files.abandoned_on_failure():
-        outcomes = dict(
-            zip(ids, map_ordered(write_one, ids, min(snapshot.calls_at_once, len(ids)), _WRITTEN_AHEAD), strict=True)
-        )
+        written = chain.from_iterable(map_ordered(write_several, parts, workers, _WRITTEN_AHEAD))
+        outcomes = dict(zip(ids, written, strict=True))
     return WrittenDeletions(
         updated_fragments=tuple(fragment for fragment in outcomes.values() if fragment is not None),
         removed_fragment_ids=tuple(fragment_id for fragment_id, fragment in outcomes.items() if fragment is None),

@@ -18,12 +18,15 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.core.map_ordered import map_ordered
 from lance_ops.maintenance.cleanup import version_removal
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import LocalStore, MemoryStore
 from lance_ops.table import MANIFEST_CACHE, Fragment, Manifest
 from lance_ops.table.fragments import fragment_list
 from lance_ops.table.fragments.fragment_files import FragmentFiles, files_named_in
 from lance_ops.transactions import TOKEN, find_token
+from lance_ops.writing import deletion_files
 
 Verb = Callable[[str, int], object]
 
@@ -176,6 +179,27 @@ def test_clean_up_decodes_no_fragment_that_a_delete_names(uris: Iterator[str], c
     counts.clear()
     assert dataset.cleanup_old_versions(timedelta(0)).old_versions == deletes
     assert counts["decoded"] == fragments * (deletes + 1)
+
+
+def test_a_delete_hands_its_deletion_files_to_threads_in_parts(
+    uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed: list[Sequence[int]] = []
+
+    def noting(
+        function: Callable[[Sequence[int]], object], parts: Sequence[Sequence[int]], workers: int, ahead: int
+    ) -> Iterator[object]:
+        handed.extend(parts)
+        return map_ordered(function, parts, workers, ahead)
+
+    monkeypatch.setattr(deletion_files, "map_ordered", noting)
+    monkeypatch.setattr(Snapshot, "calls_at_once", 2)
+    fragments = 60
+    dataset = lance_ops.write_dataset(_table(fragments), next(uris), max_rows_per_file=ROWS)
+    assert dataset.delete(f"id % {ROWS} = 7")["num_deleted_rows"] == fragments
+    assert [number for part in handed for number in part] == [*range(fragments)]
+    assert [len(part) for part in handed] == [7] * 8 + [4]
+    assert dataset.count_rows() == fragments * (ROWS - 1)
 
 
 BY_VERSIONS: dict[str, tuple[Verb, str]] = {
