@@ -24,6 +24,7 @@ class Trick(Enum):
     PLANNED_READS = "planned-reads"
     RESERVE = "reserve"
     SEALS = "seals"
+    SMALL_READS = "small-reads"
     UNALIGNED_WORDS = "unaligned-words"
     UNCOUNTED_ARRAYS = "uncounted-arrays"
     WATCHES = "watches"

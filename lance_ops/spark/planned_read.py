@@ -24,6 +24,7 @@ from pyspark.util import PythonEvalType
 from lance_ops.core.tricks import Trick
 from lance_ops.spark.data_source import LanceReader
 from lance_ops.spark.partitioning import FragmentGroup
+from lance_ops.spark.small_read import small_frame
 from lance_ops.spark.tasks import lacks_context
 
 __all__ = ["planned_frame"]
@@ -37,17 +38,18 @@ _MOST_RANGES = 4096
 def planned_frame(session: SparkSession, reader: LanceReader, schema: StructType, name: str) -> DataFrame | None:
     """Return a DataFrame of the reader's rows, in its partitions; plans of Spark show `name`.
 
-    Returns None for a read of more than 256 MiB or 4,096 row ranges, for a session of Spark Connect, and when
-    `planned-reads` is switched off: the caller then reads through the data source. Raises what `LanceReader.plan`
-    raises.
+    A small read is read here and now; see `small_read.small_frame`. Returns None for a read of more than 256 MiB or
+    4,096 row ranges, for a session of Spark Connect, and when `planned-reads` is switched off: the caller then reads
+    through the data source. Raises what `LanceReader.plan` raises.
     """
     if lacks_context(session) or not Trick.PLANNED_READS.is_on():
         return None
     parts, size_bytes = reader.plan()
     if size_bytes > _MOST_BYTES or sum(len(part.row_ranges) for part in parts) > _MOST_RANGES:
         return None
-    if not parts:
-        return session.createDataFrame([], schema)
+    small = small_frame(session, reader, parts, size_bytes, schema)
+    if small is not None:
+        return small
     # Spark takes the output of a function for as large as its input, and broadcasts a table that it takes for small. So
     # the input has as many bytes as the read. The filter then keeps one number of each part; Spark does not guess how
     # many it keeps.

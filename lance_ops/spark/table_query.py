@@ -77,9 +77,10 @@ class TableQuery:
         return replace(self, num_rows=num_rows if self.num_rows is None else min(num_rows, self.num_rows))
 
     def load(self) -> DataFrame:
-        """Return the DataFrame. No row is read until Spark runs a query over it.
+        """Return the DataFrame. Its rows are read here if they take less than 32 MB, else when Spark runs a query.
 
-        A read of at most 256 MB is planned here, with indices, and Spark knows its size, by which it chooses joins.
+        A read of at most 256 MB is planned here, with indices, and Spark knows its size, by which it chooses joins. A
+        read of less than 32 MB needs no Python worker, which takes longer to start than such a read takes.
         """
         frame = self._planned()
         if frame is None:

@@ -13,7 +13,7 @@ from pyspark.sql import functions
 
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidFilter, InvalidInput, VersionNotFound, WrongType
-from lance_ops.spark import planned_read, table
+from lance_ops.spark import planned_read, small_read, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -124,7 +124,43 @@ def test_a_storage_option_reaches_the_tasks_and_no_plan(
     assert "hunter2" not in capsys.readouterr().out
 
 
-def test_a_read_is_planned_here_and_spark_knows_its_size(spark: SparkSession, numbers: LanceDataset) -> None:
+def test_a_small_read_starts_no_python_worker_and_spark_knows_its_size(
+    spark: SparkSession, numbers: LanceDataset
+) -> None:
+    frame = table(spark, numbers.uri).where("x > 3").select("x").load()
+    remove_files(numbers)  # the rows are in Spark
+    assert {leaf.split(" [")[0] for leaf in plan_of(frame).strip().split("\n")} == {"LocalTableScan"}
+    joined = frame.join(spark.range(5_000_000).withColumnRenamed("id", "x"), "x")
+    assert "BroadcastHashJoin" in plan_of(joined)
+    assert [row.x for row in joined.orderBy("x").collect()] == [*range(4, 12)]
+
+
+def test_a_small_read_of_more_rows_is_shared_among_tasks(spark: SparkSession, dataset_uri: str) -> None:
+    values = np.arange(1_200_000)
+    opened = write_dataset(pa.table({"x": values, "text": values.astype(str)}), dataset_uri, max_rows_per_file=500_000)
+    setting = "spark.sql.execution.arrow.localRelationThreshold"
+    before = spark.conf.get(setting)
+    frame = table(spark, opened.uri).select("x").load()
+    assert spark.conf.get(setting) == before
+    assert "Scan ExistingRDD arrow" in plan_of(frame) and frame.rdd.getNumPartitions() == 2
+    assert estimate_of(frame) == values.nbytes
+    (row,) = frame.agg(functions.sum("x"), functions.count("x")).collect()
+    assert tuple(row) == (int(values.sum()), len(values))
+
+
+def test_a_small_read_that_decodes_to_much_is_left_to_tasks(
+    spark: SparkSession, numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_read, "_MOST_DECODED_BYTES", 40)
+    frame = table(spark, numbers.uri).select("x").load()
+    assert "MapInArrow" in plan_of(frame)
+    assert [row.x for row in frame.collect()] == [*range(12)]
+
+
+def test_a_read_by_tasks_is_planned_here_and_spark_knows_its_size(
+    spark: SparkSession, numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCE_OPS_DISABLE", "small-reads")
     frame = table(spark, numbers.uri).where("x > 3").select("x").load()
     plan = plan_of(frame)
     assert f"MapInArrow lance {Path(numbers.uri).name} v{numbers.version}" in plan
@@ -134,26 +170,29 @@ def test_a_read_is_planned_here_and_spark_knows_its_size(spark: SparkSession, nu
     assert [row.x for row in joined.orderBy("x").collect()] == [*range(4, 12)]
 
 
-def test_a_large_read_is_estimated_by_its_bytes(spark: SparkSession, dataset_uri: str) -> None:
+def test_a_large_read_is_estimated_by_its_bytes(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCE_OPS_DISABLE", "small-reads")
     random = np.random.default_rng(7)
     long = pa.array([random.bytes(1000) for _ in range(3000)])  # longer than Spark takes binaries for
     opened = write_dataset(pa.table({"x": range(3000), "long": long}), dataset_uri, max_rows_per_file=1000)
     stored = sum(path.stat().st_size for path in Path(dataset_uri, "data").iterdir())
     frame = table(spark, opened.uri).load()
-    estimate = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    assert 0.9 * stored < estimate < 1.1 * stored
+    assert 0.9 * stored < estimate_of(frame) < 1.1 * stored
     assert frame.count() == 3000
 
 
 def test_reads_that_this_process_cannot_plan_go_through_the_data_source(
     spark: SparkSession, numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("LANCE_OPS_DISABLE", "small-reads")
     query = table(spark, numbers.uri).where("x > 3").select("x")
     for name, value in (("_MOST_BYTES", 0), ("_MOST_RANGES", 1)):
         with monkeypatch.context() as patched:
             patched.setattr(planned_read, name, value)
             assert "MapInArrow" not in plan_of(query.load())
-    monkeypatch.setenv("LANCE_OPS_DISABLE", "planned-reads")
+    monkeypatch.setenv("LANCE_OPS_DISABLE", "small-reads,planned-reads")
     frame = query.load()
     assert "MapInArrow" not in plan_of(frame)
     assert [row.x for row in frame.collect()] == [*range(4, 12)]
@@ -162,3 +201,8 @@ def test_reads_that_this_process_cannot_plan_go_through_the_data_source(
 def plan_of(frame: DataFrame) -> str:
     """Return the text of the physical plan."""
     return str(frame._jdf.queryExecution().executedPlan())
+
+
+def estimate_of(frame: DataFrame) -> int:
+    """Return how many bytes Spark takes the frame for."""
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
