@@ -12,6 +12,12 @@ T = TypeVar("T")
 
 NUM_RACERS = 16
 
+PRELOADED = [
+    *(f"tests.conformance.test_{suite}" for suite in ("committers", "manifest_stores", "stores")),
+    *(f"lance_ops.committers.manifest_stores.{kind}" for kind in ("dynamodb", "etcd", "redis", "sql")),
+]
+"""What racers use. The server that forks them imports it once; else each of them would, before the race."""
+
 
 def race_in_threads(attempt: Callable[[int], T], num_racers: int = NUM_RACERS) -> list[T]:
     """Run `attempt(i)` in many threads that start together; return their answers in order."""
@@ -38,7 +44,7 @@ def race_in_processes(
     `attempt` must pickle.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lance_ops.store", "lance_ops.committers"])
+    context.set_forkserver_preload(PRELOADED)
     barrier = context.Barrier(num_racers)
     queue: Any = context.Queue()
     processes = [

@@ -7,6 +7,7 @@ import multiprocessing
 import pickle
 import uuid
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import lance_ops
 from lance_ops.committers.manifest_stores import ALL_MANIFEST_STORES, ManifestRow, ManifestStore, open_manifest_store
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from tests.conformance.conftest import MANIFEST_STORES, SERVERS
-from tests.conformance.races import NUM_RACERS, race_in_processes, race_in_threads
+from tests.conformance.races import NUM_RACERS, PRELOADED, race_in_processes, race_in_threads
 from tests.manifest_servers import ManifestServer
 
 # moto's DynamoDB may tell two racers that both were first: it has no lock between its check and its write.
@@ -108,6 +109,10 @@ def test_of_racing_threads_one_inserts(manifest_server: ManifestServer, dataset_
 def test_of_racing_processes_one_inserts(manifest_server: ManifestServer, dataset_uri: str) -> None:
     rounds = race_in_processes(partial(_insert, manifest_server, dataset_uri), 3, 4)
     assert [sorted(answers) for answers in rounds] == [[False, False, False, True]] * 3
+
+
+def test_what_racers_import_once_is_there() -> None:
+    assert [name for name in PRELOADED if find_spec(name) is None] == []  # a wrong name would only make them slow
 
 
 def _use_in_child(rows: ManifestStore, answers: Any) -> None:
