@@ -95,8 +95,9 @@ def merge_touching(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, I
         return starts, stops
     order = np.argsort(starts, kind="stable")
     starts, stops = starts[order], np.maximum.accumulate(stops[order])
-    fresh = starts[1:] > stops[:-1]
-    return starts[np.append(True, fresh)], stops[np.append(fresh, True)]
+    begins = np.ones(len(starts) + 1, np.bool_)  # whether range `i` begins a merged range; the one past the last does
+    np.greater(starts[1:], stops[:-1], out=begins[1:-1])
+    return starts[begins[:-1]], stops[begins[1:]]
 
 
 def slice_ranges(path: str, data: pa.Buffer, ranges: Sequence[ByteRange], offset: int = 0) -> list[pa.Buffer]:

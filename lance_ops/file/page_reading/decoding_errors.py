@@ -39,6 +39,8 @@ class _NamingPlace(AbstractContextManager[None]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None:
+            return
         if isinstance(error, CorruptValues):
             raise CorruptFile(self._path, self._place, str(error)) from error
         if isinstance(error, UnsupportedFeature):

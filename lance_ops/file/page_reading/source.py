@@ -7,7 +7,6 @@ place is verified once by a source; a block that is fetched is verified each tim
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Self
@@ -186,8 +185,8 @@ class FileSource:
 
     def with_checks(self, checks: BlockChecks) -> Self:
         """Return the same file as a source that verifies what it reads."""
-        source = copy(self)
-        source._checks = checks
+        source = object.__new__(type(self))
+        vars(source).update(vars(self), _checks=checks)  # `copy` takes several times as long
         return source
 
     def verifying_anew(self) -> Self:

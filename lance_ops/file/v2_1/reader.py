@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -99,8 +98,8 @@ class V21File(ContainerFile):
 
     def read_from(self, source: FileSource) -> V21File:
         """Return the same file read from another source of the same bytes; both keep what either decodes."""
-        file = copy(self)
-        file.source, file.path = source, source.name
+        file = object.__new__(V21File)
+        vars(file).update(vars(self), source=source, path=source.name)  # `copy` takes several times as long
         return file
 
     def read_anew(self, source: FileSource) -> V21File:
