@@ -19,6 +19,8 @@ def test_a_plan_is_shown_stored_and_executed(dataset_uri: str, tmp_path: Path) -
     file = str(tmp_path / "plan.json")
     shown = text("plan", dataset_uri, "delete_rows", "predicate=x < 2", "reason=r", "--save", file)
     assert "delete 2 of 12 rows" in shown
+    cost = text("plan", dataset_uri, "compact")
+    assert "reads about" in cost and "; writes about" in cost
     assert f"stored: lance-ops execute {dataset_uri} {file}" in shown
     assert dataset(dataset_uri).version == 1
     assert answer("execute", dataset_uri, file)["facts"] == {"matching_rows": 2}

@@ -37,6 +37,9 @@ def print_preview(preview: verbs.Preview) -> None:
     print_line(preview.summary)
     if preview.after is not None:
         print_measures(preview.before, preview.after, "before, and after by estimate")
+    costs = {"reads": preview.reads_bytes, "writes": preview.writes_bytes}
+    if any(costs.values()):
+        print_line("; ".join(f"{what} about {size(count)}" for what, count in costs.items() if count))
     for warning in preview.warnings:
         print_line(warning, "yellow")
     for section in preview.sections:
