@@ -18,7 +18,7 @@ __all__ = ["WrittenDeletions", "write_deletion_files"]
 
 _WRITTEN_AHEAD = 16
 _PARTS_PER_WORKER, _MOST_TOGETHER = 4, 16
-"""To hand one short file to a thread costs a good part of writing it, so a part has several files."""
+"""Handing a short file to a thread costs much of what writing it does, so a thread gets several files at once."""
 
 
 @dataclass(frozen=True)

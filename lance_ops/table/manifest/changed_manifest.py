@@ -1,4 +1,4 @@
-"""Copy a manifest with some fields changed, in a tenth of the time that `dataclasses.replace` takes.
+"""Copy a manifest with some fields changed, in a sixth of the time that `dataclasses.replace` takes.
 
 `dataclasses.replace` runs the `__init__` of a frozen class, which sets each of the many fields by a call. Here the copy
 takes over the manifest's dictionary at once.
