@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, VersionNotFound
-from lance_ops.spark.data_source import LanceSource, LanceStreamReader
+from lance_ops.spark.data_source import LanceChangeReader, LanceSource, LanceStreamReader
 
 EVERYTHING = ReadAllAvailable()
 
@@ -43,11 +45,15 @@ class Query:
         return self.rows(start, self.offset)
 
     def rows(self, start: dict[str, int], end: dict[str, int]) -> list[int]:
+        return [row["x"] for row in self.values(start, end)]
+
+    def values(self, start: dict[str, int], end: dict[str, int]) -> list[dict[str, Any]]:
+        """Return the rows between two offsets with all their columns."""
         task = pickle.loads(pickle.dumps(self.reader))
         parts = pickle.loads(pickle.dumps(self.reader.partitions(start, end)))
-        return [x for part in parts for batch in task.read(part) for x in batch.column("x").to_pylist()]
+        return [row for part in parts for batch in task.read(part) for row in batch.to_pylist()]
 
-    def _new_reader(self) -> LanceStreamReader:
+    def _new_reader(self) -> LanceStreamReader | LanceChangeReader:
         source = LanceSource(self._source)
         schema = source.schema()
         assert isinstance(schema, StructType)
@@ -198,3 +204,55 @@ def test_two_limits_are_refused(dataset_uri: str) -> None:
     append(dataset_uri, 0)
     with pytest.raises(InvalidInput, match="'max_rows_per_trigger' and 'max_fragments_per_trigger' are both limits"):
         Query(dataset_uri, max_rows_per_trigger="1", max_fragments_per_trigger="1")
+
+
+def test_a_stream_of_changes_has_what_each_version_inserted_updated_and_deleted(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [0, 1, 2]}), dataset_uri, enable_stable_row_ids=True)
+    query = Query(dataset_uri, readChangeFeed="true", startingVersion="1", max_versions_per_trigger="2")
+    opened = append(dataset_uri, 3)
+    opened.update({"x": "10"}, "x = 0")
+    opened.delete("x = 1")
+    opened.optimize.compact_files()
+
+    def changes() -> list[tuple[Any, ...]]:
+        start = query.offset
+        query.next()
+        query.restart()
+        found = query.values(start, query.offset)
+        return [(row["_commit_version"], row["_change_type"], row["_rowid"], row["x"]) for row in found]
+
+    assert changes() == [(1, "insert", 0, 0), (1, "insert", 1, 1), (1, "insert", 2, 2), (2, "insert", 3, 3)]
+    assert changes() == [(3, "update", 0, 10), (4, "delete", 1, None)]
+    assert changes() == []  # the compaction changed none
+    assert query.offset == {"version": opened.version + 1}
+    assert changes() == []
+    opened.delete("x = 2")
+    assert changes() == [(opened.version, "delete", 2, None)]
+    assert query.reader.partitions(query.offset, query.offset) == []
+
+
+def test_a_stream_of_changes_gives_nulls_for_columns_that_came_later(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [5]}), dataset_uri, enable_stable_row_ids=True).add_columns({"y": "x + 1"})
+    query = Query(dataset_uri, read_change_feed="true", starting_version="1")
+    (row,) = query.values({"version": 1}, {"version": 2})
+    assert (row["x"], row["y"], row["_row_created_at_version"]) == (5, None, 1)
+
+
+def test_a_stream_of_changes_says_what_it_needs(dataset_uri: str, tmp_path: Path) -> None:
+    append(dataset_uri, 0)
+    with pytest.raises(InvalidInput, match="enable_stable_row_ids"):
+        Query(dataset_uri, read_change_feed="true", starting_version="1")
+    stable = str(tmp_path / "stable.lance")
+    write_dataset(pa.table({"x": [5]}), stable, enable_stable_row_ids=True)
+    append(stable, 6).delete("x = 5")
+    for options, message in (
+        ({"read_change_feed": "true"}, "needs option 'starting_version'"),
+        ({"read_change_feed": "true", "starting_version": "1", "filter": "x = 1"}, "'filter' does not go with"),
+        ({"starting_version": "1", "max_versions_per_trigger": "1"}, "with 'read_change_feed'"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            Query(stable, **options)
+    late = Query(stable, read_change_feed="true", starting_version="1")
+    dataset(stable).cleanup_old_versions(timedelta(0))
+    with pytest.raises(VersionNotFound, match="start again with a new checkpoint"):
+        late.next()

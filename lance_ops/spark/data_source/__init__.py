@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
+    from lance_ops.spark.data_source.change_stream import LanceChangeReader, change_stream_schema
     from lance_ops.spark.data_source.options import SourceOptions
     from lance_ops.spark.data_source.pushing_reader import PushingReader
+    from lance_ops.spark.data_source.row_changes import change_schema, read_changes
     from lance_ops.spark.data_source.source import LanceSource
     from lance_ops.spark.data_source.spark_writers import FragmentsWritten, LanceStreamWriter, LanceWriter
     from lance_ops.spark.data_source.stream_reader import LanceStreamReader
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FragmentsWritten",
+    "LanceChangeReader",
     "LanceReader",
     "LanceSource",
     "LanceStreamReader",
@@ -31,12 +34,16 @@ __all__ = [
     "PushingReader",
     "SourceOptions",
     "WritePlan",
+    "change_schema",
+    "change_stream_schema",
     "plan_write",
+    "read_changes",
     "visible_schema",
 ]
 
 _MODULES = {
     "FragmentsWritten": "spark_writers",
+    "LanceChangeReader": "change_stream",
     "LanceReader": "table_reader",
     "LanceSource": "source",
     "LanceStreamReader": "stream_reader",
@@ -45,7 +52,10 @@ _MODULES = {
     "PushingReader": "pushing_reader",
     "SourceOptions": "options",
     "WritePlan": "table_writer",
+    "change_schema": "row_changes",
+    "change_stream_schema": "change_stream",
     "plan_write": "table_writer",
+    "read_changes": "row_changes",
     "visible_schema": "visible_columns",
 }
 

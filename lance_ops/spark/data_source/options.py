@@ -34,6 +34,8 @@ rows.
                                       the newest version first
     max_rows_per_trigger | max_fragments_per_trigger                  the most that a stream reads in a micro-batch, but
                                       at least one fragment
+    read_change_feed, readChangeFeed  `true` streams changes instead of rows, see `change_stream`
+    max_versions_per_trigger          the most that a stream of changes reads in a micro-batch
     skip_changes                      `true` passes over versions that deleted or changed rows, at which a stream stops
     data_storage_version, enable_stable_row_ids,
     max_rows_per_file, max_bytes_per_file                             as in `lance_ops.write_dataset`
@@ -74,6 +76,7 @@ _SPARKS_NAMES = {
     "mergeSchema": "merge_schema",
     "overwriteSchema": "overwrite_schema",
     "startingVersion": "starting_version",
+    "readChangeFeed": "read_change_feed",
 }
 _SPARKS_SPELLING = {name.lower(): name for name in _SPARKS_NAMES}
 _ONE_VERSION = "both name a version"
@@ -122,6 +125,8 @@ class SourceOptions:
     max_rows_per_trigger: int | None = None
     max_fragments_per_trigger: int | None = None
     skip_changes: bool = False
+    read_change_feed: bool | None = None
+    max_versions_per_trigger: int | None = None
     data_storage_version: FileVersion | None = None
     enable_stable_row_ids: bool = False
     max_rows_per_file: int = MAX_ROWS_PER_FILE
@@ -295,6 +300,8 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "max_rows_per_trigger": _number,
     "max_fragments_per_trigger": _number,
     "skip_changes": _flag,
+    "read_change_feed": _flag,
+    "max_versions_per_trigger": _number,
     "schema_mode": _schema_mode,
     "merge_schema": _flag,
     "overwrite_schema": _flag,

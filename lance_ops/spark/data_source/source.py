@@ -23,6 +23,7 @@ from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.spark import data_source
 
 if TYPE_CHECKING:
+    from lance_ops.spark.data_source.change_stream import LanceChangeReader
     from lance_ops.spark.data_source.options import SourceOptions
     from lance_ops.spark.data_source.spark_writers import LanceStreamWriter, LanceWriter
     from lance_ops.spark.data_source.stream_reader import LanceStreamReader
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["LanceSource"]
 
 _NOT_OF_STREAMS = ("version", "timestamp", "tag", "rows_needed")
-_OF_STREAMS = ("starting_version", "max_rows_per_trigger", "max_fragments_per_trigger")
+_OF_STREAMS = (
+    *("starting_version", "max_rows_per_trigger", "max_fragments_per_trigger"),
+    *("read_change_feed", "max_versions_per_trigger"),
+)
 
 
 class LanceSource(DataSource):
@@ -45,7 +49,10 @@ class LanceSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the table's schema in Spark's types."""
-        return from_arrow_schema(data_source.visible_schema(self._read_options()))
+        options = self._read_options()
+        if options.read_change_feed:
+            return from_arrow_schema(data_source.change_stream_schema(options.open()))
+        return from_arrow_schema(data_source.visible_schema(options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the version that `load` found."""
@@ -69,12 +76,16 @@ class LanceSource(DataSource):
             self._read = data_source.SourceOptions.parse(self.options).settled()
         return self._read
 
-    def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802 - Spark's name
-        """Return a reader of the rows that are appended."""
+    def streamReader(self, schema: StructType) -> LanceStreamReader | LanceChangeReader:  # noqa: N802 - Spark's name
+        """Return a reader of the rows that are appended, or of all changes."""
         options = data_source.SourceOptions.parse(self.options)
         for name in _NOT_OF_STREAMS:
             if getattr(options, name) is not None:
                 raise InvalidInput(f"option {name!r} is not for streams: a stream begins at option 'starting_version'")
+        if options.read_change_feed:
+            return data_source.LanceChangeReader(options, schema)
+        if options.max_versions_per_trigger is not None:
+            raise InvalidInput("option 'max_versions_per_trigger' is for a stream with 'read_change_feed'")
         return data_source.LanceStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:

@@ -48,7 +48,7 @@ from lance_ops.transactions import (
     read_version,
 )
 
-__all__ = ["LanceStreamReader"]
+__all__ = ["LanceStreamReader", "open_unread"]
 
 _ADDS_NO_ROWS = (CreateIndex, Merge, Project, ReserveFragments, Rewrite, UpdateBases, UpdateConfig)
 _KNOWN_VERSIONS = 64
@@ -143,20 +143,11 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return LanceReader(replace(self._options, version=version), self._schema, fragment_ids)
 
     def _newest(self) -> int:
-        return self._at().version
-
-    def _at(self, version: int | None = None) -> Snapshot:
-        try:
-            return replace(self._options, version=version).open()
-        except VersionNotFound as error:
-            raise VersionNotFound(
-                f"{error}: the stream has not read version {version} yet, and clean-up removed it; start again with a "
-                "new checkpoint, and keep versions longer than a stream may stand still"
-            ) from error
+        return open_unread(self._options).version
 
     def _find_added(self, version: int, whole: int) -> Sequence[Fragment]:
         """Return the fragments whose rows a version added; raise `InvalidInput` for one that changed rows."""
-        snapshot = self._at(version)
+        snapshot = open_unread(self._options, version)
         if version == whole:
             return snapshot.fragments
         transaction = read_version(snapshot.store, snapshot.committer, version).transaction
@@ -172,9 +163,20 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ()
         raise InvalidInput(
             f"{snapshot.uri}: version {version} ({type(operation).__name__}) deleted or changed rows, and a stream has "
-            "only appended ones: set option 'skip_changes' to 'true' to pass over such versions, or start again with a "
-            "new checkpoint"
+            "only appended ones: set option 'skip_changes' to 'true' to pass over such versions, start again with a "
+            "new checkpoint, or read changes by option 'read_change_feed'"
         )
+
+
+def open_unread(options: SourceOptions, version: int | None = None) -> Snapshot:
+    """Open a version that a stream has not read, or the newest; raise `VersionNotFound` with what to do."""
+    try:
+        return replace(options, version=version).open()
+    except VersionNotFound as error:
+        raise VersionNotFound(
+            f"{error}: the stream has not read version {version} yet, and clean-up removed it; start again with a "
+            "new checkpoint, and keep versions longer than a stream may stand still"
+        ) from error
 
 
 def _allows(limit: ReadLimit, rows: int, count: int) -> bool:

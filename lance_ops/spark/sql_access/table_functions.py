@@ -20,17 +20,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import arrow_udtf, udtf
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.json import table_to_text, text_schema
 from lance_ops.maintenance.health import VersionSummary, index_coverage, timeline
-from lance_ops.reading import ROW_ID, VERSION_COLUMNS
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_schema
-from lance_ops.spark.translation import fit, schema_for_spark
+from lance_ops.spark.data_source import LanceReader, SourceOptions, change_schema, read_changes, visible_schema
 
 __all__ = ["register_functions"]
 
@@ -68,8 +64,6 @@ _INDICES = pa.schema(
         ("num_unindexed_fragments", pa.int64()),
     ]
 )
-_CHANGE = pa.schema([("_change_type", pa.string()), *((name, pa.int64()) for name in (ROW_ID, *VERSION_COLUMNS))])
-"""The columns of a change before those of the table. A deleted row has only its id."""
 
 
 def register_functions(session: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
@@ -200,37 +194,19 @@ def _changes(storage_options: Mapping[str, str]) -> type[Any]:
     class Changes:
         @staticmethod
         def analyze(uri: AnalyzeArgument, begin: AnalyzeArgument, end: AnalyzeArgument | None = None) -> AnalyzeResult:
-            return AnalyzeResult(schema=_schema_of_changes(open_table(_constant(uri), _constant(end))))
+            opened = open_table(_constant(uri), _constant(end))
+            return AnalyzeResult(schema=from_arrow_schema(change_schema(opened.snapshot.schema)))
 
         def eval(self, uri: str, begin: int, end: int | None = None) -> Iterator[tuple[Any, ...]]:
             opened = open_table(uri, end)
-            shape = _shape(opened)
-            delta = opened.delta(begin)
-            for kind, reader in (("insert", delta.get_inserted_rows()), ("update", delta.get_updated_rows())):
-                for batch in reader:
-                    texts = table_to_text(pa.Table.from_batches([batch]), opened.uri)
-                    ids = [(kind, *row) for row in _rows(batch.select([ROW_ID, *VERSION_COLUMNS]))]
-                    values = [row for part in texts.to_batches() for row in _rows(fit(part, shape))]
-                    yield from (id_row + row for id_row, row in zip(ids, values, strict=True))
-            for batch in delta.get_deleted_row_ids():
-                for row_id in batch.column(0).to_pylist():
-                    yield ("delete", row_id, None, None, *[None] * len(shape))
+            for batch in read_changes(begin, opened.snapshot, change_schema(opened.snapshot.schema)):
+                yield from _rows(batch)
 
     return Changes
 
 
 def _open(storage_options: Mapping[str, str], uri: Any, version: Any) -> LanceDataset:
     return dataset(str(uri), None if version is None else int(version), storage_options=storage_options)
-
-
-def _shape(opened: LanceDataset) -> pa.Schema:
-    """Return the table's columns in Spark's types, all nullable: of a deleted row nothing but the id is known."""
-    stored = schema_for_spark(text_schema(opened.snapshot.schema.to_arrow_storage()))
-    return pa.schema([field.with_nullable(True) for field in stored])
-
-
-def _schema_of_changes(opened: LanceDataset) -> StructType:
-    return from_arrow_schema(pa.schema([*_CHANGE, *_shape(opened)]))
 
 
 def _constant(argument: AnalyzeArgument | None) -> Any:
