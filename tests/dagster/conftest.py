@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,39 @@ from lance_ops.dagster.in_process import CodeLocation
 from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
 from tests.dagster.deployment import Deploy, Deployment
 
+# One database holds the events of all runs: Dagster's default makes one for each run, which costs as much as the run.
+# The daemon's tests run on the shipped files, and on the default.
+SETTINGS = """
+telemetry: {{enabled: false}}
+event_log_storage:
+  module: dagster._core.storage.event_log
+  class: ConsolidatedSqliteEventLogStorage
+  config: {{base_dir: {home}/events}}
+"""
+
+
+@contextmanager
+def instance_in(home: Path) -> Iterator[dg.DagsterInstance]:
+    (home / "dagster.yaml").write_text(SETTINGS.format(home=home))
+    with dg.DagsterInstance.from_config(str(home)) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def new_instance(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the databases of an instance once; copying them takes a sixth of the time."""
+    home = tmp_path_factory.mktemp("new_instance")
+    with instance_in(home) as made:
+        made.get_runs_count()
+        made.all_instigator_state()
+    return home
+
 
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+def instance(tmp_path: Path, new_instance: Path) -> Iterator[dg.DagsterInstance]:
     home = tmp_path / "dagster"
-    home.mkdir()
-    with dg.DagsterInstance.local_temp(str(home), overrides={"telemetry": {"enabled": False}}) as made:
+    shutil.copytree(new_instance, home)
+    with instance_in(home) as made:
         yield made
 
 
@@ -35,7 +64,8 @@ def deploy(tmp_path: Path, instance: dg.DagsterInstance) -> Deploy:
             {
                 "name": "trips",
                 "uri": str(tmp_path / "lake" / "trips.lance"),
-                "raw": {"uri": str(landing), "glob": "*.parquet", **(raw or {})},
+                # A process that decodes files is slow to start. The tests of the daemon and of Spark have it.
+                "raw": {"uri": str(landing), "glob": "*.parquet", "isolated": False, **(raw or {})},
                 "indices": [{"column": "id"}],
                 **declared,
             }

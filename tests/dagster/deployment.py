@@ -19,7 +19,7 @@ from lance_ops.dagster.declaration.names import DatasetNames
 from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.landing.landing import list_landing
-from lance_ops.maintenance.ingest.ingestion import ingest
+from lance_ops.maintenance.ingest import IngestOptions, RawReading, ingest
 
 LANDED = datetime(2024, 1, 1, tzinfo=UTC).timestamp()
 
@@ -58,7 +58,8 @@ class Deployment:
         for number in range(num_batches):
             self.land(f"d{number}", range(number * rows_each, (number + 1) * rows_each))
             found, _ = list_landing(self.config.landing(), datetime.now(UTC)).find([f"d{number}"])
-            ingest(self.config.uri, [batch.to_ingest() for batch in found.values()])
+            options = IngestOptions(reading=RawReading(isolated=False))
+            ingest(self.config.uri, [batch.to_ingest() for batch in found.values()], options=options)
 
     def tick(self, sensor: str = "raw_files", *, raise_on_error: bool = True) -> Ticked:
         return self.location.tick(self.names.of(sensor), raise_on_error=raise_on_error)

@@ -14,7 +14,7 @@ import pytest
 from dagster._core.execution.backfill import PartitionBackfill
 
 from lance_ops.dagster.instances import instance_file
-from tests.dagster.deployment import Deployment
+from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.running_daemon import home_with, running_daemon, sensors_with_a_cursor, wait_for
 
 pytestmark = pytest.mark.dagster
@@ -76,8 +76,9 @@ def num_succeeded(instance: dg.DagsterInstance) -> int:
 
 
 def test_the_daemon_ingests_a_backlog_in_one_run_and_checks_what_a_backfill_ingests(
-    deployment: Deployment, laptop: dict[str, str], hold: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deploy: Deploy, laptop: dict[str, str], hold: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    deployment = deploy({"isolated": True})
     hold.touch()
     for number, key in enumerate(["u0", "u1"]):  # which never settle for the sensor
         os.utime(deployment.land(key, range(100 + number, 110 + number)), (time.time() + 10**6,) * 2)

@@ -18,7 +18,7 @@ from lance_ops.dagster.ops import launch
 from lance_ops.dagster.runners.runner import RUNNER_KEY
 from lance_ops.dagster.runners.spark_runner import SparkRunner
 from lance_ops.verbs import Compact, DeleteRows, Reindex
-from tests.dagster.deployment import Deployment
+from tests.dagster.deployment import Deploy, Deployment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +27,9 @@ pytestmark = [pytest.mark.dagster, pytest.mark.spark]
 
 
 @pytest.fixture
-def on_spark(deployment: Deployment, spark: SparkSession) -> Deployment:
+def on_spark(deploy: Deploy, spark: SparkSession) -> Deployment:
     """The same deployment with tasks on Spark. The resource finds the tests' shared session."""
+    deployment = deploy({"isolated": True})
     resources = dg.Definitions(resources={RUNNER_KEY: SparkRunner()})
     config: DatasetConfig = deployment.config
     definitions = dg.Definitions.merge(build_definitions(config), resources)
