@@ -22,7 +22,7 @@ ROWS = 960
 
 @pytest.fixture(scope="module")
 def bench(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    made = Bench(lambda: spark, tmp_path_factory.mktemp("bench"), ROWS)
+    made = Bench(lambda plain_workers: spark, tmp_path_factory.mktemp("bench"), ROWS)
     made.prepare()
     return made
 
@@ -34,6 +34,7 @@ def test_every_case_is_measured_and_leaves_nothing(bench: Bench, case: Case) -> 
     (measured,) = measure(bench, [replace(case, most={WARM: 1.0})], warm_rounds=1, other_rounds=1)
     assert (measured.case, measured.state) == (case.name, WARM)
     assert min(measured.seconds[0]) > 0 and measured.ratio > 0
+    assert [seconds > 0 for seconds in measured.bound_seconds] == [True] * (case.bound is not None)
     assert not list(Path(bench.root).glob("made-*"))
 
 
@@ -64,13 +65,16 @@ def test_the_page_lists_what_misses_first_and_the_worst_of_it_before_the_rest() 
     results = [
         Measured("met", "Spark's Parquet", WARM, 1.0, [(0.5, 1.0)], [(0.5, 1.0)]),
         Measured("near", "Spark's Parquet", IDLE, 1.0, [(1.1, 1.0), (1.3, 1.0), (9.0, 1.0)], [(1.0, 1.0)] * 3),
-        Measured("far", "pylance", COLD, 0.5, [(4.0, 1.0)], [(2.0, 1.0)]),
+        Measured("far", "pylance", COLD, 0.5, [(4.0, 1.0)], [(2.0, 1.0)], [3.25]),
     ]
     shown = page({"date": "some day"}, results, num_rows=1_000, num_fragments=FRAGMENTS_TO_COMPACT)
     missed, table = shown.split("## Missed")[1].split("## All")
     assert [line.partition(",")[0] for line in missed.splitlines() if line.startswith("- ")] == ["- far", "- near"]
-    assert "far, cold: **4.00** of pylance, at most 0.50 wanted; by CPU time 2.00" in missed
-    assert "| near | idle | Spark's Parquet | ≤ 1.00 | **1.30** | 1.10 to 9.00 | 1.00 | 1.30 | 1.00 | 3 |" in table
+    assert "far, cold: **4.00** of pylance, at most 0.50 wanted; by CPU time 2.00. Spark itself" in missed
+    assert "takes 3.25 s of 4.00; beyond it 0.75" in missed
+    assert (
+        "| near | idle | Spark's Parquet | ≤ 1.00 | **1.30** | 1.10 to 9.00 | 1.00 | 1.30 | 1.00 |  |  | 3 |" in table
+    )
     assert "| met | warm | Spark's Parquet | ≤ 1.00 | 0.50 |" in table
 
 

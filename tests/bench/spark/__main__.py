@@ -17,6 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lance_ops.spark import get_or_create
+from lance_ops.spark.session import DAEMON_MODULE
 from tests.bench.setting import setting
 from tests.bench.spark.cases import ALL_CASES, FRAGMENTS_TO_COMPACT, Bench
 from tests.bench.spark.page import page
@@ -50,13 +51,14 @@ def main() -> None:
         _PAGE.write_text(shown)
 
 
-def _session(scratch: str) -> SparkSession:
+def _session(scratch: str, plain_workers: bool) -> SparkSession:
     # Spark's Python workers start from the JVM: they find this checkout by PYTHONPATH only. They keep bytecode, as an
     # installation does; otherwise a cold worker would compile this library, and Parquet's would compile nothing.
     os.environ["PYTHONPATH"] = str(_PAGE.parents[1])
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = f"{scratch}/bytecode"
     local = {"spark.driver.memory": "2g", "spark.local.dir": f"{scratch}/local"}
+    local["spark.python.daemon.module"] = "pyspark.daemon" if plain_workers else DAEMON_MODULE
     session = get_or_create("lance-ops bench", master="local[2]", config=local)
     session.sparkContext.setLogLevel("ERROR")
     return session

@@ -21,13 +21,13 @@ import lance_ops
 from lance_ops.maintenance.ingest import IngestBatch, RawFile, ingest
 from lance_ops.runners import InThreads, Runner
 from lance_ops.spark import OnSpark, map_fragments, table
+from tests.bench.spark.bounds import DIMENSIONS, TASKS, Memory, do_nothing
 
 __all__ = ["ALL_CASES", "COLD", "FRAGMENTS_TO_COMPACT", "IDLE", "WARM", "Bench", "Case"]
 
 WARM, IDLE, COLD = "warm", "idle", "cold"
 
 _FILES = 8
-_DIMENSIONS = 32
 FRAGMENTS_TO_COMPACT = 24
 _ONE_IN_CHANGED = 96
 _SEED = 7
@@ -35,20 +35,23 @@ _SEED = 7
 
 @dataclass
 class Bench:
-    """A session, a folder for everything that is measured, and the number of rows."""
+    """A session, a folder for everything that is measured, and the number of rows.
 
-    start: Callable[[], SparkSession]
+    `start` is called with whether Python workers are to be those of PySpark alone.
+    """
+
+    start: Callable[[bool], SparkSession]
     root: Path
     num_rows: int
     fresh: Iterator[int] = field(default_factory=count_up, repr=False)
 
     def __post_init__(self) -> None:
-        self.session = self.start()
+        self.session = self.start(False)
 
-    def restart(self) -> None:
+    def restart(self, *, plain_workers: bool = False) -> None:
         """Start another session in the same JVM, which stays warm; daemons and workers end with the old session."""
         self.session.stop()
-        self.session = self.start()
+        self.session = self.start(plain_workers)
         self.session.range(100).count()
 
     @property
@@ -88,14 +91,14 @@ class Bench:
     def _rows(self, number: int) -> pa.Table:
         size, rng = self.num_rows // _FILES, np.random.default_rng(_SEED + number)
         ids = np.arange(number * size, (number + 1) * size)
-        vectors = pa.array(rng.normal(size=size * _DIMENSIONS).astype(np.float32))
+        vectors = pa.array(rng.normal(size=size * DIMENSIONS).astype(np.float32))
         return pa.table(
             {
                 "id": ids,
                 "value": rng.normal(size=size),
                 "name": pa.array([f"name {item:07d}" for item in rng.integers(0, 10**7, size).tolist()]),
                 "vector": pa.ListArray.from_arrays(
-                    np.arange(0, size * _DIMENSIONS + 1, _DIMENSIONS).astype(np.int32), vectors
+                    np.arange(0, size * DIMENSIONS + 1, DIMENSIONS).astype(np.int32), vectors
                 ),
             }
         )
@@ -106,7 +109,7 @@ class Case:
     """`ours` and `theirs` are measured in turns. Both give the same answer, which the first round compares.
 
     `most` says how long ours may take for each workers' state: so many times as long as `against`. `prepare` is not
-    measured; its result goes to the operation.
+    measured; its result goes to the operation. `bound` is what Spark itself takes for the like in Python; see `bounds`.
     """
 
     name: str
@@ -115,6 +118,7 @@ class Case:
     ours: Callable[[Bench, Any], object]
     theirs: Callable[[Bench, Any], object]
     prepare: Callable[[Bench], object] = Bench.new_path
+    bound: Callable[[Bench], object] | None = None
 
 
 def _ingest(bench: Bench, uri: str) -> int:
@@ -191,18 +195,34 @@ def _merge(bench: Bench, uri: str, runner: Runner) -> object:
     return merge.execute(lance_ops.dataset(bench.changes), runner=runner)
 
 
+def _read_memory(bench: Bench) -> int:
+    bench.session.dataSource.register(Memory)
+    return _consume(bench.session.read.format(Memory.name()).option("rows", bench.num_rows).load())
+
+
+def _write_nowhere(bench: Bench) -> None:
+    bench.session.dataSource.register(Memory)
+    bench.session.read.parquet(bench.parquet).write.format(Memory.name()).mode("append").save()
+
+
+def _run_empty_tasks(bench: Bench) -> int:
+    numbers: list[int] = bench.session.sparkContext.parallelize(range(TASKS), TASKS).mapPartitions(do_nothing).collect()
+    return len(numbers)
+
+
 _PARQUET = "Spark's Parquet"
 _THREADS = "ours on threads"
 
 ALL_CASES = (
     Case("ingest of Parquet files", "Spark's copy of them", {WARM: 0.5, IDLE: 1.0, COLD: 1.0}, _ingest, _copy_parquet),
-    Case("df.write", _PARQUET, {WARM: 1.1, COLD: 1.1}, _write_frame, _copy_parquet),
+    Case("df.write", _PARQUET, {WARM: 1.1, COLD: 1.1}, _write_frame, _copy_parquet, bound=_write_nowhere),
     Case(
         "read of all columns",
         _PARQUET,
         {WARM: 1.5, COLD: 1.5},
         lambda bench, _: _consume(bench.session.read.format("lance").load(bench.lance)),
         lambda bench, _: _consume(bench.session.read.parquet(bench.parquet)),
+        bound=_read_memory,
     ),
     Case(
         "one column by table()",
@@ -217,6 +237,7 @@ ALL_CASES = (
         {WARM: 1.0, COLD: 1.0},
         _sum_in_tasks,
         lambda bench, _: _sum(bench.session.read.parquet(bench.parquet)),
+        bound=_run_empty_tasks,
     ),
     Case("compaction with remap", "pylance", {WARM: 1 / 1.5}, _compact, _compact_by_reference, _fragments),
     Case(

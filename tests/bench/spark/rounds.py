@@ -23,7 +23,10 @@ _SETTLE: Mapping[str, Callable[[Bench], object]] = {
 
 @dataclass
 class Measured:
-    """What one case cost in one state of the workers: seconds and CPU seconds of each pair of rounds."""
+    """What one case cost in one state of the workers: seconds and CPU seconds of each pair of rounds.
+
+    `bound_seconds` are those of what Spark itself takes, once for each pair, if the case says what that is.
+    """
 
     case: str
     against: str
@@ -31,6 +34,7 @@ class Measured:
     most: float
     seconds: list[tuple[float, float]] = field(default_factory=list)
     cpu_seconds: list[tuple[float, float]] = field(default_factory=list)
+    bound_seconds: list[float] = field(default_factory=list)
 
     @property
     def ratio(self) -> float:
@@ -40,6 +44,12 @@ class Measured:
     @property
     def cpu_ratio(self) -> float:
         return median(ours / max(theirs, 0.01) for ours, theirs in self.cpu_seconds)
+
+    @property
+    def own_ratio(self) -> float | None:
+        """The median ratio without what Spark itself takes; None if that is not known."""
+        own = zip(self.seconds, self.bound_seconds, strict=False)
+        return median((ours - bound) / theirs for (ours, theirs), bound in own) if self.bound_seconds else None
 
     @property
     def is_missed(self) -> bool:
@@ -53,6 +63,8 @@ def measure(bench: Bench, cases: Iterable[Case], *, warm_rounds: int, other_roun
     """
     for case in cases:
         _compare(bench, case)
+        if case.bound is not None:
+            case.bound(bench)
         for state, most in case.most.items():
             measured = Measured(case.name, case.against, state, most)
             for number in range(warm_rounds if state == WARM else other_rounds):
@@ -60,6 +72,8 @@ def measure(bench: Bench, cases: Iterable[Case], *, warm_rounds: int, other_roun
                 found = {run: _timed(bench, case, run, state) for run in order}
                 measured.seconds.append((found[case.ours][0], found[case.theirs][0]))
                 measured.cpu_seconds.append((found[case.ours][1], found[case.theirs][1]))
+                if case.bound is not None:
+                    measured.bound_seconds.append(_bound(bench, case.bound, state))
             yield measured
 
 
@@ -80,6 +94,20 @@ def _timed(bench: Bench, case: Case, run: Callable[[Bench, object], object], sta
     run(bench, given)
     taken = time.perf_counter() - begin, cpu_seconds() - cpu
     _remove(given)
+    return taken
+
+
+def _bound(bench: Bench, run: Callable[[Bench], object], state: str) -> float:
+    """Measure what Spark itself takes; with cold workers, those of PySpark alone."""
+    if state == COLD:
+        bench.restart(plain_workers=True)
+    else:
+        _SETTLE[state](bench)
+    begin = time.perf_counter()
+    run(bench)
+    taken = time.perf_counter() - begin
+    if state == COLD:
+        bench.restart()
     return taken
 
 
