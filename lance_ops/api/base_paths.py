@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Self
 
 from lance_ops.committers import open_base, options_for_base, with_allowed_bases
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import path_beneath
 from lance_ops.table import BasePath

@@ -7,13 +7,13 @@ have done so. The type marks a column without being registered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 
 import pyarrow as pa
 
 from lance_ops.core.blob_types import BLOB_KEY, BLOB_V2, BLOB_VALUES, check_blob_v2
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 
 __all__ = ["Blob", "BlobArray", "BlobColumn", "BlobType", "blob_array", "blob_field"]
 

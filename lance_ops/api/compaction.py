@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, WrongType
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance import compaction
 from lance_ops.runners import InThreads, Runner

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lance_ops import reading
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.scanning import Filter
 from lance_ops.core.errors import IndexNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance import health
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot, field_sizes

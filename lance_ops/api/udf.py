@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 from lance_ops.api.schemas import shown_array, shown_field
 from lance_ops.changing import columns as column_changes
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_COLUMNS
 

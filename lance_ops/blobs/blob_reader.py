@@ -8,7 +8,7 @@ sidecars.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +22,7 @@ from lance_ops.core.blob_types import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.file_names import blob_file_name
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileSource, Ranges, verified_sidecar
 from lance_ops.reading import ROW_ADDRESS, ScannedRows, ScanRequest, offset_array, scan_rows, take_addresses

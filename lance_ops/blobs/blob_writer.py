@@ -9,7 +9,7 @@ One packed sidecar is open at a time, for all columns of the data file.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from lance_ops.core.blob_types import DESCRIPTOR, BlobKind, BlobThresholds
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.file_names import blob_file_name
 from lance_ops.core.ndarrays import Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileWriter, SidecarWriter
 from lance_ops.store import Store

@@ -10,11 +10,11 @@ A deletion file has all deleted rows of its fragment, earlier ones too. A fragme
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pyroaring import BitMap
 
 from lance_ops.core.predicate import Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import scan_rows
 from lance_ops.runners import Job, Runner

@@ -11,7 +11,6 @@ grouped by one task as it reads them. Keys are equal as in a merge; one with a n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,6 +26,7 @@ from lance_ops.core.arrow import array_of_numbers, numbers_of, rows_at
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.predicate import Column, Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.reading import scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, projected_sizes

@@ -8,7 +8,7 @@ A condition is named as `lance_ops.replaces.where=<SQL>`, in the same way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from pyroaring import BitMap
 from lance_ops.changing.deletion import find_rows, offsets_by_fragment, plan_deletion
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.predicate import Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import UserFilter, bind_filter

@@ -10,7 +10,6 @@ The rows get new addresses. In a table of stable row ids they keep their ids.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -20,6 +19,7 @@ from pyroaring import BitMap
 from lance_ops.blobs import scan_to_rewrite
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import split_path
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import ScannedRows, offset_array

@@ -11,7 +11,7 @@ that plans gets three numbers for each fragment. No column file is written befor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_
 from lance_ops.core.arrow import numbers_of, rows_at
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScannedRows, scan_rows
 from lance_ops.runners import Job, Runner

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from lance_ops.charts.card import PALETTE, card, escaped, text
+from lance_ops.core.records import dataclass
 
 __all__ = ["Mark", "version_chart"]
 

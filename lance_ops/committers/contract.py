@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import pyarrow as pa
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["Abandoned", "CommitOutcome", "Committed", "Committer", "Conflict", "Unknown"]
 

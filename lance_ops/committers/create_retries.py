@@ -11,10 +11,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Unknown
 from lance_ops.core.errors import StoreError, UnsafeStore, WriteRefused
+from lance_ops.core.records import dataclass
 
 __all__ = ["CREATE_RETRIES", "CreateRetries"]
 

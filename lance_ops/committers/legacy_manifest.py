@@ -6,11 +6,11 @@ It is used only if `_versions` holds no manifest. Its version number is only ins
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.pb.table_pb2 import Manifest
 from lance_ops.store import Store
 from lance_ops.wire import MAGIC, parse_message, unframe

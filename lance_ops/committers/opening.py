@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qs
 
 from lance_ops import committers
@@ -21,6 +21,7 @@ from lance_ops.committers.manifest_stores import open_manifest_store
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.file_names import ManifestNaming
+from lance_ops.core.records import dataclass
 from lance_ops.store import Store, open_store
 
 __all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_base", "open_root", "options_for_base", "options_of_base"]

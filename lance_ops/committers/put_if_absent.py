@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -27,6 +26,7 @@ from lance_ops.core.errors import (
     WriteRefused,
 )
 from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, is_detached, parse_manifest_name
+from lance_ops.core.records import dataclass
 from lance_ops.store import PutOutcome, Store, prove_conditional_create
 
 __all__ = ["PutIfAbsentCommitter", "check_version"]

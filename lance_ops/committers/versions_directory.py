@@ -9,7 +9,7 @@ a mixture is refused. Detached manifests (`d…`), staged ones, the hint and tem
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.file_names import (
@@ -19,6 +19,7 @@ from lance_ops.core.file_names import (
     parse_detached_name,
     parse_manifest_name,
 )
+from lance_ops.core.records import dataclass
 from lance_ops.store import Store
 
 __all__ = ["VersionNames", "list_detached", "list_newest", "list_versions", "manifest_path", "migrate_to_v2"]

@@ -17,7 +17,6 @@ sees bytes or a URI, and the file holds a descriptor:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.arrow import EXTENSION_NAME, child_fields, convert_leaves, with_child_fields
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.records import dataclass
 
 __all__ = [
     "BLOB_KEY",

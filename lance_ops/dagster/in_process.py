@@ -7,10 +7,12 @@ requests with their tags, and keeps its cursor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import dagster as dg
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["CodeLocation", "Ticked"]
 

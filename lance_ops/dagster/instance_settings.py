@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 import dagster as dg
 
 from lance_ops.core.errors import ConfigError
+from lance_ops.core.records import dataclass
 
 __all__ = ["InstanceSettings", "inspect_instance", "open_instance"]
 

@@ -7,7 +7,6 @@ The values take as many bytes as before, but a general codec around this encodin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.expansion import FREE_BYTES, MAX_RATIO, check_expansion
 from lance_ops.encodings.gather import gather_ranges

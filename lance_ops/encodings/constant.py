@@ -5,12 +5,12 @@ A description without a value means that all items are null; such values have ze
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.chunking import even_chunks
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,

@@ -5,12 +5,11 @@ A mini-block page with a dictionary stores positions as its values, u32, and the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lance_ops import kernels
 from lance_ops.core.cached_property import cached_property
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import FixedWidth, VariableWidth, offsets_of_lengths

@@ -7,12 +7,13 @@ zipped   per list: [ceil(dimension / 8) bytes of validity] | the items
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.bits import bits_of, num_bytes_of_bits
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.constant import ConstantEncoding

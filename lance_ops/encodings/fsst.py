@@ -10,7 +10,6 @@ are, "TSSF".
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, OffsetArray, Uint8Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,

@@ -10,13 +10,14 @@ zstd      raw size, u64 | zstd frame; the reader also accepts a frame alone
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.codecs import Codec, codec_of_scheme
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,

@@ -7,7 +7,6 @@ Zeros fill the last chunk up to 1024 values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.chunking import even_chunks
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,

@@ -8,13 +8,13 @@ and it is packed. A reader tells the two apart by the length of the block.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.contract import ChunkBuffers, EncodedChunks, Encoding, Picks, ReadNested, check
 from lance_ops.encodings.gather import scatter_ranges
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, pick, unpack, unpack_to

@@ -7,13 +7,13 @@ A child that is a fixed-size list is decoded as one wide value with the same byt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,

@@ -8,7 +8,7 @@ A run of more than 255 values is stored as several runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.chunking import chunk_counts_of_costs, even_chunks
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,

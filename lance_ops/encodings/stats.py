@@ -7,7 +7,6 @@ from a sample, which is always the same for the same values.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from lance_ops import kernels
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array, UnsignedArray
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_lengths, packed_bytes
 from lance_ops.encodings.values import (
     FixedWidth,

@@ -7,13 +7,14 @@ part of the value. Arrays are `uint8` and may be read-only views of a mapped fil
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, cast
 
 import numpy as np
 
 from lance_ops.core.arrow import new_array
 from lance_ops.core.ndarrays import Int64Array, OffsetArray, Uint8Array, UnsignedArray
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.bits import bits_of, concat_bits, num_bytes_of_bits
 
 __all__ = [

@@ -9,7 +9,6 @@ zipped   the bytes of the value
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Self, cast
 
 import numpy as np
@@ -18,6 +17,7 @@ from lance_ops import kernels
 from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.chunking import chunk_counts_of_lengths
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,

@@ -6,13 +6,13 @@ bytes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings.contract import Encoding, ReadNested, check
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import (

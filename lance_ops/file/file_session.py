@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, ObjectNotFound, StoreError
+from lance_ops.core.records import dataclass
 from lance_ops.file.reference_api import LanceFileReader, LanceFileWriter, PlacedFile, refuse_namespaces
 from lance_ops.store import Store, open_store
 

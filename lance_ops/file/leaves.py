@@ -6,13 +6,13 @@ A packed struct, and a struct that describes blobs, is one leaf.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, overload
 
 import pyarrow as pa
 
 from lance_ops.core.cached_property import cached_property
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import NO_PARENT, Field, Schema
 from lance_ops.encodings import EncodingOptions
 

@@ -8,13 +8,14 @@ that are mapped or in memory.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.copied_columns import stores_field_alike

@@ -7,7 +7,6 @@ page budget times the number of columns, however many rows come.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.json import json_to_storage
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import v0_1, v2_0, v2_1

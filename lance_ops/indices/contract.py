@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
@@ -22,6 +21,7 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.predicate import Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.store import Store

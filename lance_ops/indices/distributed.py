@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyroaring import BitMap, FrozenBitMap
 
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
 from lance_ops.indices.contract import IndexType, LoadedIndex, Q, TrainingBatches
 from lance_ops.store import Store

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.indices.btree import BTree
 from lance_ops.indices.contract import IndexType, LoadedIndex
 from lance_ops.indices.zonemap import ZoneMap

@@ -7,7 +7,7 @@ The same class holds stable row ids, with an id's high and low 32 bits in place 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Protocol
@@ -19,6 +19,7 @@ from pyroaring import BitMap
 from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.table.rows import bitmap_of, offsets_in
 
 __all__ = ["FragmentIds", "RowAddressSet"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import total_ordering
 from typing import TypeAlias
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.arrow import rows_at, rows_where
+from lance_ops.core.records import dataclass
 from lance_ops.indices.sort_keys import Key, Side, sort_indices, sort_keys
 
 __all__ = ["FIRST_COLUMN", "Direction", "RowKeys", "RowOrder", "SortKey"]

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.transactions import (

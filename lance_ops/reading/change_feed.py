@@ -19,7 +19,6 @@ or updated since. They do not know of restores, and deleted rows are unknown.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +27,7 @@ from pyroaring import BitMap
 from lance_ops.core.addresses import row_addr
 from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment

@@ -10,7 +10,7 @@ predicate remains. Fragments that no searched index covers are scanned with the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from lance_ops import indices
 from lance_ops.core import predicate as predicates
 from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading.scan_trace import current_trace
 from lance_ops.snapshot import Snapshot

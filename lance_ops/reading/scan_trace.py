@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter_ns
 from typing import TypeVar
 
+from lance_ops.core.records import dataclass
 from lance_ops.store import IoCounters, counted_in
 
 __all__ = ["ScanTrace", "Step", "current_trace", "traced"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.reading.row_columns import row_column, row_field
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment

@@ -11,11 +11,12 @@ id of 32 hex digits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import BRANCHES_DIR, MAIN_BRANCH, check_branch_name
+from lance_ops.core.records import dataclass
 from lance_ops.refs.reference_file import (
     REFERENCE_SUFFIX,
     check_metadata,

@@ -6,13 +6,14 @@ Tasks name files as the version does, not by store, so that they can be pickled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from uuid import UUID
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.file_names import DELETIONS_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.file import read_verified
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.store import Store

@@ -7,12 +7,13 @@ A tag is a small JSON file, `_refs/tags/{name}.json`, with the keys `branch` (nu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import MAIN_BRANCH, TAGS_DIR, check_branch_name, check_reference_name
+from lance_ops.core.records import dataclass
 from lance_ops.refs.reference_file import (
     REFERENCE_SUFFIX,
     check_metadata,

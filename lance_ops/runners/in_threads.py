@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from lance_ops.core.cores import available_cores
+from lance_ops.core.records import dataclass
 from lance_ops.runners.job import Job, JobProgress, ReportProgress
 
 __all__ = ["InThreads"]

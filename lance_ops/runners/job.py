@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["Job", "JobProgress", "ReportProgress"]
 

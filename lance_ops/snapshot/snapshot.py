@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -24,6 +24,7 @@ from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import CorruptFile, DatasetNotFound, LanceOpsError, VersionNotFound
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.caches import ReadCache, Session

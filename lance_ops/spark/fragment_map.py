@@ -9,13 +9,13 @@ sum(map_fragments(dataset, total, columns=["delay"], filter="delay > 60").values
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.scanning import Columns, Filter
+from lance_ops.core.records import dataclass
 from lance_ops.reading import ScanRequest, bind_filter, plan_scan
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import SnapshotReference

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import Block
 from lance_ops.snapshot import Snapshot, projected_sizes

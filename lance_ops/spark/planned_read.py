@@ -12,7 +12,6 @@ Switch off with `LANCE_OPS_DISABLE=planned-reads`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +20,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
+from lance_ops.core.records import dataclass
 from lance_ops.core.tricks import Trick
 from lance_ops.spark.data_source import LanceReader
 from lance_ops.spark.partitioning import FragmentGroup

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from os import PathLike, fspath
 
@@ -23,6 +23,7 @@ from lance_ops.api import dataset
 from lance_ops.core.errors import InvalidInput, WrongType
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.binding import build
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.reading import UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot

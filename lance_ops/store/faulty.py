@@ -10,7 +10,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -19,6 +19,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lance_ops.core.errors import StoreError
+from lance_ops.core.records import dataclass
 from lance_ops.store.contract import (
     Buffers,
     ByteRange,

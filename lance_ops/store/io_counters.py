@@ -11,7 +11,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["PROCESS_COUNTERS", "IOStats", "IoCounters", "bytes_read_counter", "counted_in", "iops_counter"]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
 from lance_ops.core.errors import ObjectNotFound, StoreError
+from lance_ops.core.records import dataclass
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter, View
 from lance_ops.store.counted_view import CountedView
 from lance_ops.store.io_counters import IoCounters

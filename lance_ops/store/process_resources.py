@@ -11,10 +11,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 from lance_ops.core.keyed_locks import KeyedLocks
+from lance_ops.core.records import dataclass
 from lance_ops.store.inherited_finalizers import keep_from_running
 
 __all__ = ["PROCESS_RESOURCES", "ProcessResources"]

@@ -7,13 +7,13 @@ ranges is cheaper to read than to skip.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.records import dataclass
 from lance_ops.store.contract import ByteRange
 
 __all__ = ["MergedRange", "check_ranges", "group_reads", "merge_ranges", "merge_touching", "slice_ranges"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from lance_ops.core.errors import (
     UnsupportedFeature,
     WriteRefused,
 )
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import environment_secrets, public_uri, raise_alone, redact, secret_values, shown_key
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
 from lance_ops.store.io_counters import IoCounters

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from uuid import UUID
 
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.file_names import INDICES_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.pb import table_pb2
 from lance_ops.store import check_path
 from lance_ops.table.rows import decode_bitmap

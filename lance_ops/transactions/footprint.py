@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from uuid import UUID
 
 from pyroaring import BitMap, FrozenBitMap
 
+from lance_ops.core.records import dataclass
 from lance_ops.transactions.inserted_keys import InsertedKeys
 
 __all__ = ["EVERY_KEY", "Footprint", "IndexedSegment", "Key", "remapped_coverage"]

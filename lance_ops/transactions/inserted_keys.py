@@ -8,12 +8,13 @@ block, its low half, multiplied by a constant for each word, the bits (https://p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint32Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.pb import transaction_pb2
 
 __all__ = ["InsertedKeys"]

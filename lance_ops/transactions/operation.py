@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 from google.protobuf.message import Message
 
+from lance_ops.core.records import dataclass
 from lance_ops.table import Manifest
 from lance_ops.transactions.footprint import Footprint
 

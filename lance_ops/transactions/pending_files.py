@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.core.file_names import DATA_DIR, is_file_of_job
+from lance_ops.core.records import dataclass
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations, ObjectLocation

@@ -6,13 +6,14 @@ Its file in `_transactions` and its section in the manifest hold the same bytes,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from functools import cache
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.file_names import TRANSACTIONS_DIR, transaction_name
+from lance_ops.core.records import dataclass
 from lance_ops.pb import transaction_pb2
 from lance_ops.transactions import operations
 from lance_ops.wire import parse_message, restore_unknown, unknown_fields

@@ -9,12 +9,13 @@ The types are `str`, `int`, `float`, `bool`, a `Literal` of texts, tuples of `st
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 
 __all__ = ["DeclaredOption", "Option", "options_of"]
 

@@ -6,8 +6,6 @@ A stored plan has the verb, its options and the version, and not the verb's step
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import (
     IncompatibleTransaction,
@@ -17,6 +15,7 @@ from lance_ops.core.errors import (
     TooManyConcurrentWriters,
     VersionNotFound,
 )
+from lance_ops.core.records import dataclass
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved

@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, datetime
 from typing import Any
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.verbs.contract import Preview, Verb
 from lance_ops.verbs.given_options import make_verb
 from lance_ops.verbs.sources import source_token, version_id

@@ -10,13 +10,13 @@ unverified, never corrupt: other writers make no blocks, and a rewrite by them d
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
 import xxhash
 
 from lance_ops.core.errors import ChecksumMismatch
+from lance_ops.core.records import dataclass
 
 __all__ = [
     "DIGEST_BLOCK_BYTES",

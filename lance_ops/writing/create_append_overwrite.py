@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
 from lance_ops.committers import CommitLock, open_root, with_commit_lock
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch
 from lance_ops.core.file_names import ManifestNaming
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from pyroaring import BitMap
 
 from lance_ops.core.file_names import new_deletion_file_id
 from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment, encode_deletion_vector
 from lance_ops.transactions import PendingFiles, PendingFilesBuilder

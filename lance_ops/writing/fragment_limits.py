@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_ops import file
 from lance_ops.blobs import ExternalBlobs
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 
 if TYPE_CHECKING:
     from lance_ops.writing.write_progress import FragmentWriteProgress

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.store import path_beneath
 from lance_ops.table import BasePath
 from lance_ops.table.manifest import FileLocations

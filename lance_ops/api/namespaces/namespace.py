@@ -13,12 +13,13 @@ from __future__ import annotations
 import glob
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike, fspath
 from pathlib import Path
 
 from lance_ops.api.namespaces.table_list import read_table_list
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.store import LocalStore, is_local, open_store
 

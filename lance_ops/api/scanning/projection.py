@@ -7,7 +7,7 @@ at the end. For a dotted path, a scan returns a column of that name, and a take 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -23,6 +23,7 @@ from lance_ops.core.arrow import numbers_of
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json import json_to_text, text_field
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema
 from lance_ops.reading import (
     ROW_ADDRESS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from lance_ops import reading
 from lance_ops.api.scanning.projection import Columns, Projection, project
 from lance_ops.api.scanning.scanner import BatchSize, LanceScanner, default_batch_size
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import ColumnOrdering
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, ROW_OFFSET, VERSION_COLUMNS

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
+from lance_ops.core.records import dataclass
 from lance_ops.reading import ScanTrace, Step, traced
 
 __all__ = ["ScanStatistics", "annotate_plan", "report_statistics"]

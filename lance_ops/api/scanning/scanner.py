@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from time import perf_counter
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from lance_ops.api.scanning.scan_statistics import ScanStatistics, annotate_plan
 from lance_ops.api.schemas import shown_schema
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.predicate import Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import ColumnOrdering, Schema
 from lance_ops.reading import ScanTrace, traced
 from lance_ops.snapshot import Snapshot, limit_held_bytes

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from lance_ops.api.schemas.extension_types import shown_field, shown_schema
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema, split_path
 
 __all__ = ["AnySchema", "LanceField", "LanceSchema", "schema_of"]

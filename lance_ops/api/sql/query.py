@@ -7,7 +7,7 @@ columns that the query names and pushes filters down, which may use indices.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from lance_ops.api.scanning import ScanOptions
 from lance_ops.api.sql.queried_table import QueriedTable
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.optional_packages import import_optional
+from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 
 if TYPE_CHECKING:

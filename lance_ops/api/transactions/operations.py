@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Any, ClassVar, Self, TypeAlias
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from lance_ops import transactions as made
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
 from lance_ops.api.schemas import AnySchema, LanceSchema, schema_of
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata
 from lance_ops.transactions import Operation, UpdateMode
 from lance_ops.writing import number_bases

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from uuid import uuid4
 
 from lance_ops import transactions as made
 from lance_ops.api.transactions.operations import AnyOperation, from_internal, to_internal
+from lance_ops.core.records import dataclass
 
 __all__ = ["Transaction", "as_read"]
 

@@ -7,7 +7,7 @@ leaves its fragment when the schema has none of its fields any more.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from lance_ops.changing.columns.column_sources import CastColumns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate, parse_filter
 from lance_ops.core.predicate.tree import spell_path
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import (
     Field,
     Schema,

@@ -8,7 +8,6 @@ run_backfill(snapshot, tasks, runner, job) -> files   writes them by the runner
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from lance_ops.changing.columns.column_file import ColumnFile, pending_columns, 
 from lance_ops.changing.columns.column_sources import ColumnSource
 from lance_ops.changing.columns.kept_files import KeptFiles
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries

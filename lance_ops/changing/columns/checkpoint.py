@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["Checkpoint"]
 

@@ -7,13 +7,14 @@ neighbour's value where nulls are not allowed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.file_names import DATA_DIR, data_file_name
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.json import table_to_text
 from lance_ops.core.predicate import Assignment
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 
 __all__ = ["CastColumns", "ColumnSource", "ComputedColumns", "FunctionColumns", "JoinedColumns", "as_table"]

@@ -14,7 +14,7 @@ decimal with more digits on both sides of its point, any type for a column of ty
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -23,6 +23,7 @@ from lance_ops.changing.columns.alter import commit_new_types
 from lance_ops.core.arrow import child_fields, with_child_fields
 from lance_ops.core.blob_types import blobs_as_v2
 from lance_ops.core.errors import RetryableConflict
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import (
     Field,
     Schema,

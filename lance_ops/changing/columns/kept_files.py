@@ -12,11 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 
 from lance_ops.changing.columns.column_file import ColumnFile
 from lance_ops.core.errors import ObjectNotFound, UnsafePath
 from lance_ops.core.file_names import DATA_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment

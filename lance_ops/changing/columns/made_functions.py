@@ -7,12 +7,14 @@ used last, so that an executor's memory holds one model.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["MadeFunction"]
 

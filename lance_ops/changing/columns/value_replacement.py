@@ -6,7 +6,7 @@ Each fragment with such a row gets a new file of these columns, and the fields o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from lance_ops.changing.columns.column_sources import ColumnSource
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, ScanRequest, offset_array, scan_rows
 from lance_ops.snapshot import Snapshot

@@ -9,7 +9,7 @@ The source's keys are in memory. The target's keys are streamed, so that memory 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.predicate import Column, In, Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_COLUMNS,

@@ -9,7 +9,6 @@ commit_merge(snapshot, prepared) -> Snapshot          one transaction
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +31,7 @@ from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS, ScanRequest
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column, Predicate, parse_filter
 from lance_ops.core.predicate.binding import Name, resolve
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import split_path
 from lance_ops.reading import UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["ManifestRow", "ManifestStore", "padded"]
 

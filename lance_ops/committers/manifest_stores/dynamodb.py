@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -28,6 +28,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.core.errors import InvalidInput, StoreError, WriteRefused
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import environment_secrets, raise_alone, redact, secret_values
 from lance_ops.store import PROCESS_RESOURCES
 from lance_ops.store.services import S3

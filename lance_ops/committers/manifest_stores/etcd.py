@@ -10,13 +10,13 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 import urllib3
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore, padded
 from lance_ops.core.errors import InvalidInput, StoreError, WriteRefused
+from lance_ops.core.records import dataclass
 from lance_ops.store import PROCESS_RESOURCES
 
 __all__ = ["EtcdManifestStore"]

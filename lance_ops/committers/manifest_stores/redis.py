@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 import redis
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore, padded
 from lance_ops.core.errors import InvalidInput, StoreError, UnsafeStore
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import raise_alone, redact, secret_values
 from lance_ops.store import PROCESS_RESOURCES
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 import sqlalchemy as sa
@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.core.errors import InvalidInput, MissingPackage, StoreError
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import environment_secrets, raise_alone, redact, secret_values
 from lance_ops.store import PROCESS_RESOURCES
 from lance_ops.store.services import digest_of_sources, environment_path

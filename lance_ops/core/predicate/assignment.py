@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +10,7 @@ from lance_ops.core.predicate import sql
 from lance_ops.core.predicate.binding import build
 from lance_ops.core.predicate.tree import Cast, Expression, Literal
 from lance_ops.core.predicate.types import compute_type, is_numeric, is_text
+from lance_ops.core.records import dataclass
 
 __all__ = ["Assignment", "parse_assignment", "parse_value"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lance_ops.core.blob_types import (
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput, LanceOpsError, SchemaMismatch
 from lance_ops.core.json import ARROW_JSON, JSON_MARK, holds_json, text_schema
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema.logical_types import BFLOAT16, arrow_type_of, child_fields_of, logical_type_of
 
 __all__ = [

@@ -7,13 +7,14 @@ string (`int32`, `timestamp:us:UTC`, `fixed_size_list:float:8`, …; see `logica
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema.field import (
     NO_PARENT,
     Field,

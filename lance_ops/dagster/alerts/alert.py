@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any
 
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import redact
 from lance_ops.dagster.declaration import AlertEvent
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import assert_never
@@ -17,6 +17,7 @@ from typing import assert_never
 import dagster as dg
 
 from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.declaration import AlertEvent, DatasetConfig, DatasetNames
 from lance_ops.dagster.landing import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, UNSETTLED_BATCHES, named_with_reasons

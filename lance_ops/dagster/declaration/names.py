@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 
 import dagster as dg
 
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration.batch_partitions import BatchPartitions
 
 __all__ = ["MAX_KEY_LENGTH", "DatasetNames", "safe_key"]

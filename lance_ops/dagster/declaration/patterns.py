@@ -10,13 +10,13 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import ConfigError
+from lance_ops.core.records import dataclass
 
 __all__ = ["MAX_PATTERN_LENGTH", "KeyPattern", "PathGlob"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import REDACTED, public_uri
 
 __all__ = ["StoreLocation"]

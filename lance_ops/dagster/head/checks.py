@@ -10,11 +10,11 @@ and one measurement answers all of them.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 import dagster as dg
 
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.integrity import INTACT, verify_some

@@ -7,12 +7,12 @@ versions, and no manifest is read for them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
 import dagster as dg
 
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.maintenance.health import VersionSummary
 from lance_ops.transactions import COMMIT_MESSAGE

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import dagster as dg
 
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.dagster.declaration import ColumnNotes, DatasetConfig
 from lance_ops.dagster.head.recorded_versions import RecordedVersion

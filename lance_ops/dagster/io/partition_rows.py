@@ -8,7 +8,6 @@ or timestamps. Any other key is a value of the column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from operator import and_, or_
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 
 __all__ = ["PARTITION_COLUMN", "PartitionRows"]
 

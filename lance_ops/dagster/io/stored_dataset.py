@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from lance_ops import changing, writing
 from lance_ops.api import LanceDataset, dataset, reader_of, write_dataset
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput
 from lance_ops.core.optional_packages import import_optional
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.io.partition_rows import PartitionRows
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.runners import InThreads

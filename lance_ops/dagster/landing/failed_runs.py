@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import dagster as dg
 
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetNames
 
 __all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "FailedRuns", "failed_batches", "failed_runs", "requested_keys"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.ingest import ListedFile, printable
 
 __all__ = ["LandedFile", "SetAside", "moment_of"]

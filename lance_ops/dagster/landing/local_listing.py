@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside, moment_of
 from lance_ops.maintenance.ingest import ListedFile, why_not_literal
 

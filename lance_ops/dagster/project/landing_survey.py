@@ -12,13 +12,13 @@ import glob
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 
 from lance_ops.core.errors import ConfigError, LanceOpsError
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import KeyPattern, StoreLocation
 from lance_ops.dagster.landing import LandedFile, list_files
 from lance_ops.dagster.project.proposal import LANDING, Proposal, columns_sentence, dataset_name, with_distinct_names

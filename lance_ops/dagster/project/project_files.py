@@ -6,10 +6,10 @@ import json
 import keyword
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 
 from lance_ops import __version__
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetNames, defs_schema
 from lance_ops.dagster.instances import instance_file
 from lance_ops.dagster.project.defs_yaml import SCHEMA_FILE, defs_yaml

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["LAKE", "LANDING", "Proposal", "columns_sentence", "dataset_name", "with_distinct_names"]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 
 from lance_ops.core.errors import ConfigError
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import ComponentAttributes, StoreLocation
 from lance_ops.dagster.project.landing_survey import survey_landing
 from lance_ops.dagster.project.project_files import NewProject, project_files

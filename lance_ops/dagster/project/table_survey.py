@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lance_ops.core.errors import ConfigError, LanceOpsError
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import StoreLocation
 from lance_ops.dagster.project.proposal import Proposal, columns_sentence, dataset_name, with_distinct_names
 from lance_ops.indices import ALL_INDEX_TYPES

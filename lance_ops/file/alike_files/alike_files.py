@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +13,7 @@ from lance_ops.core.arrow import new_bytes
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.alike_files.metadata import FileTable, PageTable

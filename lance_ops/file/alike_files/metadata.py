@@ -7,12 +7,12 @@ them is left to those, which name the file and the reason.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.file.alike_files.page_checks import PageChecks
 from lance_ops.file.checksums import BLOCK_BYTES
 from lance_ops.kernels import read_only

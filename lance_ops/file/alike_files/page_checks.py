@@ -7,11 +7,11 @@ that is needed in part is not held in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.records import dataclass
 from lance_ops.file.checksums import BLOCK_BYTES
 from lance_ops.wire import digest_of_buffer
 

@@ -26,13 +26,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from lance_ops.core.errors import ChecksumMismatch
 from lance_ops.core.file_names import is_blob_sidecar
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.store import merge_touching
 from lance_ops.wire import digest_of
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from google.protobuf.message import Message
 
 from lance_ops.core.ndarrays import Uint8Array
+from lance_ops.core.records import dataclass
 
 __all__ = ["EncodedPage"]
 

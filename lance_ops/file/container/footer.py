@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.page_reading import Extent
 from lance_ops.wire import MAGIC

@@ -6,13 +6,13 @@ Columns of one kind have pages with equal descriptions. They differ in their len
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from lance_ops import kernels
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.file.container.column_metadata import MAX_ROWS, Page, decode_column
 from lance_ops.kernels import read_only
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from lance_ops.core.records import dataclass
 from lance_ops.file.page_reading.rows import RowSelection, RowSet, RowSlice
 
 __all__ = ["PageRows", "cut_rows", "shared_boundaries", "split_rows"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.records import dataclass
 
 __all__ = ["RowSelection", "RowSet", "RowSlice", "rows_of_runs"]
 

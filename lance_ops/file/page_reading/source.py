@@ -7,7 +7,6 @@ place is verified once by a source; a block that is fetched is verified each tim
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.file.checksums import BlockChecks
 from lance_ops.store import Store, View, merge_touching
 

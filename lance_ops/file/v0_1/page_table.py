@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.records import dataclass
 from lance_ops.file.page_reading import FileSource
 
 __all__ = ["PageTable", "read_page_table"]

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.open_file import ColumnPart, OpenFile

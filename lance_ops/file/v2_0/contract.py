@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings import check
 from lance_ops.file.page_reading import Extent, RowSelection, Steps
 from lance_ops.pb import encodings_v2_0_pb2 as pb

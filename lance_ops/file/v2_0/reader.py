@@ -8,7 +8,6 @@ are cut at other places. The pages of a struct's column hold no values. Old file
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.types as pt
 from lance_ops.core.blob_types import POSITION_AND_SIZE
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, OffsetArray
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema
 from lance_ops.encodings import (
     VariableWidth,

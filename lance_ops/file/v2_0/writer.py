@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.types as pt
 from lance_ops.core.arrow import items_of
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, OffsetArray
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
 from lance_ops.encodings import EncodingOptions
 from lance_ops.file.arrow_values import copy_array, validity_of

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lance_ops.core.ndarrays import BoolArray, Int64Array
+from lance_ops.core.records import dataclass
 
 __all__ = ["FixedLists", "Items", "Layer", "Lists"]
 

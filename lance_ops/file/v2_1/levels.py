@@ -19,7 +19,6 @@ null or not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -29,6 +28,7 @@ from lance_ops import kernels
 from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings import check
 from lance_ops.file.v2_1.layers import FixedLists, Items, Layer, Lists
 from lance_ops.kernels import read_only

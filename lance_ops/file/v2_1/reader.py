@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow.types as pt
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, InvalidInput, LanceOpsError
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file.container import MAX_ROWS, Column, PlainColumns
 from lance_ops.file.container_file import ContainerFile

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Like, Predicate, StartsWith, column_query
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
 from lance_ops.indices.btree.index import BTreeIndex
 from lance_ops.indices.btree.layout import data_rows, write_pages

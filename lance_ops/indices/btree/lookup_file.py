@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.indices.btree.layout import PAGE_LOOKUP, value_type_of

@@ -12,12 +12,12 @@ share has. So shares have the planned sizes whatever the keys are, and the drive
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.records import dataclass
 from lance_ops.indices.sort_keys import sort_indices
 
 __all__ = ["RunSample", "Share", "plan_shares"]

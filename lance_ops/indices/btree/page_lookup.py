@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 from lance_ops.core.arrow import numbers_of
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.indices.btree.layout import BATCH_SIZE, MAX, MIN, NULL_COUNT, PAGE_IDX, RANGE_PARTITIONED
 from lance_ops.indices.sort_keys import Key, Side, ranks_in, sort_keys
 

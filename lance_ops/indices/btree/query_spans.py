@@ -8,7 +8,6 @@ come first. So a span that reaches the end of the index gets a second span with 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from lance_ops.core.arrow import array_of_scalars, scalar
 from lance_ops.core.predicate import ColumnQuery, Equals, NotNull, Nulls, Range
+from lance_ops.core.records import dataclass
 from lance_ops.indices.btree.page_lookup import AFTER_NULLS, BEFORE_NULLS, END, Cut
 from lance_ops.indices.sort_keys import Side, key_of, sort_keys
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from google.protobuf.message import DecodeError
@@ -14,6 +14,7 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
 from lance_ops.indices.contract import LoadedIndex, RowKey, TrainingBatches
 from lance_ops.indices.distributed import DistributedIndexType, PartialIndex

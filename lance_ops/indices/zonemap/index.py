@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.predicate import Column, IsNull, Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.indices.contract import LoadedIndex, TrainingBatches, check_training_batch
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.indices.sort_keys import is_sortable

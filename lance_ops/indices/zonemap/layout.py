@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from lance_ops.core.addresses import row_addrs
 from lance_ops.core.arrow import numbers_of
 from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter

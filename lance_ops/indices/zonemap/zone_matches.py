@@ -6,7 +6,6 @@ false and unknown. Values are ordered as in filters: -0.0 equals 0.0, and NaN is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -33,6 +32,7 @@ from lance_ops.core.predicate import (
     Predicate,
     StartsWith,
 )
+from lance_ops.core.records import dataclass
 from lance_ops.indices.sort_keys import sort_keys
 from lance_ops.indices.zonemap.layout import ZoneTable
 

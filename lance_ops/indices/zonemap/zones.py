@@ -7,7 +7,6 @@ the last of them, with the deleted rows between. Its bounds are order keys of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +17,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.ndarrays import Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.indices.sort_keys import Key
 from lance_ops.table.rows import bitmap_of
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 from lance_ops.core.errors import VersionNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import checkpoint_batches
 from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupPlan, plan_cleanup

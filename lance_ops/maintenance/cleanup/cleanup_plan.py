@@ -13,7 +13,6 @@ can name any file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -27,6 +26,7 @@ from lance_ops.core.file_names import (
     belongs_to_this_branch,
     is_staged_manifest,
 )
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import BatchEvent
 from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
 from lance_ops.maintenance.cleanup.listed_folders import begin_listings

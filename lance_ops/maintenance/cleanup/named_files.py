@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from lance_ops.committers import Committer, DatasetRoot, list_detached, open_root
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, TRANSACTIONS_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup.shared_work import CleanupTasks, cut
 from lance_ops.refs import branch_of, branch_uri
 from lance_ops.runners import Job

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup.shared_work import CleanupTasks, cut
 from lance_ops.runners import Job
 from lance_ops.snapshot import Snapshot, SnapshotReference

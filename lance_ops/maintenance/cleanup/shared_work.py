@@ -7,9 +7,9 @@ of their files with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 
 __all__ = ["CleanupTasks", "cut"]

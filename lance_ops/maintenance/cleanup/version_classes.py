@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import NamedTuple
 
 from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import BatchEvent, batch_event
 from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
 from lance_ops.maintenance.cleanup.named_files import NamedFiles

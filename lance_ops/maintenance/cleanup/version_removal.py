@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -26,6 +26,7 @@ from lance_ops.committers import Committer
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import StoreError, VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupPlan,
     begin_tagged_or_pinned_versions,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from lance_ops.core.errors import RetryableConflict
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.compaction.clustering import cluster_files
 from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, RewriteResult, discard, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction

@@ -12,13 +12,14 @@ the new fragments too. The indices of the newest version are remapped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, Self
 
 import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.core.errors import RetryableConflict
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.compaction.compaction_plan import CompactionTask, plan_compaction
 from lance_ops.maintenance.compaction.index_remap import IndexRemap

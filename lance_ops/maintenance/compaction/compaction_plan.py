@@ -8,12 +8,12 @@ indices cover, so that an index covers a new fragment wholly or not at all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
 from uuid import UUID
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.compaction.index_remap import needs_remap
 from lance_ops.runners import Job

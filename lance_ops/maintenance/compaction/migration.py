@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, discard, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionTask, SourceSize

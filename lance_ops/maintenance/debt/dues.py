@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.indices import index_type_of
 from lance_ops.maintenance.compaction import plan_compaction
 from lance_ops.maintenance.debt.inventory import Inventory

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.core.file_names import VERSIONS_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import CleanupOptions, explain_cleanup_old_versions
 from lance_ops.refs import branch_of, list_branches, list_tags, reference_store
 from lance_ops.snapshot import Snapshot

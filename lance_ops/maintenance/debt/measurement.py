@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt.dues import Due, DueVerb, dues_of
 from lance_ops.maintenance.debt.inventory import Inventory, take_inventory
 from lance_ops.maintenance.debt.policy import DebtPolicy

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import Enum
 
 from lance_ops.core.errors import CommitConflict, CommitStateUnknown, LanceOpsError, StoreError, TasksLost
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import cleanup_old_versions
 from lance_ops.maintenance.compaction import compact_files
 from lance_ops.maintenance.debt.dues import Due, DueVerb

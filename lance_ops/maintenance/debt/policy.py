@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.debt.rates import Rates

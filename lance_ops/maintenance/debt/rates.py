@@ -14,9 +14,8 @@ steps are not worth more than one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 
 __all__ = ["Rates"]
 

@@ -8,8 +8,8 @@ large one when there are enough of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.compaction import CompactionOptions, CompactionPlan
 from lance_ops.maintenance.debt.rates import Rates
 from lance_ops.snapshot import Snapshot

@@ -15,12 +15,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
 from lance_ops.core.errors import InvalidInput, ObjectNotFound, ReferenceNotFound, RetryableConflict, UnsafePath
 from lance_ops.core.file_names import INDICES_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.indices import index_type_of
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, NamedFiles, cleanup_old_versions
 from lance_ops.maintenance.compaction import RewriteTask, commit_rewrites, discard_rewrite, execute_rewrite

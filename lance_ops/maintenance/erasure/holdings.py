@@ -9,13 +9,14 @@ none, it is taken to hold the rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyroaring import BitMap
 
 from lance_ops.committers import list_detached
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.file_names import MAIN_BRANCH, is_detached
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.erasure.row_search import search_fragments
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.refs import PINS_DIR, list_branches, list_tags, open_branch, pinned_version, reference_store

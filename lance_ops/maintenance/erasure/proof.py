@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import ObjectNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, INDICES_DIR, TREE_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import NamedFiles
 from lance_ops.maintenance.erasure.holdings import Holdings
 from lance_ops.maintenance.erasure.report import ExaminedFile

@@ -10,9 +10,10 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
+from lance_ops.core.records import dataclass
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.store import Store
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.reading import UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot
 

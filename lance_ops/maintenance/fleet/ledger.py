@@ -10,11 +10,12 @@ The ledger only saves work: without it, a fleet tries again what gained nothing,
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import datetime
 from typing import Any
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.store import Store
 
 __all__ = ["LEDGER_PATH", "Ledger", "TableRecord"]

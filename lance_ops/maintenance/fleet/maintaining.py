@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt import (
     DebtPolicy,
     DueVerb,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["FleetReport", "FleetStatus", "TableOutcome"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import groupby
 
 from pyroaring import BitMap
 
+from lance_ops.core.records import dataclass
 from lance_ops.reading import awaits_remap
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage, indexed_ratio
 from lance_ops.snapshot import Snapshot
 

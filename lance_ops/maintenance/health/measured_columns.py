@@ -11,7 +11,6 @@ Distinct Elements in a Data Stream"). It is exact below that number, and its sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from lance_ops.core.arrow import array_of_scalars, numbers_of
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.predicate import Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.kernels import read_only
 from lance_ops.reading import scan_rows
 from lance_ops.runners import InThreads, Job, Runner

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lance_ops.core.predicate import Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import scan_rows
 from lance_ops.runners import Job, Runner

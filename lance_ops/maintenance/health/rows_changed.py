@@ -6,8 +6,7 @@ as deleted. What they mean follows from the operation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 

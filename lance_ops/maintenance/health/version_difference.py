@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema
 from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage
 from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import batches_of
 from lance_ops.maintenance.health.coverage import index_coverage, indexed_ratio
 from lance_ops.refs import branch_of, list_tags, reference_store

@@ -15,7 +15,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -24,6 +24,7 @@ from pyroaring import FrozenBitMap
 from lance_ops.committers import open_root
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.file_names import INDICES_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
 from lance_ops.indices import DistributedIndexType, IndexQuery, LoadedIndex, MergeShare, PartialIndex, RowKey
 from lance_ops.maintenance.indexing.task_shares import IndexWork, TaskSizes, cut_entries, cut_fragments, entry_bytes

@@ -7,8 +7,8 @@ measured in bytes: those that the column takes in the data files, and a row addr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
 from lance_ops.maintenance.indexing.training_rows import RowRange
 from lance_ops.snapshot import Snapshot, projected_sizes

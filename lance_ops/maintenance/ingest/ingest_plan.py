@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from lance_ops.changing.columns import SchemaChange, changed_schema, plan_schema
 from lance_ops.changing.merge_insert.by_tasks import new_folder
 from lance_ops.committers import MANIFEST_STORE_OPTION
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import CaseRule, Schema, SchemaMode, spelled_as
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.batch_ledger import IngestedBatch, ingested_batches

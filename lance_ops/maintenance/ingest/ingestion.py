@@ -13,7 +13,7 @@ the tasks write the rows of the new batches to a stage, and a merge of the stage
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from lance_ops.changing.columns import change_schema
 from lance_ops.changing.merge_insert import MergeCounts
 from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RawFileRefused, RetryableConflict, SchemaMismatch
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import redact
 from lance_ops.core.schema import Schema
 from lance_ops.legacy import join_dictionaries_of_fragments

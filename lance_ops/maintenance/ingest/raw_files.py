@@ -10,13 +10,14 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import TracebackType
 from typing import IO, Self
 
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, RawFileTooLarge
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.maintenance.ingest.raw_decoding import decode
 from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawRequest, TextReading

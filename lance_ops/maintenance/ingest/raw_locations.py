@@ -18,13 +18,13 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from fsspec import get_filesystem_class
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, ObjectNotFound, RawFileRefused, StoreError
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import raise_alone, redact, secret_values, secrets_in
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 

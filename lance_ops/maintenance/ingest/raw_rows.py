@@ -7,7 +7,7 @@ know their types are read with these, and the writer casts their values where no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance_ops.blobs import with_blobs_as
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import text_schema
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import CaseRule, Schema
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader
 from lance_ops.maintenance.ingest.raw_limits import RawRequest

@@ -10,13 +10,14 @@ versions still name it. The newest version names a new file in its place.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from lance_ops.changing import restore
 from lance_ops.committers import write_hint
 from lance_ops.core.errors import CorruptFile, RetryableConflict
 from lance_ops.core.file_names import DATA_DIR, TRANSACTIONS_DIR, data_file_name, new_deletion_file_id
+from lance_ops.core.records import dataclass
 from lance_ops.indices import IndexConfig
 from lance_ops.maintenance.indexing import create_scalar_index, drop_index
 from lance_ops.refs import delete_tag, reference_store

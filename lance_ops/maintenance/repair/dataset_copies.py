@@ -11,11 +11,11 @@ is checked in full before it is used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, checksum_report
 from lance_ops.maintenance.repair.actions import FileCopy

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsupportedFeature, VersionNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.verification import (
     DamageKind,
     Finding,

@@ -14,11 +14,12 @@ older versions. It writes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, UnsupportedFeature
 from lance_ops.core.file_names import TRANSACTIONS_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.indices import index_type_of
 from lance_ops.maintenance.repair.actions import (
     DeleteTag,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from lance_ops.core.errors import CorruptFile, LanceOpsError, RetryableConflict
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.repair.repair_plan import RepairPlan
 from lance_ops.maintenance.repair.unreadable_versions import GoBack
 from lance_ops.snapshot import Snapshot

@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from uuid import uuid4
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import CorruptFile, DatasetNotFound, LanceOpsError, VersionNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.repair.actions import RepairAction
 from lance_ops.maintenance.verification import DamageKind, Finding, FindingSeverity
 from lance_ops.snapshot import Snapshot

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
 from lance_ops.maintenance.debt import DebtPolicy, TableDebt, measure_debt, read_cost
 from lance_ops.maintenance.health import HealthReport, VersionSummary, health, summarised_versions

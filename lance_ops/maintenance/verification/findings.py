@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import Any
 from uuid import UUID
 
 from lance_ops.core.errors import CorruptFile, LanceOpsError, ObjectNotFound, StoreError, UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.table import IndexMetadata
 from lance_ops.table.manifest import ObjectLocation
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.verification.findings import CheckedFile, DamageKind, Finding
 
 __all__ = ["VerificationLevel", "VerificationReport"]

@@ -11,11 +11,11 @@ caller's open files and cached deletion vectors may be older than the damage.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature, VersionNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.verification.checks import (
     SharedRowId,
     check_fragment,

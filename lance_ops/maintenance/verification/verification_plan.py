@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 from uuid import UUID
 
 from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.verification.checks import RowSpan, has_comparable_entries
 from lance_ops.maintenance.verification.findings import DamageKind, Finding, FindingCollector
 from lance_ops.maintenance.verification.report import VerificationLevel

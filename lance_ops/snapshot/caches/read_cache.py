@@ -7,11 +7,12 @@ file. Two threads that miss the same entry both read it, and the last one to fin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from pyroaring import BitMap
 
+from lance_ops.core.records import dataclass
 from lance_ops.snapshot.caches.session import Session
 from lance_ops.table import Fragment, Manifest
 

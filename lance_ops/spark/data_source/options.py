@@ -47,12 +47,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from lance_ops import refs
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS

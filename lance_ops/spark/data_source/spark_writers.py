@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -12,6 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.table_writer import WritePlan, plan_write

@@ -14,7 +14,7 @@ deletes or changes rows stops the stream, unless option `skip_changes` says to r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.table_reader import LanceReader

@@ -11,7 +11,6 @@ removes them by age.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,6 +31,7 @@ from lance_ops.core.errors import (
     UnsupportedFeature,
 )
 from lance_ops.core.json import text_schema
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema, SchemaMode, spelled_as
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance import cleanup

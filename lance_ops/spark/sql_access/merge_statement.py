@@ -13,7 +13,6 @@ Each such statement is refused with its reason, before anything is written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -23,6 +22,7 @@ from sqlglot import exp
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.statement import Statement

@@ -7,7 +7,6 @@ types mean what they mean to Spark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import sqlglot
@@ -20,6 +19,7 @@ from sqlglot.errors import SqlglotError
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate.binding import build
+from lance_ops.core.records import dataclass
 from lance_ops.spark.data_source import SourceOptions, visible_schema
 from lance_ops.spark.sql_access.pushed_conditions import ConditionTranslation
 from lance_ops.spark.sql_access.query_needs import QueryNeeds, is_of_cte, name_parts

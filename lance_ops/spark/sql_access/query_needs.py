@@ -7,11 +7,11 @@ Spark still evaluates the whole query; what is pushed here only saves reading.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from lance_ops.core.cached_property import cached_property
+from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.words import Word
 from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule
 

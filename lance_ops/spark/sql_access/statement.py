@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Reader

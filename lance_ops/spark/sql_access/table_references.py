@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.api.namespaces import Namespace, TableDescription
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.translation import CaseRule

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 
 __all__ = ["Kind", "Reader", "Word", "split_words"]
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["FrameJob", "lacks_context"]
 

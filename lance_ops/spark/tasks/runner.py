@@ -16,7 +16,7 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from py4j.protocol import Py4JJavaError
@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, StoreError, TasksLost
 from lance_ops.core.file_names import file_names_of_job, new_job_token
+from lance_ops.core.records import dataclass
 from lance_ops.runners import InThreads, Job, JobProgress, ReportProgress
 from lance_ops.spark import staging
 from lance_ops.spark.tasks.frame_job import FrameJob, lacks_context

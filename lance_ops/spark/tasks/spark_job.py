@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["SparkJob"]
 

@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafePath, WriteRefused
+from lance_ops.core.records import dataclass
 from lance_ops.store import local
 from lance_ops.store.contract import (
     Buffers,

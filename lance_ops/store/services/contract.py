@@ -9,12 +9,12 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
 from lance_ops.core.errors import StoreError, UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.store.services.credential_sources import digest_of_sources
 

@@ -11,7 +11,7 @@ as .arrow, a large one as .bin.
 from __future__ import annotations
 
 import struct
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from enum import StrEnum
 from json import dumps, loads
 from typing import Any
@@ -23,6 +23,7 @@ from pyroaring import BitMap
 from lance_ops.core.arrow import array_of_numbers, numbers_of
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.file_names import DELETIONS_DIR, deletion_file_name
+from lance_ops.core.records import dataclass
 from lance_ops.pb import table_pb2
 from lance_ops.table.fragments.ipc_batches import ipc_footer_position, read_batches
 from lance_ops.table.rows import bitmap_of, decode_bitmap, encode_bitmap, offsets_in

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, TypeVar
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.pb import table_pb2
 from lance_ops.pb.manifest_parts_pb2 import FragmentFileNames
 from lance_ops.store import check_path

@@ -7,11 +7,11 @@ row versions   the same, "inline" and "external" in small letters
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from json import dumps, loads
 from typing import Any, ClassVar, Self, TypeAlias
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.pb import table_pb2
 from lance_ops.store import check_path
 from lance_ops.wire import restore_unknown, unknown_fields

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lance_ops.core.errors import UnsafePath
+from lance_ops.core.records import dataclass
 from lance_ops.pb import table_pb2
 from lance_ops.wire import restore_unknown, unknown_fields
 

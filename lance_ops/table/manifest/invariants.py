@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ParamSpec
 
 from pyroaring import BitMap
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema, schema_flaws
 from lance_ops.core.versions import FileVersion
 from lance_ops.table.fragments import TOMBSTONED_FIELD, Fragment

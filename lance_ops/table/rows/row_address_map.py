@@ -8,7 +8,7 @@ row counts and the deleted offsets.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
@@ -20,6 +20,7 @@ from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Int64Array, Uint32Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.kernels import read_only
 from lance_ops.table.rows.key_code_table import KeyCodeTable
 from lance_ops.table.rows.roaring import bitmap_of, offsets_in

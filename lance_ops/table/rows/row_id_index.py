@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from pyroaring import BitMap
@@ -21,6 +20,7 @@ from pyroaring import BitMap
 from lance_ops.core.addresses import TOMBSTONE_ROW, row_addr
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.table.rows.roaring import offsets_in
 from lance_ops.table.rows.row_id_runs import RowIds
 

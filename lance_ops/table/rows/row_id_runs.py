@@ -7,12 +7,12 @@ however many rows it has. A deleted row ends a run and leaves a gap.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint32Array, Uint64Array
+from lance_ops.core.records import dataclass
 
 __all__ = ["RowIds", "RowVersions"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -15,6 +14,7 @@ from lance_ops.committers import Committer
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.store import Store
 from lance_ops.table import MANIFEST_CACHE, Manifest
 from lance_ops.transactions.transaction import StoredTransaction, Transaction

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lance_ops.core.records import dataclass
 from lance_ops.table import Manifest
 from lance_ops.transactions.transaction import Transaction
 

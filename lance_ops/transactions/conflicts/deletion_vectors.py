@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from pyroaring import BitMap
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.file_names import new_deletion_file_id
+from lance_ops.core.records import dataclass
 from lance_ops.store import Store
 from lance_ops.table import DeletionFile, Fragment, decode_deletion_vector, encode_deletion_vector
 from lance_ops.table.manifest import FileLocations

@@ -8,9 +8,9 @@ for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from lance_ops.core.records import dataclass
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import DataReplacement, Delete, Merge, Overwrite, Project

@@ -9,11 +9,12 @@ fragments, the rows that concurrent transactions deleted. A new index of row ids
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyroaring import BitMap
 
 from lance_ops.core.errors import ObjectNotFound, UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.table import DeletionFile, Fragment, Manifest, encode_deletion_vector
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Retry

@@ -7,12 +7,13 @@ fragments until the next maintenance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyroaring import FrozenBitMap
 
 from lance_ops.committers import Committer
 from lance_ops.core.errors import InvalidInput, ObjectNotFound, VersionNotFound
+from lance_ops.core.records import dataclass
 from lance_ops.store import Store
 from lance_ops.table import IndexMetadata, Manifest
 from lance_ops.table.manifest import FileLocations

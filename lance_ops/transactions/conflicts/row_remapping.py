@@ -8,7 +8,6 @@ vectors that the writer read, so this holds for every writer of the format.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.table import Manifest
 from lance_ops.table.rows import NewFragment, OldFragment, RewrittenGroup, RowAddressMap, bitmap_of, offsets_in
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_ops.core.errors import IncompatibleTransaction
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field, Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.transactions.footprint import EVERY_KEY, Key

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
+from lance_ops.core.records import dataclass
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Manifest, change_manifest
 from lance_ops.transactions.footprint import Footprint

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
+from lance_ops.core.records import dataclass
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import IndexMetadata, Manifest
 from lance_ops.transactions.footprint import Footprint, IndexedSegment

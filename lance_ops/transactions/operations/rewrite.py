@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile, IncompatibleTransaction, InvalidInput
 from lance_ops.core.file_names import INDICES_DIR
+from lance_ops.core.records import dataclass
 from lance_ops.pb import table_pb2, transaction_pb2
 from lance_ops.table import DataFormat, Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
 from lance_ops.transactions.footprint import Footprint, remapped_coverage

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from google.protobuf.message import Message
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Manifest
 from lance_ops.transactions.footprint import Footprint

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import Self
 
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, IndexMetadata, Manifest
 from lance_ops.table.rows import count_row_ids, decode_bitmap, encode_bitmap

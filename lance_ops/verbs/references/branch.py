@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.refs import branch_uri, delete_branch, open_branch
 from lance_ops.runners import Runner
 from lance_ops.verbs.chosen_version import chosen_version

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 from typing import Annotated, Any, ClassVar
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_ops.api import LanceDataset
 from lance_ops.changing import columns
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, reason_properties
 from lance_ops.verbs.options import Option

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, required_reason_properties
 from lance_ops.verbs.options import Option

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import SchemaMismatch
+from lance_ops.core.records import dataclass
 from lance_ops.verbs.sources import source_batches
 
 __all__ = ["MatchedKeys", "match_keys", "read_keys"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from lance_ops import changing
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.refs import branch_of, erasure_before, reference_store
 from lance_ops.runners import Runner
 from lance_ops.snapshot import history

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance_ops.api import LanceDataset
 from lance_ops.changing import merge_insert
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, reason_properties
 from lance_ops.verbs.options import Option

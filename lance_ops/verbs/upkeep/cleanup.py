@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import (
     CleanupOptions,
     CleanupTasks,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from lance_ops.api import LanceDataset
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.compaction import CompactionOptions, compact_files, plan_clustering, plan_compaction
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.compaction import migrate_files, plan_migration
 from lance_ops.runners import Runner

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import RepairIncomplete
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.repair import RepairOptions, RepairPlan, plan_repair, plan_repair_of_manifest
 from lance_ops.maintenance.verification import VerificationLevel, VerificationOptions, verify
 from lance_ops.runners import Runner

@@ -7,7 +7,7 @@ were not shuffled: each task reads them from its fragments, or by an index.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -36,6 +36,7 @@ from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of
 from lance_ops.core.arrow import numbers_of
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.predicate import In
+from lance_ops.core.records import dataclass
 from lance_ops.reading import scan_rows
 from lance_ops.snapshot import Snapshot, SnapshotReference
 

@@ -8,7 +8,6 @@ needs them; the target's go to any bucket, if the merge may delete them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from lance_ops.changing.merge_insert.merge_request import BoundMerge, key_column
 from lance_ops.changing.source_keys import key_hashes
 from lance_ops.core.arrow import array_of_numbers, rows_at
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.reading import ScannedRows, scan_rows
 from lance_ops.snapshot import SnapshotReference
 from lance_ops.store import Store

@@ -11,7 +11,6 @@ of tasks are names and sizes. So the planning process needs memory for one numbe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -44,6 +43,7 @@ from lance_ops.changing.merge_insert.merge import MergeCounts, PreparedMerge, co
 from lance_ops.changing.merge_insert.merge_request import BoundMerge, MergeRequest, bind_merge, write_targets
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS
 from lance_ops.runners import Job, Runner

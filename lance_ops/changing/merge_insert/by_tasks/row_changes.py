@@ -6,7 +6,7 @@ A row's values go from the source to the file that its own task writes. Only its
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +31,7 @@ from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.addresses import fragment_of
 from lance_ops.core.arrow import array_of_numbers, numbers_of, rows_at
 from lance_ops.core.ndarrays import Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScannedRows, ScanRequest

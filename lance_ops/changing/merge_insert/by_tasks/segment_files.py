@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 from lance_ops.core.file_names import DATA_DIR
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 

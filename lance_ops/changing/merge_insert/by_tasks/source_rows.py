@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from lance_ops.blobs import scan_to_rewrite, schema_to_write, take_to_rewrite
 from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.predicate import Predicate
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading import ROW_ADDRESS, ScannedRows, ScanRequest, in_task

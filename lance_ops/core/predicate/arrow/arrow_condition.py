@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from lance_ops.core.arrow import EXTENSION_NAME
 from lance_ops.core.errors import InvalidFilter
 from lance_ops.core.predicate.binding import Name, resolve
 from lance_ops.core.predicate.tree import Column, Expression, Predicate, Statistics, TruthSet, Values
+from lance_ops.core.records import dataclass
 
 __all__ = ["ArrowCondition", "arrow_condition"]
 

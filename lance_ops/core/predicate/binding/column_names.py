@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter
 from lance_ops.core.predicate.tree import Column, Expression, Literal, StructField
+from lance_ops.core.records import dataclass
 
 __all__ = ["Name", "field_of", "resolve"]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["Instant", "parse_instant", "parse_time"]
 

@@ -6,7 +6,6 @@ One Arrow array holds the values of a long list. A literal for each value would 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from lance_ops.core.predicate.binding import build
 from lance_ops.core.predicate.binding.literal_coercion import same_for_all
 from lance_ops.core.predicate.tree import Compare, CompareOp, Expression, In, Literal, Predicate, any_of
 from lance_ops.core.predicate.types import is_text
+from lance_ops.core.records import dataclass
 
 __all__ = ["ListedValues", "either", "is_listed"]
 

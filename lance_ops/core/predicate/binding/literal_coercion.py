@@ -7,7 +7,6 @@ that is equivalent for all values of the type. A literal that is compared with f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
@@ -34,6 +33,7 @@ from lance_ops.core.predicate.tree import (
     any_of,
 )
 from lance_ops.core.predicate.types import is_binary, is_numeric, is_text
+from lance_ops.core.records import dataclass
 
 __all__ = ["compare_with_literal", "number_literal", "same_for_all"]
 

@@ -7,7 +7,6 @@ Like pyarrow's functions, each takes and returns arrays or scalars. Functions th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from lance_ops.core.predicate.types import (
     wider_integer,
 )
 from lance_ops.core.predicate.value_text import text_of
+from lance_ops.core.records import dataclass
 
 __all__ = ["ALL_FUNCTIONS", "FUNCTIONS", "Function"]
 

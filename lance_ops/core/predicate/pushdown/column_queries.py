@@ -8,7 +8,7 @@ rows whose value is null.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from lance_ops.core.predicate.tree import (
     StartsWith,
     order_key,
 )
+from lance_ops.core.records import dataclass
 
 __all__ = ["Bound", "ColumnQuery", "Equals", "NotNull", "Nulls", "Range", "column_query"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from lance_ops.core.arrow import scalar
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.predicate.binding import ListedValues, build, number_literal
 from lance_ops.core.predicate.tree import Expression, Literal
+from lance_ops.core.records import dataclass
 
 __all__ = ["LEAST_ITEMS", "TakenOut", "take_out_long_lists"]
 

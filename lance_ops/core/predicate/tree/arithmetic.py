@@ -6,7 +6,6 @@ Integers are computed in 64 bits. A result that these cannot hold is an error: i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.predicate.tree.nodes import Expression, Values
 from lance_ops.core.predicate.types import exact_type
+from lance_ops.core.records import dataclass
 
 __all__ = ["Arithmetic", "ArithmeticOp", "Minus", "arithmetic_type"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -14,6 +13,7 @@ from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
 from lance_ops.core.predicate.tree.values import PointNumber
 from lance_ops.core.predicate.types import common_type
+from lance_ops.core.records import dataclass
 
 __all__ = ["Case", "case"]
 

@@ -7,11 +7,13 @@ bytes, and NaN above everything and equal to itself. If the statistics do not de
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Flag, auto
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+
+from lance_ops.core.records import dataclass
 
 __all__ = ["Bounds", "ColumnStats", "Relations", "Statistics", "order_key", "successor"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +17,7 @@ from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
 from lance_ops.core.predicate.tree.sql_spelling import spell_scalar
 from lance_ops.core.predicate.tree.truth_set import TruthSet
 from lance_ops.core.predicate.types import common_type
+from lance_ops.core.records import dataclass
 
 __all__ = ["Compare", "CompareOp", "In", "IsNull"]
 

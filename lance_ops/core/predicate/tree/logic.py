@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -17,6 +16,7 @@ from lance_ops.core.predicate.tree.conditions import Compare, IsNull
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
 from lance_ops.core.predicate.tree.truth_set import TruthSet
 from lance_ops.core.predicate.tree.values import Literal
+from lance_ops.core.records import dataclass
 
 __all__ = ["FALSE", "TRUE", "UNKNOWN", "And", "BooleanValue", "IsTrue", "Not", "Or", "all_of", "any_of", "negate"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +11,7 @@ from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.predicate.tree.nodes import Expression, StoredExpression, Values
 from lance_ops.core.predicate.tree.sql_spelling import spell_text
 from lance_ops.core.predicate.types import computed
+from lance_ops.core.records import dataclass
 
 __all__ = ["ListElement", "StructField"]
 

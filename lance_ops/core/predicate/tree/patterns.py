@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +10,7 @@ from lance_ops.core.predicate.tree.column_stats import Bounds, Relations, Statis
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
 from lance_ops.core.predicate.tree.sql_spelling import spell_text
 from lance_ops.core.predicate.tree.truth_set import TruthSet
+from lance_ops.core.records import dataclass
 
 __all__ = ["Contains", "EndsWith", "Like", "RegexMatches", "StartsWith", "TextCondition"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +14,7 @@ from lance_ops.core.predicate.tree.column_stats import Bounds, Statistics
 from lance_ops.core.predicate.tree.nodes import Expression, StoredExpression, Values
 from lance_ops.core.predicate.tree.sql_spelling import spell_path, spell_scalar, spell_text, sql_name
 from lance_ops.core.predicate.types import computed, convert, is_text
+from lance_ops.core.records import dataclass
 
 __all__ = ["Call", "Cast", "Column", "ComputedNumber", "Literal", "PointNumber"]
 

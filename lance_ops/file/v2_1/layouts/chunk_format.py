@@ -11,13 +11,13 @@ once.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings import ChunkBuffers, Encoding, Picks, Values, check, concat_values, select
 from lance_ops.file.v2_1.layouts.contract import levels_of
 from lance_ops.file.v2_1.levels import Entries, LevelScheme

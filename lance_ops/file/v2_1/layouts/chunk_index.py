@@ -12,13 +12,13 @@ which belong to a row that continues in the next chunk.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array, UnsignedArray
+from lance_ops.core.records import dataclass
 from lance_ops.encodings import CorruptValues, Picks, check
 from lance_ops.file.page_reading import Extent, RowSet, RowSlice
 from lance_ops.kernels import read_only

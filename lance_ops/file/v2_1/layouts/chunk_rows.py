@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings import Picks, check
 from lance_ops.file.page_reading import RowSet, RowSlice
 from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array
+from lance_ops.core.records import dataclass
 from lance_ops.encodings import Encoding, FixedWidth, Values, VariableWidth, check, check_expansion, encoding_from_pb
 from lance_ops.file.arrow_values import array_of, bits_per_value_of, is_variable
 from lance_ops.file.container import EncodedPage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.ndarrays import BoolArray, Uint16Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import CorruptValues, Encoding, EncodingOptions, FixedWidth, Values, check
 from lance_ops.file.arrow_values import array_of, copy_array

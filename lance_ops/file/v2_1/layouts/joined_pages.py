@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.ndarrays import Int64Array, UnsignedArray
+from lance_ops.core.records import dataclass
 from lance_ops.encodings import Encoding, check
 from lance_ops.file.leaves import Leaf
 from lance_ops.file.page_reading import Ranges, RowSelection, RowSlice, SourceBytes, Steps

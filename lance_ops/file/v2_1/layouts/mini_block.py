@@ -10,7 +10,7 @@ dictionary in Arrow.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import ClassVar, Self
 
@@ -21,6 +21,7 @@ import pyarrow.types as pt
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import (
     EncodedChunks,

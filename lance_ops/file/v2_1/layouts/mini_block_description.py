@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
+from lance_ops.core.records import dataclass
 from lance_ops.encodings import Encoding, check, encoding_from_pb
 from lance_ops.file.leaves import Leaf
 from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat

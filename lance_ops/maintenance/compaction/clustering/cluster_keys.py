@@ -6,7 +6,6 @@ A row's key is followed by its address, so no two rows are equal: many rows of o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from lance_ops.core import predicate
 from lance_ops.core.arrow import array_of_numbers, numbers_of, rows_at
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS
 

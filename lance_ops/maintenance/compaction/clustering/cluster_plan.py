@@ -6,12 +6,12 @@ Fragments that different indices cover are never mixed, so that an index covers 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 from lance_ops.core import predicate
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import row_bytes
 from lance_ops.maintenance.compaction.clustering.cluster_keys import cluster_columns

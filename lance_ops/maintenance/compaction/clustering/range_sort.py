@@ -10,7 +10,6 @@ Runs are data files that no version names. The driver deletes them; after a cras
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow as pa
 from lance_ops.core import predicate
 from lance_ops.core.arrow import array_of_numbers, numbers_of, rows_at
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader

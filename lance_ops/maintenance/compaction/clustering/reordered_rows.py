@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.table.rows import RowAddressMap
 
 __all__ = ["NewOrder", "ReorderedRows"]

@@ -11,7 +11,7 @@ place. A change that repeats the values before it adds nothing, so a replay chan
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from lance_ops.changing.merge_insert.by_tasks import SourceRows
 from lance_ops.committers import open_root
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.ndarrays import BoolArray, Int64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.ingest.by_key.history_columns import HistoryColumns
 from lance_ops.maintenance.ingest.by_key.staged_rows import Bucket, bucket_rows, columns_of

@@ -11,7 +11,7 @@ Two merges on the same keys conflict, whatever rows they touch, so that no key i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow.compute as pc
 from pyroaring import BitMap
@@ -19,6 +19,7 @@ from pyroaring import BitMap
 from lance_ops.changing.merge_insert import MergeCounts, MergeRequest, WhenMatched
 from lance_ops.changing.merge_insert.by_tasks import SourceRows, plan_distributed_merge, prepare_distributed_merge
 from lance_ops.committers import open_root
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.ingest.by_key.history import HistoryTask, write_history

@@ -7,7 +7,6 @@ so memory is bounded, and rows with one key are in one task.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from lance_ops.changing import key_hashes
 from lance_ops.changing.merge_insert.by_tasks import SourceRows
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.ndarrays import Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot, SnapshotReference
 
 __all__ = ["Bucket", "bucket_rows", "buckets_of", "columns_of"]

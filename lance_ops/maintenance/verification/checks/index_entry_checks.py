@@ -12,7 +12,6 @@ the segment and keeps its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ import pyarrow as pa
 from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_addr, row_addrs
 from lance_ops.core.errors import LanceOpsError, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexQuery, LoadedIndex, RowKey, index_type_of, keys_of
 from lance_ops.maintenance.indexing import indexed_values
