@@ -159,6 +159,15 @@ def test_a_survey_says_what_it_saw_and_what_it_leaves_alone(
     )
 
 
+def test_an_older_file_tells_the_columns_if_the_newest_cannot_be_read(landing: Path) -> None:
+    land(landing, "orders/2024-01-01.csv", "orders/2024-01-02.csv")
+    (landing / "orders" / "2024-01-03.csv").touch()
+    (proposal,) = survey_landing(StoreLocation(str(landing))).proposals
+    seen, unread, columns = proposal.comments
+    assert seen.endswith("2024-01-03.csv") and "2024-01-03.csv is empty" in unread
+    assert columns == "Columns: id int64, name string"
+
+
 def test_a_landing_folder_without_files_is_an_error_that_names_it(landing: Path) -> None:
     with pytest.raises(ConfigError, match="landing: there is no file"):
         survey_landing(StoreLocation(str(landing)))

@@ -41,6 +41,8 @@ _KEYS = (
 _EXPANDED = ("${", "{{", "{%", "{#")
 """What a declaration expands, so that no path may contain it."""
 _MOST_KINDS = 20
+_MOST_OTHERS = 3
+"""How many older files are tried if the newest of a kind cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -186,14 +188,18 @@ def _key(paths: Sequence[str], ending: str) -> str | None:
 
 
 def _comments(kind: _Kind, files: Sequence[LandedFile], paths: Sequence[str], reader: RawReader) -> Iterable[str]:
-    newest = max(files, key=lambda file: (file.modified, file.path))
-    oldest = min(files, key=lambda file: (file.modified, file.path))
+    *_, newest = by_age = sorted(files, key=lambda file: (file.modified, file.path))
+    oldest = by_age[0]
     size = sum(file.size_bytes for file in files)
     yield f"Seen: {len(files)} files of {size:,} bytes, such as {paths[files.index(newest)]}"
     now, before = _schema(reader, newest), _schema(reader, oldest)
     if isinstance(now, str):
         yield f"Its columns were not read: {now}"
-        return
+        others = (_schema(reader, file) for file in by_age[-2 : -2 - _MOST_OTHERS : -1])
+        readable = next((schema for schema in others if isinstance(schema, pa.Schema)), None)
+        if readable is None:
+            return
+        now = readable
     yield columns_sentence(now)
     if isinstance(before, pa.Schema) and before.names != now.names:
         differing = sorted(set(before.names) ^ set(now.names)) or ["their order"]
