@@ -8,12 +8,10 @@ from __future__ import annotations
 import base64
 import codecs
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
-
-from lance_ops.core.records import dataclass
 
 __all__ = [
     "BLOCK_BYTES",
