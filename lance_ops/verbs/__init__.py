@@ -19,7 +19,9 @@ if TYPE_CHECKING:
         Preview,
         Section,
         Verb,
+        VerbResult,
         WhenMoved,
+        reason_properties,
     )
     from lance_ops.verbs.given_options import make_verb, parse_options
     from lance_ops.verbs.options import DeclaredOption, Option, options_of
@@ -58,6 +60,7 @@ __all__ = [
     "Update",
     "Upsert",
     "Verb",
+    "VerbResult",
     "WhenMoved",
     "do_now",
     "execute_plan",
@@ -65,6 +68,7 @@ __all__ = [
     "make_verb",
     "options_of",
     "parse_options",
+    "reason_properties",
     "sample_of",
     "verb_named",
 ]
@@ -97,6 +101,7 @@ _MODULES = {
     "Update": "rows",
     "Upsert": "rows",
     "Verb": "contract",
+    "VerbResult": "contract",
     "WhenMoved": "contract",
     "do_now": "planning",
     "execute_plan": "planning",
@@ -104,6 +109,7 @@ _MODULES = {
     "make_verb": "given_options",
     "options_of": "options",
     "parse_options": "given_options",
+    "reason_properties": "contract",
     "sample_of": "rows",
     "verb_named": "registry",
 }

@@ -16,6 +16,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
+from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.options import options_of
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Preview",
     "Section",
     "Verb",
+    "VerbResult",
     "WhenMoved",
     "reason_properties",
     "required_reason_properties",
@@ -44,7 +46,8 @@ class WhenMoved(Enum):
     JUDGED = "judged"
     """It is executed on the planned version, and the rules of commits judge the newer ones."""
     COMPARED = "compared"
-    """It is executed on the newest version if the verb finds the same there, and refused otherwise."""
+    """It is executed on the newest version if `Verb.affects_same_rows` says that the affected rows are unchanged.
+    Otherwise it is refused."""
     REFUSED = "refused"
     """It is refused, because the preview says nothing about what the newer versions hold."""
     REPLANNED = "replanned"
@@ -109,6 +112,17 @@ class Execution:
 
 
 @dataclass(frozen=True)
+class VerbResult:
+    """What a verb did. `committed` is the last version that it committed, and None if it committed none.
+
+    Another writer may have committed newer versions.
+    """
+
+    facts: Facts
+    committed: Snapshot | None = None
+
+
+@dataclass(frozen=True)
 class Verb(ABC):
     """Something that is done to a table, with its options."""
 
@@ -133,12 +147,15 @@ class Verb(ABC):
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Say what the verb would do to this version. Raises what `execute` raises for options that make no sense."""
 
-    def finds_the_same(self, planned: LanceDataset, newest: LanceDataset) -> bool:
-        """Return whether a preview of the newest version would name the same rows; only `COMPARED` verbs can tell."""
+    def affects_same_rows(self, planned: LanceDataset, newest: LanceDataset) -> bool:
+        """Return whether the verb would affect the same rows, with the same values, in both versions.
+
+        Only verbs that are `COMPARED` are asked.
+        """
         return False
 
     @abstractmethod
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Do it, and say what was done."""
 
 

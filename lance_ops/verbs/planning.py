@@ -30,7 +30,11 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True)
 class Executed:
-    """What was done: sizes before and after, the versions, and what the verb says."""
+    """What was done: sizes before and after, the versions, and what the verb says.
+
+    `version` and `after` are of the last version that the verb committed. If it committed none, `version` is
+    `read_version`. Versions of other writers do not count.
+    """
 
     before: Measures
     after: Measures
@@ -76,7 +80,7 @@ def execute_plan(plan: StoredPlan, newest: LanceDataset, runner: Runner | None =
     if plan.verb.when_moved is WhenMoved.REPLANNED:
         return _execute(plan.verb, LanceDataset.of(newest.snapshot), runner, _CONFLICT_RETRIES)
     if newest.version != plan.read_version and plan.verb.when_moved is not WhenMoved.JUDGED:
-        if not plan.verb.finds_the_same(data, newest):
+        if plan.verb.when_moved is not WhenMoved.COMPARED or not plan.verb.affects_same_rows(data, newest):
             raise _outdated(plan, newest.snapshot)
         data = LanceDataset.of(newest.snapshot)
     try:
@@ -87,9 +91,11 @@ def execute_plan(plan: StoredPlan, newest: LanceDataset, runner: Runner | None =
 
 def _execute(verb: Verb, data: LanceDataset, runner: Runner | None, retries: int) -> Executed:
     before, read_version = Measures.of(data), data.version
-    facts = verb.execute(Execution(data, runner or InThreads(), retries))
-    newest = LanceDataset.of(data.snapshot.latest())
-    return Executed(before, Measures.of(newest), read_version, newest.version, facts)
+    result = verb.execute(Execution(data, runner or InThreads(), retries))
+    if result.committed is None:
+        return Executed(before, before, read_version, read_version, result.facts)
+    after = Measures.of(LanceDataset.of(result.committed))
+    return Executed(before, after, read_version, result.committed.version, result.facts)
 
 
 def _outdated(plan: StoredPlan, newest: Snapshot) -> PlanOutdated:

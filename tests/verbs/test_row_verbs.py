@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv
@@ -12,6 +13,7 @@ import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, PlanOutdated
+from lance_ops.runners import InThreads, Job
 from lance_ops.verbs import (
     REASON_PROPERTY,
     AddColumns,
@@ -26,6 +28,9 @@ from lance_ops.verbs import (
 )
 from tests.pickling_runner import PicklingRunner
 from tests.verbs.living import live, section
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @pytest.fixture
@@ -183,6 +188,88 @@ def test_an_upsert_is_executed_after_changes_that_leave_its_rows_alone(
     )
     rows = dataset(numbers.uri).to_table(filter="x IN (10, 11, 20)")
     assert rows["s"].to_pylist() == ["new"] * 3
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_an_upsert_compares_the_bytes_of_blobs_and_not_their_places(
+    dataset_uri: str, tmp_path: Path, compacted: bool
+) -> None:
+    blobs = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([pa.field("x", pa.int64()), pa.field("s", pa.string()), blobs])
+    rows = pa.table({"x": [0, 1], "s": ["old"] * 2, "b": [b"first", b"other"]}, schema)
+    data = write_dataset(rows, dataset_uri, max_rows_per_file=1)
+    source = write_dataset(pa.table({"x": [1]}), str(tmp_path / "in.lance"))
+    places = data.to_table(["b"])["b"].to_pylist()
+    plan, _ = make_plan(Upsert((source.uri,), ("x",), matched="delete", insert=False), data)
+    if compacted:
+        dataset(dataset_uri).optimize.compact_files()
+        assert dataset(dataset_uri).to_table(["b"])["b"].to_pylist() != places
+        assert execute_plan(plan, dataset(dataset_uri)).facts["num_deleted_rows"] == 1
+        return
+    newer = rows.slice(1).set_column(2, blobs, pa.array([b"newer"], pa.large_binary()))
+    dataset(dataset_uri).merge_insert("x").when_matched_update_all().execute(newer)
+    assert dataset(dataset_uri).to_table(["b"])["b"].to_pylist() == places
+    with pytest.raises(PlanOutdated, match="upsert was planned on version 1"):
+        execute_plan(plan, dataset(dataset_uri))
+    assert dataset(dataset_uri).count_rows() == 2
+
+
+@dataclass
+class InterferingRunner:
+    """Lets another writer change the table once, before the first job that does not count."""
+
+    change: Callable[[], object]
+    verbs: list[str] = field(default_factory=list)
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        job: Job | None = None,
+        discard: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        """Call `function` with each task; see `Runner.map`."""
+        verb = "" if job is None else job.verb
+        if not verb.startswith("count") and all(earlier.startswith("count") for earlier in self.verbs):
+            self.change()
+        self.verbs.append(verb)
+        return InThreads(1).map(function, tasks, job, discard)
+
+
+BOUNDED: dict[str, Callable[[str], Verb]] = {
+    "delete": lambda _: DeleteRows("x < 3", "r", at_most_rows=5),
+    "delete by keys": lambda keys: DeleteRows(reason="r", key_files=(keys,), on=("x",), at_most_rows=5),
+    "update": lambda _: Update({"s": "'new'"}, "x < 3", at_most_rows=5),
+    "upsert": lambda keys: Upsert((keys,), ("x",), insert=False, at_most_rows=5),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize(("value", "num_rows"), [("x * 0 + 1", 12), ("x", 3)])
+def test_a_bound_holds_for_the_rows_of_the_attempt_that_commits(
+    numbers: LanceDataset, tmp_path: Path, name: str, value: str, num_rows: int
+) -> None:
+    keys = write_dataset(pa.table({"x": [0, 1, 2], "s": ["new"] * 3}), str(tmp_path / "keys.lance"))
+    runner = InterferingRunner(lambda: dataset(numbers.uri).update({"x": value}))
+    verb = BOUNDED[name](keys.uri)
+    if num_rows > 5:
+        with pytest.raises(InvalidInput, match=f"^{num_rows} rows match and at_most_rows is 5"):
+            do_now(verb, numbers, runner)
+        assert dataset(numbers.uri).version == 2
+        assert dataset(numbers.uri).count_rows("s = 'old'") == 12
+    else:
+        done = do_now(verb, numbers, runner)
+        assert (done.read_version, done.version) == (1, 3)
+        assert dataset(numbers.uri).count_rows("s = 'old'") == 9
+    if name in ("delete", "update"):
+        assert runner.verbs.count("count rows of") == 2, "tasks count the rows of each attempt"
+
+
+def test_the_preview_of_a_predicate_counts_by_tasks(numbers: LanceDataset) -> None:
+    for verb in (DeleteRows("x < 3", "r"), Update({"s": "'new'"}, "x < 3")):
+        runner = PicklingRunner()
+        assert make_plan(verb, numbers, runner)[1].facts == {"matching_rows": 3}
+        assert [job for job, _ in runner.jobs] == ["count rows of"]
 
 
 def test_rows_are_deleted_by_the_keys_of_a_dataset_whose_version_the_plan_names(

@@ -14,8 +14,15 @@ from lance_ops.verbs import (
     ALL_VERBS,
     Cleanup,
     DeleteRows,
+    DropIndex,
+    Execution,
     Reindex,
+    Restore,
     StoredPlan,
+    Tag,
+    Update,
+    Verb,
+    VerbResult,
     WhenMoved,
     do_now,
     execute_plan,
@@ -73,6 +80,57 @@ def test_a_plan_for_a_version_that_is_gone_or_another_is_outdated(numbers: Lance
     LanceDataset.drop(uri)
     with pytest.raises(PlanOutdated, match="created anew"):
         execute_plan(plan, write_dataset(pa.table({"x": range(12)}), uri))
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        Update({"x": "x + 1"}),
+        DeleteRows("x < 2", "r"),
+        Restore(1, reason="r"),
+        Reindex(rebuild=True),
+        DropIndex("x_idx"),
+    ],
+    ids=lambda verb: verb.name,
+)
+@pytest.mark.parametrize("before", [False, True])
+def test_versions_of_other_writers_are_not_reported_as_the_verb_s(
+    numbers: LanceDataset, verb: Verb, before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers.create_scalar_index("x", "ZONEMAP")
+    execute, others = type(verb).execute, pa.table({"x": [50]})
+
+    def overtaken(verb: Verb, work: Execution) -> VerbResult:
+        if before:
+            dataset(numbers.uri).insert(others)
+        result = execute(verb, work)
+        dataset(numbers.uri).insert(others)
+        return result
+
+    monkeypatch.setattr(type(verb), "execute", overtaken)
+    done = do_now(verb, numbers)
+    assert (done.read_version, done.version, dataset(numbers.uri).version) == (2, 3 + before, 4 + before)
+    assert done.after.rows == dataset(numbers.uri, 3 + before).count_rows()
+
+
+@pytest.mark.parametrize(
+    "verb", [Update({"x": "1"}, "x > 99"), DeleteRows("x > 99", "r"), Reindex(), Cleanup(), Tag("t")]
+)
+def test_a_verb_that_commits_nothing_stays_at_its_version(numbers: LanceDataset, verb: Verb) -> None:
+    dataset(numbers.uri).insert(pa.table({"x": [50]}))
+    done = do_now(verb, numbers)
+    assert (done.read_version, done.version, done.after) == (1, 1, done.before)
+
+
+def test_a_verb_that_is_refused_on_newer_versions_is_not_asked_to_compare(
+    numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Restore, "affects_same_rows", lambda *_: True)
+    numbers.insert(pa.table({"x": [50]}))
+    plan, _ = make_plan(Restore(1, reason="r"), numbers)
+    numbers.insert(pa.table({"x": [51]}))
+    with pytest.raises(PlanOutdated, match="restore was planned on version 2"):
+        execute_plan(plan, dataset(numbers.uri))
 
 
 @pytest.mark.parametrize(

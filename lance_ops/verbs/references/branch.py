@@ -10,7 +10,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.refs import branch_uri, delete_branch, open_branch
 from lance_ops.runners import Runner
 from lance_ops.verbs.chosen_version import chosen_version
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
 __all__ = ["Branch"]
@@ -46,13 +46,13 @@ class Branch(Verb):
         summary = f"begin branch {self.branch} with version {begun.version}: {begun.num_rows:,} rows"
         return Preview(summary, size, size, facts=self._facts(data))
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Begin or remove the branch; this one's versions stay as they are."""
         if self.action == "delete":
             delete_branch(work.data.snapshot, self.branch)
         else:
             work.data.create_branch(self.branch, self._begun(work.data))
-        return self._facts(work.data)
+        return VerbResult(self._facts(work.data))
 
     def _begun(self, data: LanceDataset) -> int:
         return chosen_version(data, self.version, self.tag) or data.version

@@ -10,7 +10,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.chosen_version import chosen_version
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved
+from lance_ops.verbs.contract import Execution, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
 __all__ = ["Clone"]
@@ -50,14 +50,14 @@ class Clone(Verb):
             facts={"target": self.target, "cloned_version": source.version, "copied_bytes": copied},
         )
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Make the dataset; tasks copy the files, each verified. This dataset stays as it is."""
         source = self._source(work.data)
         if self.shallow:
             made = source.shallow_clone(self.target, source.version)
         else:
             made = source.deep_clone(self.target, source.version, runner=work.runner)
-        return {"target": made.uri, "cloned_version": source.version, "rows": made.snapshot.num_rows}
+        return VerbResult({"target": made.uri, "cloned_version": source.version, "rows": made.snapshot.num_rows})
 
     def _source(self, data: LanceDataset) -> LanceDataset:
         return LanceDataset.of(data.snapshot.at(chosen_version(data, self.version, self.tag) or data.version))

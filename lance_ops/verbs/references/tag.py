@@ -8,7 +8,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
 __all__ = ["Tag"]
@@ -35,7 +35,7 @@ class Tag(Verb):
         target = "" if self.action == "delete" else f" at version {self.version or data.version}"
         return Preview(f"{self.action} tag {self.tag}{target}", size, size, facts=self._facts(data))
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Write or remove the tag's file; no version is committed."""
         tags, version = work.data.tags, self.version or work.data.version
         match self.action:
@@ -45,7 +45,7 @@ class Tag(Verb):
                 tags.update(self.tag, version)
             case "delete":
                 tags.delete(self.tag)
-        return self._facts(work.data)
+        return VerbResult(self._facts(work.data))
 
     def _facts(self, data: LanceDataset) -> Facts:
         return {"tag": self.tag, "action": self.action, "version": self.version or data.version}

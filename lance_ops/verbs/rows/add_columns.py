@@ -14,7 +14,16 @@ from lance_ops.changing import columns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, reason_properties
+from lance_ops.verbs.contract import (
+    Execution,
+    Measures,
+    Preview,
+    Section,
+    Verb,
+    VerbResult,
+    WhenMoved,
+    reason_properties,
+)
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_of, sample_section
 
@@ -73,7 +82,7 @@ class AddColumns(Verb):
             facts={"new_columns": ", ".join(added.names)},
         )
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Write a file of the new columns for each fragment, by tasks, and commit once."""
         data, before = work.data, set(work.data.schema.names)
         data.add_columns(
@@ -84,7 +93,8 @@ class AddColumns(Verb):
             runner=work.runner,
             checkpoint=self.checkpoint,
         )
-        return {"new_columns": ", ".join(name for name in data.schema.names if name not in before)}
+        facts = {"new_columns": ", ".join(name for name in data.schema.names if name not in before)}
+        return VerbResult(facts, data.snapshot)
 
     def _transforms(self) -> Mapping[str, str] | Callable[[pa.RecordBatch], Any]:
         if bool(self.values) == (self.function is not None):

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, required_reason_properties
+from lance_ops.verbs.contract import (
+    Execution,
+    Measures,
+    Preview,
+    Verb,
+    VerbResult,
+    WhenMoved,
+    required_reason_properties,
+)
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.given_keys import match_keys
 from lance_ops.verbs.rows.sample_rows import sample_of, sample_section
 
@@ -45,7 +54,7 @@ class DeleteRows(Verb):
         """Count the rows and show some of them."""
         self._check()
         if self.predicate is not None:
-            num_rows = data.count_rows(self.predicate)
+            num_rows = data.count_rows(self.predicate, runner=runner)
             sample = sample_of(data, self.predicate, "Rows that would go")
         else:
             found = match_keys(data, self.key_files, self.on)
@@ -63,30 +72,30 @@ class DeleteRows(Verb):
             does_nothing=num_rows == 0,
         )
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Delete the rows that match in the opened version, as one commit."""
         properties = self._check()
-        data = work.data
-        if self.predicate is not None:
-            if self.at_most_rows is not None:
-                self._check_number(data.count_rows(self.predicate))
-            result = data.delete(
-                self.predicate,
-                conflict_retries=work.retries,
-                transaction_properties=properties,
-                runner=work.runner,
-            )
-        else:
-            if self.at_most_rows is not None:
+
+        def change(data: LanceDataset, retries: int) -> VerbResult:
+            options: dict[str, Any] = {
+                "conflict_retries": retries,
+                "transaction_properties": properties,
+                "runner": work.runner,
+            }
+            if self.predicate is not None:
+                result = data.delete(self.predicate, **options)
+            else:
+                result = data.delete_by_keys(list(self.key_files), self.on, **options)
+            num_rows = result["num_deleted_rows"]
+            return VerbResult({"matching_rows": num_rows}, data.snapshot if num_rows else None)
+
+        def check(data: LanceDataset) -> None:
+            if self.predicate is not None:
+                self._check_number(data.count_rows(self.predicate, runner=work.runner))
+            else:
                 self._check_number(match_keys(data, self.key_files, self.on).num_matched_rows)
-            result = data.delete_by_keys(
-                list(self.key_files),
-                self.on,
-                conflict_retries=work.retries,
-                transaction_properties=properties,
-                runner=work.runner,
-            )
-        return {"matching_rows": result["num_deleted_rows"]}
+
+        return change_rows(work, change, None if self.at_most_rows is None else check)
 
     def _check(self) -> dict[str, str]:
         if (self.predicate is None) == (not self.key_files):

@@ -17,7 +17,7 @@ from lance_ops.maintenance.erasure import (
     plan_erasure,
 )
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.given_keys import read_keys
 
@@ -91,7 +91,7 @@ class Erase(Verb):
             does_nothing=found.is_clean,
         )
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Erase and prove; raise `ErasureNotProven` with what is left. The report is kept in any case."""
         data = work.data
         report = erase(data.snapshot, self._subject(data), self._options(), work.runner)
@@ -99,7 +99,7 @@ class Erase(Verb):
         if not report.is_proven:
             left = "; ".join(report.unproven[:5])
             raise ErasureNotProven(f"{report.uri}: erasure {report.id} is not proven: {left}; all of it is in {page}")
-        return {
+        facts: Facts = {
             "erased_rows": report.erased_rows,
             "rewritten_fragments": report.rewritten_fragments,
             "removed_versions": len(report.removed_versions),
@@ -108,6 +108,7 @@ class Erase(Verb):
             "report": page,
             "report_json": f"{report.uri}/{report.json_path}",
         }
+        return VerbResult(facts, data.snapshot.latest())
 
     def _subject(self, data: LanceDataset) -> Subject:
         if (self.predicate is None) == (not self.key_files) or bool(self.key_files) != bool(self.on):

@@ -48,7 +48,7 @@ def match_keys(
     """Count the rows that have one of the keys, and the rows of the source whose key no row has.
 
     With `unmatched_where`, a condition in SQL, also count the rows of the table that meet it and have none of the keys.
-    The key columns of the table are read, and the source's distinct keys are held in memory.
+    This process reads the key columns of the table, without tasks, and holds the source's distinct keys.
     """
     counted = _counted_keys(data, files, on)
     keys = counted.select(list(on))

@@ -15,11 +15,11 @@ from lance_ops.verbs.chosen_version import chosen_version
 from lance_ops.verbs.contract import (
     REASON_PROPERTY,
     Execution,
-    Facts,
     Measures,
     Preview,
     Section,
     Verb,
+    VerbResult,
     WhenMoved,
     required_reason_properties,
 )
@@ -67,12 +67,11 @@ class Restore(Verb):
             facts={"restored_version": chosen},
         )
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Commit the old version's content as the newest version."""
         properties = required_reason_properties(self.reason, "why the version comes back")
         chosen = self._chosen(work.data)
-        changing.restore(work.data.snapshot.at(chosen), properties)
-        return {"restored_version": chosen}
+        return VerbResult({"restored_version": chosen}, changing.restore(work.data.snapshot.at(chosen), properties))
 
     def _chosen(self, data: LanceDataset) -> int:
         chosen = chosen_version(data, self.version, self.tag)

@@ -1,8 +1,9 @@
-"""Tell whether a newer version holds the same rows for given keys, so that a plan for them still holds."""
+"""Tell whether a newer version holds the same rows for given keys: then a plan made on the older one is still valid."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 
 import numpy as np
@@ -15,6 +16,7 @@ __all__ = ["have_same_rows"]
 
 _PLACE = "place in the batch"
 _DIGEST_BYTES = 16
+_BATCH_BYTES = 32 << 20
 
 
 def have_same_rows(
@@ -22,8 +24,9 @@ def have_same_rows(
 ) -> bool:
     """Return whether both versions hold the same rows with these keys, in any order and in any fragments.
 
-    With `unmatched_where`, a condition in SQL, the rows that meet it must be the same, too. Only fragments that the two
-    versions do not share are read, and no row of them is held.
+    With `unmatched_where`, a condition in SQL, the rows that meet it must be the same, too. Versions with other columns
+    are not compared: then the result is false. Reads only fragments that are new, removed or changed, with all columns
+    and the bytes of blobs, in this process. It holds one batch at a time.
     """
     if planned.schema != newest.schema:
         return False
@@ -52,10 +55,12 @@ def _rows(
     fragments = [fragment for fragment in data.get_fragments() if fragment.fragment_id in wanted]
     if not fragments:
         return
-    for batch in data.scanner(fragments=fragments).to_batches():
+    # the description of a blob is its place: other bytes may take the same place, and a compaction moves the same bytes
+    read = partial(data.scanner, fragments=fragments, blob_handling="all_binary", batch_size_bytes=_BATCH_BYTES)
+    for batch in read().to_batches():
         yield _chosen(batch, keys, "left semi")
     if unmatched_where is not None:
-        for batch in data.scanner(fragments=fragments, filter=unmatched_where).to_batches():
+        for batch in read(filter=unmatched_where).to_batches():
             yield _chosen(batch, keys, "left anti")
 
 

@@ -11,8 +11,9 @@ from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved, reason_properties
+from lance_ops.verbs.contract import Execution, Measures, Preview, Verb, VerbResult, WhenMoved, reason_properties
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.sample_rows import sample_of
 
 __all__ = ["Update"]
@@ -36,7 +37,7 @@ class Update(Verb):
     def preview(self, data: LanceDataset, runner: Runner) -> Preview:
         """Count the rows, and show some of them with their new values."""
         changing.bind_updates(data.snapshot, self.values)
-        num_rows = self._count(data)
+        num_rows = self._count(data, runner)
         values = {f"{column} (new)": value for column, value in self.values.items()}
         before = Measures.of(data)
         rewritten = before.size_bytes * num_rows // max(before.rows + before.deleted_rows, 1)
@@ -51,21 +52,24 @@ class Update(Verb):
             does_nothing=num_rows == 0,
         )
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Update the rows that match in the opened version, as one commit."""
-        if self.at_most_rows is not None:
-            self._count(work.data)
-        result = work.data.update(
-            self.values,
-            self.predicate,
-            work.retries,
-            transaction_properties=reason_properties(self.reason),
-            runner=work.runner,
-        )
-        return {"matching_rows": result["num_rows_updated"]}
 
-    def _count(self, data: LanceDataset) -> int:
-        num_rows = data.count_rows(self.predicate)
+        def change(data: LanceDataset, retries: int) -> VerbResult:
+            properties = reason_properties(self.reason)
+            result = data.update(
+                self.values, self.predicate, retries, transaction_properties=properties, runner=work.runner
+            )
+            num_rows = result["num_rows_updated"]
+            return VerbResult({"matching_rows": num_rows}, data.snapshot if num_rows else None)
+
+        def check(data: LanceDataset) -> None:
+            self._count(data, work.runner)
+
+        return change_rows(work, change, None if self.at_most_rows is None else check)
+
+    def _count(self, data: LanceDataset, runner: Runner) -> int:
+        num_rows = data.count_rows(self.predicate, runner=runner)
         if self.at_most_rows is not None and num_rows > self.at_most_rows:
             raise InvalidInput(
                 f"{num_rows:,} rows match and at_most_rows is {self.at_most_rows:,}: nothing was updated"

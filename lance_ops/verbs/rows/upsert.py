@@ -7,13 +7,23 @@ from typing import Annotated, ClassVar, Literal
 
 import pyarrow as pa
 
-from lance_ops.api import LanceDataset
+from lance_ops.api import LanceDataset, MergeInsertBuilder
 from lance_ops.changing import merge_insert
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved, reason_properties
+from lance_ops.verbs.contract import (
+    Execution,
+    Measures,
+    Preview,
+    Section,
+    Verb,
+    VerbResult,
+    WhenMoved,
+    reason_properties,
+)
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys, read_keys
 from lance_ops.verbs.rows.same_rows import have_same_rows
 from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_section
@@ -97,18 +107,29 @@ class Upsert(Verb):
             does_nothing=not (num_inserted or num_updated or num_deleted),
         )
 
-    def finds_the_same(self, planned: LanceDataset, newest: LanceDataset) -> bool:
+    def affects_same_rows(self, planned: LanceDataset, newest: LanceDataset) -> bool:
         """Return whether both versions have the same rows with the keys of the source."""
         keys = read_keys(planned, self.files, self._on(planned))
         return have_same_rows(planned, newest, keys, self.delete_unmatched)
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Merge, as one commit."""
         on = self._on(work.data)
-        if self.at_most_rows is not None:
-            self._check_number(match_keys(work.data, self.files, on, self.delete_unmatched))
-        builder = work.data.merge_insert(on).conflict_retries(work.retries).use_index(self.use_index)
-        builder.write_mode(self.write_mode)
+
+        def change(data: LanceDataset, retries: int) -> VerbResult:
+            builder = self._builder(data, on).conflict_retries(retries)
+            properties = reason_properties(self.reason)
+            result = builder.execute(list(self.files), transaction_properties=properties, runner=work.runner)
+            facts = {name: count for name, count in result.items() if isinstance(count, int)}
+            return VerbResult(facts, data.snapshot if any(facts.values()) else None)
+
+        def check(data: LanceDataset) -> None:
+            self._check_number(match_keys(data, self.files, on, self.delete_unmatched))
+
+        return change_rows(work, change, None if self.at_most_rows is None else check)
+
+    def _builder(self, data: LanceDataset, on: tuple[str, ...]) -> MergeInsertBuilder:
+        builder = data.merge_insert(on).use_index(self.use_index).write_mode(self.write_mode)
         match self.matched:
             case "update":
                 builder.when_matched_update_all(self.condition)
@@ -120,9 +141,7 @@ class Upsert(Verb):
             builder.when_not_matched_insert_all()
         if self.delete_unmatched is not None:
             builder.when_not_matched_by_source_delete(self.delete_unmatched if self._is_partial else None)
-        properties = reason_properties(self.reason)
-        result = builder.execute(list(self.files), transaction_properties=properties, runner=work.runner)
-        return {name: count for name, count in result.items() if isinstance(count, int)}
+        return builder
 
     @property
     def _is_partial(self) -> bool:

@@ -15,7 +15,7 @@ from lance_ops.maintenance.cleanup import (
     explain_cleanup_old_versions,
 )
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
 __all__ = ["Cleanup"]
@@ -66,9 +66,9 @@ class Cleanup(Verb):
             does_nothing=not files,
         )
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Remove them, and what has become old since the preview; nothing that a tag, pin or branch needs."""
-        return asdict(cleanup_old_versions(work.data.snapshot, self._options(), CleanupTasks(work.runner)))
+        return VerbResult(asdict(cleanup_old_versions(work.data.snapshot, self._options(), CleanupTasks(work.runner))))
 
     def _options(self) -> CleanupOptions:
         return CleanupOptions(

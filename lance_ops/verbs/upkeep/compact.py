@@ -11,7 +11,7 @@ from lance_ops.maintenance.compaction import CompactionOptions, compact_files, p
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
 __all__ = ["Compact"]
@@ -88,10 +88,11 @@ class Compact(Verb):
         tasks = plan_compaction(snapshot, options).tasks
         return [[snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids] for task in tasks]
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Rewrite and commit; after a conflict the groups are planned again."""
-        _, metrics = compact_files(work.data.snapshot, self._options(), work.runner)
-        return {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}
+        made, metrics = compact_files(work.data.snapshot, self._options(), work.runner)
+        facts = {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}
+        return VerbResult(facts, made if metrics.fragments_removed else None)
 
     def _options(self) -> CompactionOptions:
         return CompactionOptions(**vars(self))

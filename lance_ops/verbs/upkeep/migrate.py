@@ -10,7 +10,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.compaction import migrate_files, plan_migration
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
 __all__ = ["Migrate"]
@@ -47,8 +47,9 @@ class Migrate(Verb):
             does_nothing=not plan.tasks and snapshot.file_version is version,
         )
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Rewrite and commit once; after a conflict the fragments are planned again."""
         version = FileVersion.parse(self.data_storage_version)
-        _, metrics = migrate_files(work.data.snapshot, version, work.runner)
-        return {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}
+        made, metrics = migrate_files(work.data.snapshot, version, work.runner)
+        facts = {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}
+        return VerbResult(facts, None if made is work.data.snapshot else made)

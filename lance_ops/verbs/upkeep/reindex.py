@@ -15,7 +15,7 @@ from lance_ops.maintenance.health import IndexCoverage, index_coverage
 from lance_ops.maintenance.indexing import create_scalar_index, drop_index, optimize_indices, rebuild_index
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
 __all__ = ["DropIndex", "Reindex"]
@@ -68,7 +68,7 @@ class Reindex(Verb):
             does_nothing=all(line[-1] == "none" for line in lines),
         )
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Build what is missing, then extend the others."""
         snapshot = work.data.snapshot
         present = {index.name: index for index in index_coverage(snapshot)}
@@ -86,7 +86,8 @@ class Reindex(Verb):
                     snapshot = create_scalar_index(snapshot, column, kind, name, runner=work.runner)
         if kept:
             snapshot = optimize_indices(snapshot, kept, runner=work.runner)
-        return {f"indexed_{each.name}": f"{each.indexed_ratio:.1%}" for each in index_coverage(snapshot)}
+        facts = {f"indexed_{each.name}": f"{each.indexed_ratio:.1%}" for each in index_coverage(snapshot)}
+        return VerbResult(facts, None if snapshot is work.data.snapshot else snapshot)
 
     def _names(self, snapshot: Snapshot) -> list[str]:
         known = dict.fromkeys([*self.create, *(index.name for index in index_coverage(snapshot))])
@@ -149,7 +150,6 @@ class DropIndex(Verb):
         size = Measures.of(data)
         return Preview(f"drop index {self.index}", size, size, warnings=("Queries on its column will scan.",))
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Drop it, as one commit."""
-        drop_index(work.data.snapshot, self.index)
-        return {"dropped_index": self.index}
+        return VerbResult({"dropped_index": self.index}, drop_index(work.data.snapshot, self.index))

@@ -10,7 +10,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.maintenance.repair import RepairOptions, RepairPlan, plan_repair, plan_repair_of_manifest
 from lance_ops.maintenance.verification import VerificationLevel, VerificationOptions, verify
 from lance_ops.runners import Runner
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, WhenMoved
+from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
 __all__ = ["Repair"]
@@ -61,7 +61,7 @@ class Repair(Verb):
             does_nothing=not mended,
         )
 
-    def execute(self, work: Execution) -> Facts:
+    def execute(self, work: Execution) -> VerbResult:
         """Mend what can be mended, then raise `RepairIncomplete` if something stays damaged."""
         data = work.data
         plan = self._plan(data, work.runner)
@@ -75,7 +75,8 @@ class Repair(Verb):
             raise RepairIncomplete(
                 f"{data.uri}: {len(result.applied)} actions were applied, and {len(left)} damages stay: {named}"
             )
-        return {"actions": len(result.applied), "repaired_version": plan.version}
+        facts = {"actions": len(result.applied), "repaired_version": plan.version}
+        return VerbResult(facts, data.snapshot if result.applied else None)
 
     def _plan(self, data: LanceDataset, runner: Runner) -> RepairPlan:
         options = RepairOptions(
