@@ -203,6 +203,18 @@ def test_restore_brings_a_version_back(flights: str) -> None:
     assert answer("restore", flights, "v1") == {"restored": 2, "version": 5, "dry_run": False}
 
 
+def test_restore_takes_a_tag_of_the_opened_branch_only(flights: str) -> None:
+    branch = dataset(flights).create_branch("trial", 1)
+    branch.delete("x = 0")
+    branch.tags.create("tried", branch.version)
+    branch.delete("x = 2")
+    result = run("restore", flights, "tried")
+    assert result.exit_code == 1 and "tag 'tried' names a version of branch 'trial'" in result.stderr
+    assert dataset(flights).version == 3
+    assert answer("restore", branch.uri, "tried")["restored"] == branch.version - 1
+    assert dataset(branch.uri).count_rows() == 11
+
+
 def test_tags_are_made_moved_listed_and_removed(flights: str) -> None:
     assert "tag best names version 3" in text("tags", "create", flights, "best")
     assert answer("tags", "update", flights, "best", "v1") == {"tag": "best", "version": 2}
@@ -243,6 +255,10 @@ def test_an_error_is_one_line_and_exit_code_1(flights: str, arguments: tuple[str
         ("cleanup", "{flights}", "--older-than", "two weeks"),
         ("cleanup", "{flights}", "--retain-versions", "0"),
         ("versions", "{flights}", "--limit", "0"),
+        ("reindex", "{flights}", "--type", "ZONEMAP"),
+        ("reindex", "{flights}", "--drop", "x_idx", "--type", "ZONEMAP"),
+        ("merge", "{flights}", "{flights}", "--on", "x", "--if", "source.x > 1", "--delete-matched"),
+        ("merge", "{flights}", "{flights}", "--on", "x", "--if", "source.x > 1", "--no-update"),
         ("nonsense",),
     ],
 )
@@ -250,6 +266,8 @@ def test_an_invalid_command_line_is_exit_code_2(flights: str, arguments: tuple[s
     result = run(*(argument.format(flights=flights) for argument in arguments))
     assert result.exit_code == 2
     assert "Traceback" not in result.output
+    if "{flights}" in arguments:
+        assert dataset(flights).version == 3
 
 
 def test_branches_are_begun_listed_and_removed(flights: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.cli import runners
+from lance_ops.verbs import Execution, Upsert, VerbResult
 from tests.cli.test_cli import answer, run, text
 from tests.pickling_runner import PicklingRunner
 
@@ -65,6 +66,31 @@ def test_merge_takes_a_dataset_and_its_tasks_may_run_elsewhere(
     assert answer("merge", numbers, source, "--on", "x", "--spark", "local[2]")["num_updated_rows"] == 1
     assert answer("delete", numbers, "--keys", source, "--on", "x", "--spark", "local[2]")["num_deleted_rows"] == 2
     assert [verb for verb, _ in elsewhere.jobs] == [f"merge ({each}) into" for each in ("keys", "join", "rows")] * 2
+
+
+def test_a_merge_is_told_by_the_names_of_its_counts(
+    numbers: str, changes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = Upsert.execute
+
+    def with_more_facts(verb: Upsert, work: Execution) -> VerbResult:
+        done = execute(verb, work)
+        return VerbResult({"more": 1, **dict(reversed(list(done.facts.items())))}, done.committed)
+
+    monkeypatch.setattr(Upsert, "execute", with_more_facts)
+    shown = text("merge", numbers, changes, "--on", "x", "--no-update")
+    assert shown == "inserted 2 rows, updated 0 rows, deleted 0 rows: version 2\n"
+
+
+def test_a_preview_without_tasks_starts_no_spark(numbers: str, changes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_: Any) -> None:
+        raise AssertionError("a preview started Spark")
+
+    monkeypatch.setattr(runners, "start_spark", started, raising=False)
+    merged = text("merge", numbers, changes, "--on", "x", "--dry-run", "--spark", "local[2]")
+    assert merged.startswith("insert 2, update 2 and delete 0 rows")
+    deleted = text("delete", numbers, "--keys", changes, "--on", "x", "--dry-run", "--spark", "local[2]")
+    assert deleted.startswith("delete 2 of 12 rows")
 
 
 def test_delete_takes_keys_of_several_files(numbers: str, changes: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.cli import runners
+from lance_ops.verbs import REASON_PROPERTY
 from tests.cli.test_cli import answer, run, text
 from tests.pickling_runner import PicklingRunner
 
@@ -37,11 +38,13 @@ def test_update_sets_columns_of_the_rows_that_match(numbers: str) -> None:
 
 def test_add_columns_computes_them_without_a_rewrite_of_the_others(numbers: str) -> None:
     before = {file.path for fragment in dataset(numbers).snapshot.fragments for file in fragment.files}
-    assert text("add-columns", numbers, "half=x / 2", "both=x = 3 OR x = 5") == (
+    assert text("add-columns", numbers, "half=x / 2", "both=x = 3 OR x = 5", "--reason", "asked for") == (
         "added half (int64), both (bool): version 2\n"
     )
     after = {file.path for fragment in dataset(numbers).snapshot.fragments for file in fragment.files}
     assert before < after
+    transaction = dataset(numbers).read_transaction(2)
+    assert transaction is not None and transaction.transaction_properties[REASON_PROPERTY] == "asked for"
     assert dataset(numbers).to_table(filter="both")["half"].to_pylist() == [1, 2]
 
 

@@ -23,7 +23,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import show_preview, tell
+from lance_ops.cli.changing.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, size
 from lance_ops.maintenance.cleanup import CleanupStats
 from lance_ops.maintenance.compaction import CompactionOptions
@@ -65,11 +65,11 @@ def delete(
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     verb = verbs.DeleteRows(predicate, reason, tuple(keys or ()), tuple(on or ()), at_most_rows)
     if dry_run:
-        show_preview(verb, opened, runner(spark), as_json=as_json)
+        preview_and_print(verb, opened, runner(None if keys else spark), as_json=as_json)
         return
     done = verbs.do_now(verb, opened, runner(spark))
     num_rows = int(done.facts["matching_rows"])
-    tell(
+    print_outcome(
         done.read_version,
         done.version,
         {"num_deleted_rows": num_rows},
@@ -135,14 +135,15 @@ def compact(
         "cluster_by": tuple(cluster_by or ()),
         "cluster_order": "z_order" if z_order else "linear",
     }
-    used = runner(spark, threads)
     if dry_run:
-        show_preview(verbs.make_verb("compact", options), opened, used, as_json=as_json)
+        preview_and_print(verbs.make_verb("compact", options), opened, runner(None), as_json=as_json)
         return
     before = opened.version
-    metrics = opened.optimize.compact_files(**options, runner=used)
+    metrics = opened.optimize.compact_files(**options, runner=runner(spark, threads))
     done = f"rewrote {counted(metrics.fragments_removed, 'fragment')} as {metrics.fragments_added}"
-    tell(before, opened.version, {"metrics": metrics}, as_json=as_json, done=done, nothing="nothing to compact")
+    print_outcome(
+        before, opened.version, {"metrics": metrics}, as_json=as_json, done=done, nothing="nothing to compact"
+    )
 
 
 def reindex(
@@ -153,7 +154,9 @@ def reindex(
     create: Annotated[
         str | None, typer.Option("--create", metavar="COLUMN", help="Build an index on COLUMN, in place of an old one.")
     ] = None,
-    index_type: Annotated[str, typer.Option("--type", help="The type of the index to build.")] = "BTREE",
+    index_type: Annotated[
+        str | None, typer.Option("--type", help="The type of the index that --create builds; default: BTREE.")
+    ] = None,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Train anew instead of merging the missing rows in.")
     ] = False,
@@ -167,19 +170,21 @@ def reindex(
     """Extend indices to the rows they do not cover, build one, or drop one."""
     if create and index and len(index) > 1:
         raise typer.BadParameter("an index to create has one name", param_hint="--index")
-    if drop and (create or index or rebuild):
-        raise typer.BadParameter("it goes with no other option", param_hint="--drop")
+    if drop and (create or index or index_type or rebuild):
+        raise typer.BadParameter("--drop excludes --create, --index, --type and --rebuild", param_hint="--drop")
+    if index_type and not create:
+        raise typer.BadParameter("--type needs --create: the type of an index does not change", param_hint="--type")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     name = index[0] if create and index else f"{create}_idx"
     verb = (
         verbs.DropIndex(drop)
         if drop
-        else verbs.Reindex((name,), {name: f"{create}:{index_type}"}, rebuild=True)
+        else verbs.Reindex((name,), {name: f"{create}:{index_type or 'BTREE'}"}, rebuild=True)
         if create
         else verbs.Reindex(tuple(index or ()), rebuild=rebuild)
     )
     if dry_run:
-        show_preview(verb, opened, runner(spark), as_json=as_json)
+        preview_and_print(verb, opened, runner(None), as_json=as_json)
         return
     done = verbs.do_now(verb, opened, runner(spark))
     indices = index_coverage(opened.checkout_version(done.version).snapshot)
@@ -189,7 +194,7 @@ def reindex(
     names = ", ".join(f"{covering.name} ({counted(covering.num_indexed_rows, 'row')})" for covering in indices)
     what = f"dropped {drop}" if drop else f"indexed {names}"
     facts = {"indices": indices}
-    tell(done.read_version, done.version, facts, as_json=as_json, done=what, nothing="every row is covered")
+    print_outcome(done.read_version, done.version, facts, as_json=as_json, done=what, nothing="every row is covered")
 
 
 def cleanup(
@@ -276,14 +281,15 @@ def restore(
 ) -> None:
     """Make an old version the newest one, as a new version."""
     opened = open_dataset(uri, storage_options(storage_option, options_file))
-    verb = verbs.Restore(opened.checkout_version(reference(version) or version).version, reason=reason)
+    chosen = reference(version)
+    verb = verbs.Restore(tag=chosen, reason=reason) if isinstance(chosen, str) else verbs.Restore(chosen, reason=reason)
     if dry_run:
-        show_preview(verb, opened, runner(None), as_json=as_json)
+        preview_and_print(verb, opened, runner(None), as_json=as_json)
         return
     done = verbs.do_now(verb, opened)
-    sentence = f"version {verb.version} restored"
-    facts = {"restored": verb.version}
-    tell(done.read_version, done.version, facts, as_json=as_json, done=sentence, nothing="nothing changes")
+    restored = done.facts["restored_version"]
+    sentence, facts = f"version {restored} restored", {"restored": restored}
+    print_outcome(done.read_version, done.version, facts, as_json=as_json, done=sentence, nothing="nothing changes")
 
 
 def _print_cleanup(verb: str, stats: CleanupStats) -> None:

@@ -19,7 +19,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import show_preview
+from lance_ops.cli.changing.outcomes import preview_and_print
 from lance_ops.cli.output import counted, print_json, print_line
 
 __all__ = ["clone"]
@@ -60,9 +60,12 @@ def clone(
     """Copy a version, with its files or (--shallow) without them, into a dataset of its own."""
     source = open_dataset(uri, storage_options(storage_option, options_file), version)
     if dry_run and (target_storage_option or target_options_file):
-        raise typer.BadParameter("it looks at the target with the options of the source", param_hint="--dry-run")
+        raise typer.BadParameter(
+            "--dry-run opens the target with the source's storage options: leave out those of the target",
+            param_hint="--dry-run",
+        )
     if dry_run:
-        show_preview(verbs.Clone(target, shallow=shallow), source, runner(spark), as_json=as_json)
+        preview_and_print(verbs.Clone(target, shallow=shallow), source, runner(None), as_json=as_json)
         return
     options = storage_options(target_storage_option, target_options_file)
     if shallow:

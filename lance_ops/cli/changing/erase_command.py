@@ -18,7 +18,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import show_preview
+from lance_ops.cli.changing.outcomes import preview_and_print
 from lance_ops.cli.output import print_facts, print_json, print_line
 
 __all__ = ["erase"]
@@ -66,7 +66,7 @@ def erase(
     )
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     if dry_run:
-        show_preview(verb, opened, runner(spark), as_json=as_json)
+        preview_and_print(verb, opened, runner(spark), as_json=as_json)
         return
     done = verbs.do_now(verb, opened, runner(spark))
     if as_json:

@@ -20,7 +20,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import show_preview, tell
+from lance_ops.cli.changing.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
 
 __all__ = ["merge"]
@@ -55,24 +55,32 @@ def merge(
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Update, insert and delete rows by key, as one version: tasks join the keys, and no row is held here."""
+    """Update, insert and delete rows by key, as one version.
+
+    Tasks join the keys, and no row is held here. But --dry-run and --at-most-rows count the rows without tasks, and
+    hold the source's distinct keys.
+    """
+    if condition is not None and (delete_matched or not update):
+        raise typer.BadParameter("--if is for updates: leave out --no-update and --delete-matched", param_hint="--if")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     verb = verbs.Upsert(
         tuple(source),
         tuple(on or ()),
         matched="delete" if delete_matched else "update" if update else "keep",
-        condition=condition if update and not delete_matched else None,
+        condition=condition,
         insert=insert and not delete_matched,
         delete_unmatched=delete_unmatched,
         reason=reason,
         at_most_rows=at_most_rows,
     )
     if dry_run:
-        show_preview(verb, opened, runner(spark), as_json=as_json)
+        preview_and_print(verb, opened, runner(None), as_json=as_json)
         return
     done = verbs.do_now(verb, opened, runner(spark))
-    inserted, updated, deleted = (counted(int(count), "row") for count in done.facts.values())
-    tell(
+    inserted, updated, deleted = (
+        counted(int(done.facts[f"num_{kind}_rows"]), "row") for kind in ("inserted", "updated", "deleted")
+    )
+    print_outcome(
         done.read_version,
         done.version,
         done.facts,

@@ -18,7 +18,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import show_preview, tell
+from lance_ops.cli.changing.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
 
 __all__ = ["migrate"]
@@ -38,12 +38,12 @@ def migrate(
     """Rewrite the files of other file versions, by tasks and as one version."""
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     if dry_run:
-        show_preview(verbs.Migrate(data_storage_version), opened, runner(spark), as_json=as_json)
+        preview_and_print(verbs.Migrate(data_storage_version), opened, runner(None), as_json=as_json)
         return
     before = opened.version
     metrics = opened.optimize.migrate_files(data_storage_version, runner=runner(spark))
     file_version = opened.data_storage_version
-    tell(
+    print_outcome(
         before,
         opened.version,
         {"fragments": metrics.fragments_removed, "data_storage_version": file_version},

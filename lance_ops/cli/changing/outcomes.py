@@ -1,4 +1,4 @@
-"""Tell what a command would do, what it did, or that there was nothing to do: the same way for every command."""
+"""Print what a command would do, what it did, or that there was nothing to do, for most commands that change rows."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from lance_ops.api import LanceDataset
 from lance_ops.cli.output import number, print_json, print_line, print_table, size
 from lance_ops.runners import Runner
 
-__all__ = ["print_measures", "print_preview", "show_preview", "tell"]
+__all__ = ["preview_and_print", "print_measures", "print_outcome", "print_preview"]
 
 
-def show_preview(verb: verbs.Verb, opened: LanceDataset, used: Runner, *, as_json: bool) -> None:
+def preview_and_print(verb: verbs.Verb, opened: LanceDataset, runner: Runner, *, as_json: bool) -> None:
     """Print what a verb would do to the opened version, for `--dry-run`. Nothing is changed."""
-    _, preview = verbs.make_plan(verb, opened, used)
+    _, preview = verbs.make_plan(verb, opened, runner)
     if as_json:
         print_json({"preview": preview, "dry_run": True})
     else:
         print_preview(preview)
 
 
-def tell(before: int, version: int, facts: Mapping[str, Any], *, as_json: bool, done: str, nothing: str) -> None:
+def print_outcome(
+    before: int, version: int, facts: Mapping[str, Any], *, as_json: bool, done: str, nothing: str
+) -> None:
     """Print what was done to a dataset from one version to another: as JSON, or as one of two sentences."""
     if as_json:
         print_json({**facts, "version": version, "dry_run": False})

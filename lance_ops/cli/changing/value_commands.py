@@ -22,7 +22,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import show_preview, tell
+from lance_ops.cli.changing.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
 from lance_ops.core.arrow import pads
 from lance_ops.runners import Runner
@@ -66,23 +66,25 @@ def update(
     given = {"--where": where is not None, "--dry-run": dry_run, "--at-most-rows": at_most_rows is not None}
     _check_for_expressions(files, given)
     if checkpoint is not None and not files:
-        raise typer.BadParameter("it is for values of files", param_hint="--checkpoint")
+        raise typer.BadParameter("--checkpoint needs --from", param_hint="--checkpoint")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     used = runner(spark)
     if files:
         before, rows = opened.version, _rows_of(files, used, spark)
-        properties = {verbs.REASON_PROPERTY: reason} if reason else {}
+        properties = verbs.reason_properties(reason)
         made = opened.update_columns(rows, runner=used, checkpoint=checkpoint, transaction_properties=properties)
         num_rows, version = made["num_rows_updated"], opened.version
     else:
         verb = verbs.Update(by_column, where, reason, at_most_rows)
         if dry_run:
-            show_preview(verb, opened, used, as_json=as_json)
+            preview_and_print(verb, opened, used, as_json=as_json)
             return
         done = verbs.do_now(verb, opened, used)
         before, num_rows, version = done.read_version, int(done.facts["matching_rows"]), done.version
     facts = {"num_rows_updated": num_rows}
-    tell(before, version, facts, as_json=as_json, done=f"updated {counted(num_rows, 'row')}", nothing="no row matches")
+    print_outcome(
+        before, version, facts, as_json=as_json, done=f"updated {counted(num_rows, 'row')}", nothing="no row matches"
+    )
 
 
 def add_columns(
@@ -90,6 +92,7 @@ def add_columns(
     values: Expressions = None,
     files: Files = None,
     checkpoint: Checkpoint = None,
+    reason: Reason = "",
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
@@ -101,21 +104,24 @@ def add_columns(
     _check_for_expressions(files, {"--dry-run": dry_run})
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     if dry_run:
-        show_preview(verbs.AddColumns(by_column), opened, runner(spark), as_json=as_json)
+        preview_and_print(verbs.AddColumns(by_column), opened, runner(None), as_json=as_json)
         return
     version, before, used = opened.version, set(opened.schema.names), runner(spark)
     transforms = _rows_of(files, used, spark) if files else by_column
-    opened.add_columns(transforms, runner=used, checkpoint=checkpoint)
+    properties = verbs.reason_properties(reason)
+    opened.add_columns(transforms, runner=used, checkpoint=checkpoint, transaction_properties=properties)
     types = {field.name: str(field.type) for field in opened.schema if field.name not in before}
     added = ", ".join(f"{name} ({arrow_type})" for name, arrow_type in types.items())
-    tell(version, opened.version, {"added": types}, as_json=as_json, done=f"added {added}", nothing="no column is new")
+    print_outcome(
+        version, opened.version, {"added": types}, as_json=as_json, done=f"added {added}", nothing="no column is new"
+    )
 
 
 def _check_for_expressions(files: list[str] | None, given: Mapping[str, bool]) -> None:
     """Refuse options that make sense for expressions only."""
     option = next((name for name, is_given in given.items() if is_given), None)
     if files and option is not None:
-        raise typer.BadParameter("it is for expressions, not for --from", param_hint=option)
+        raise typer.BadParameter(f"{option} needs expressions; it does not work with --from", param_hint=option)
 
 
 def _rows_of(files: list[str], used: Runner, spark: str | None) -> Any:
