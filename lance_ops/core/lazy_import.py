@@ -3,14 +3,15 @@
 The package's `__init__.py` imports the names for type checkers alone, and maps each to its module. A module that needs
 a name only when it is called imports the package and writes `package.name`; importing the name would load it at once.
 
-Python's garbage collector pauses meanwhile, because modules allocate much and leave little garbage: a cold process that
-scans a table takes 0.85 of the processor time (ADR 25).
+Python's garbage collector pauses meanwhile, because modules allocate much and leave little garbage (ADR 25).
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
@@ -42,16 +43,53 @@ def load_module(name: str) -> ModuleType:
     """Import a module, and all that it imports, while the garbage collector pauses.
 
     Then everything that the collector tracks counts as old, as if it had outlived collections: what a module makes
-    lives as long as the process. Where the caller has disabled the collector or frozen objects, both stay as they are.
+    lives as long as the process. If the caller has disabled the collector or frozen objects, both stay as they are. But
+    if another thread disables the collector during the import, the import enables it: Python does not say who disabled
+    it.
     """
-    if name in sys.modules or not gc.isenabled():
+    if name in sys.modules or not _PAUSE.begin():
         return import_module(name)
-    gc.disable()
     try:
-        module = import_module(name)
-        if not gc.get_freeze_count():
-            gc.freeze()
-            gc.unfreeze()  # puts into the oldest generation, without a look at each object
-        return module
+        return import_module(name)
     finally:
-        gc.enable()  # if two threads import at once, the first to end enables it
+        _PAUSE.end()
+
+
+class _Pause:
+    """Disables the garbage collector with the first of several imports, and enables it with the last one to end."""
+
+    def __init__(self) -> None:
+        self._is_on, self._num_imports = False, 0
+        self._lock = threading.RLock()  # the same thread comes again if a collection calls a finalizer that imports
+
+    def begin(self) -> bool:
+        """Count an import, and disable the collector; return False, and do nothing, if the caller has disabled it."""
+        with self._lock:
+            if not self._is_on and not gc.isenabled():
+                return False
+            self._num_imports += 1
+            self._is_on = True
+            gc.disable()
+            return True
+
+    def end(self) -> None:
+        """End an import that `begin` has counted."""
+        with self._lock:
+            self._num_imports = max(self._num_imports - 1, 0)  # 0 if the process was forked during the import
+            if self._is_on and not self._num_imports:
+                if not gc.get_freeze_count():
+                    gc.freeze()
+                    gc.unfreeze()  # puts into the oldest generation, without a look at each object
+                gc.enable()
+                self._is_on = False
+
+    def reset(self) -> None:
+        """End the pause in a forked child: the threads that would end it do not exist there."""
+        if self._is_on:
+            gc.enable()
+        self._is_on, self._num_imports = False, 0
+        self._lock = threading.RLock()
+
+
+_PAUSE = _Pause()
+os.register_at_fork(after_in_child=_PAUSE.reset)

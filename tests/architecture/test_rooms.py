@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -29,6 +30,11 @@ MOST_MODULES = 15
 
 SHARED_NAMES = {"contract", "registry", "reader", "writer"}
 """Module names that mean the same thing in every room that has one."""
+
+
+_STANDARD_DATACLASS = re.compile(
+    r"^from dataclasses import (\([^)]*|.*)\bdataclass\b|^ *@dataclasses\.dataclass.*$", re.MULTILINE
+)
 
 
 class Import(NamedTuple):
@@ -230,3 +236,11 @@ def topological(edges: dict[str, set[str]]) -> list[str] | None:
 def test_a_circle_is_found() -> None:
     assert topological({"a": {"b"}, "b": {"c"}}) == ["c", "b", "a"]
     assert topological({"a": {"b"}, "b": {"a"}}) is None
+
+
+def test_only_classes_with_an_order_use_the_standard_decorator_for_fields() -> None:
+    found = [
+        (name, use[0]) for name, path in modules().items() for use in _STANDARD_DATACLASS.finditer(path.read_text())
+    ]
+    assert found
+    assert [each for each in found if "order=True" not in each[1]] == [], "use lance_ops.core.records.dataclass"

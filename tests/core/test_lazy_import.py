@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
 
 import pytest
 
@@ -19,17 +24,24 @@ for each in garbage:
 was_enabled = gc.isenabled()
 name = "loaded"
 """
+_WAITING_MODULE = """
+import a_package_that_loads_lazily as package
+package.begun[__name__].set()
+assert package.may_end[__name__].wait(60)
+"""
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Make a package of two modules, `whole` and `broken`, that is forgotten afterwards."""
+    """Make a package of the modules `whole`, `broken`, `first` and `second`, that is forgotten afterwards."""
     name = "a_package_that_loads_lazily"
     folder = tmp_path / name
     folder.mkdir()
     (folder / "__init__.py").touch()
     (folder / "whole.py").write_text(_MODULE)
     (folder / "broken.py").write_text("raise RuntimeError('broken')")
+    for waiting in ("first", "second"):
+        (folder / f"{waiting}.py").write_text(_WAITING_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     assert gc.isenabled()
     yield name
@@ -64,6 +76,49 @@ def test_a_disabled_collector_stays_disabled(package: str) -> None:
     gc.disable()
     assert not load_module(f"{package}.whole").was_enabled
     assert not gc.isenabled()
+
+
+class _Import(NamedTuple):
+    """An import in a thread, which goes on until `may_end` is set."""
+
+    loaded: Future[ModuleType]
+    may_end: threading.Event
+
+    @classmethod
+    def begin(cls, threads: ThreadPoolExecutor, package: str, name: str) -> _Import:
+        parent, full_name = load_module(package), f"{package}.{name}"
+        begun, may_end = threading.Event(), threading.Event()
+        for events, event in (("begun", begun), ("may_end", may_end)):
+            parent.__dict__.setdefault(events, {})[full_name] = event
+        made = cls(threads.submit(load_module, full_name), may_end)
+        assert begun.wait(60)
+        return made
+
+    def end(self) -> None:
+        self.may_end.set()
+        self.loaded.result(60)
+
+
+def test_the_last_of_several_imports_enables_the_collector(package: str) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        first, second = (_Import.begin(threads, package, name) for name in ("first", "second"))
+        first.end()
+        assert not gc.isenabled()
+        second.end()
+        assert gc.isenabled()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the test forks while threads run
+def test_a_child_forked_during_an_import_has_its_collector_enabled(package: str) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        running = _Import.begin(threads, package, "first")
+        assert not gc.isenabled()
+        child = os.fork()
+        if not child:
+            os._exit(0 if gc.isenabled() else 1)
+        running.end()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert gc.isenabled()
 
 
 def test_frozen_objects_stay_frozen(package: str) -> None:

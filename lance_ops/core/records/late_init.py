@@ -5,8 +5,8 @@ values of half of them. This decorator compiles `__init__` when the first value 
 over the names of the fields (ADR 25).
 
 Type checkers see the standard decorator; `field`, `fields`, `replace`, `asdict` and pickles are those of the standard
-library. The options `init`, `order`, `unsafe_hash` and `kw_only` are not supported. Bases with fields must come from
-this decorator too.
+library. `InitVar` and the options `init`, `order`, `unsafe_hash` and `kw_only` are not supported. Bases with fields
+must come from this decorator too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["dataclass"]
 
 
 class _LateInit:
-    """Stands where a class will have `__init__`, until the first value is made or somebody asks for its signature."""
+    """A placeholder for a class's `__init__`, until the first value is made or a caller asks for the signature."""
 
     def __init__(self, cls: type[Any], frozen: bool, slots: bool) -> None:
         self._cls, self._frozen, self._slots = cls, frozen, slots

@@ -9,18 +9,19 @@ a batch whose run failed: it is compared again, and asked for again if the table
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.landing.landing import Changed, LandedBatch
 
 __all__ = ["NeighbouringBatches", "Tick", "Watermark", "doubtful_batches", "plan_tick"]
 
 
-@dataclass(frozen=True, order=True)
+@dataclasses.dataclass(frozen=True, order=True)
 class Watermark:
     """A position in the order of arrival. It is the sensor's only state, however many files there are."""
 

@@ -36,7 +36,7 @@ class DecodedFiles:
 
     def find(self, identity: Hashable | None) -> V21File | None:
         """Return the file that was opened from these bytes; None if none is kept, and for an identity of None."""
-        if identity is None or not Trick.DECODED_FILES.is_on():
+        if not _is_kept(identity):
             return None
         with self._lock:
             known = self._files.get(identity)
@@ -50,7 +50,7 @@ class DecodedFiles:
         if known is not None:
             return known.read_from(source)
         opened = V21File(source, tail)
-        if identity is None or not Trick.DECODED_FILES.is_on():
+        if not _is_kept(identity):
             return opened
         with self._lock:
             if identity not in self._files:  # another thread may have opened it meanwhile
@@ -66,6 +66,10 @@ class DecodedFiles:
         self._files: OrderedDict[Hashable, V21File] = OrderedDict()
         self._num_bytes = 0
         self._lock = threading.Lock()
+
+
+def _is_kept(identity: Hashable | None) -> bool:
+    return identity is not None and Trick.DECODED_FILES.is_on()
 
 
 DECODED_FILES = DecodedFiles(capacity_bytes=64 << 20)

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, InvalidInput, LanceOpsError
 from lance_ops.core.ndarrays import Int64Array
-from lance_ops.core.records import dataclass
+from lance_ops.core.records import changed_copy, dataclass
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file.container import MAX_ROWS, Column, PlainColumns
 from lance_ops.file.container_file import ContainerFile
@@ -99,9 +99,7 @@ class V21File(ContainerFile):
 
     def read_from(self, source: FileSource) -> V21File:
         """Return the same file read from another source of the same bytes; both keep what either decodes."""
-        file = object.__new__(V21File)
-        vars(file).update(vars(self), source=source, path=source.name)  # `copy` takes several times as long
-        return file
+        return changed_copy(self, source=source, path=source.name)
 
     def read_anew(self, source: FileSource) -> V21File:
         """Return the same file read from another source, without what was decoded outside of the metadata."""

@@ -7,8 +7,8 @@ one that reaches furthest. So searches of all ranges together find what one swee
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +23,7 @@ __all__ = ["SharedRowId", "find_shared_row_ids", "record_shared_row_ids"]
 _SHOWN = 5
 
 
-@dataclass(frozen=True, order=True)
+@dataclasses.dataclass(frozen=True, order=True)
 class SharedRowId:
     """A stable row id that live rows of fragments `first` and `second` share; `first` <= `second`, and may be equal."""
 
