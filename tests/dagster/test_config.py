@@ -108,8 +108,14 @@ def test_the_defs_yaml_of_a_component_is_read_and_a_template_is_refused(tmp_path
     assert (config.name, config.uri, config.raw) == ("flights", "${LAKE}/flights.lance", None)
     with pytest.raises(ConfigError, match=r"defs\.yaml: attributes\.uri: only Dagster renders templates; write \$"):
         load_dataset(write(tmp_path, component + "  uri: '{{ env.LAKE }}/flights.lance'\n", "defs.yaml"))
-    with pytest.raises(ConfigError, match=r"defs\.yaml: uri: Field required"):
+    with pytest.raises(ConfigError, match=r"defs\.yaml: attributes\.uri: Field required"):
         load_dataset(write(tmp_path, component, "defs.yaml"))
+    for attributes in ("attributes: [name]", "attributes:", ""):
+        with pytest.raises(ConfigError, match=r"defs\.yaml: attributes: must be a mapping"):
+            load_dataset(write(tmp_path, f"type: lance_ops.dagster.LanceDatasetComponent\n{attributes}", "defs.yaml"))
+    with pytest.raises(ConfigError, match=r"defs\.yaml: type: must be lance_ops") as caught:
+        load_dataset(write(tmp_path, "type: another.Component\nattributes: {name: a, uri: x}", "defs.yaml"))
+    assert "attributes" not in str(caught.value)
 
 
 def test_the_command_batches_reads_a_project_s_defs_yaml_with_the_variables_of_its_env_file(

@@ -165,7 +165,8 @@ def test_an_older_file_tells_the_columns_if_the_newest_cannot_be_read(landing: P
     (proposal,) = survey_landing(StoreLocation(str(landing))).proposals
     seen, unread, columns = proposal.comments
     assert seen.endswith("2024-01-03.csv") and "2024-01-03.csv is empty" in unread
-    assert columns == "Columns: id int64, name string"
+    read = "orders/2024-01-02.csv, the newest file that can be read"
+    assert columns == f"Columns of {read}: id int64, name string"
 
 
 def test_a_landing_folder_without_files_is_an_error_that_names_it(landing: Path) -> None:

@@ -213,6 +213,30 @@ def test_the_first_run_judges_columns_and_values_as_later_ones_do(dataset_uri: s
         assert ("fare" in lance_ops.dataset(f"{dataset_uri}-{name}").schema.names) == (name != "strict")
 
 
+@pytest.mark.parametrize("wide_first", [False, True])
+def test_a_wider_type_of_few_files_is_refused_on_the_first_run_as_later(
+    dataset_uri: str, folder: Path, wide_first: bool
+) -> None:
+    def of_type(name: str, kind: pa.DataType, value: object, *, nullable: bool = True) -> IngestBatch:
+        values = pa.table([pa.array([value], kind)], schema=pa.schema([pa.field("x", kind, nullable)]))
+        return IngestBatch(name, (parquet(folder, f"{name}.parquet", values),))
+
+    empty = [of_type(f"empty{number}", pa.null(), None) for number in range(5)]
+    most = [of_type(f"{number}", pa.int32(), number, nullable=number % 2 == 0) for number in range(4)]
+    wide = [of_type(f"wide{number}", pa.float64(), number + 0.5) for number in range(3)]
+    batches = [*empty, *wide, *most] if wide_first else [*empty, *most, *wide]
+    options = replace(SET_ASIDE, reading=RawReading(isolated=False))
+    found = given(dataset_uri, batches, options)
+    assert found.refused.keys() == {"wide0", "wide1", "wide2"}
+    assert "wide0.parquet: column 'x'" in found.refused["wide0"]
+    assert lance_ops.dataset(dataset_uri).schema == pa.schema({"x": pa.int32()})
+    assert given(dataset_uri, wide, options).refused == found.refused
+
+    adding = given(f"{dataset_uri}-other", batches, replace(options, schema_mode=SchemaMode.ADD))
+    assert not adding.refused
+    assert lance_ops.dataset(f"{dataset_uri}-other").schema == pa.schema({"x": pa.float64()})
+
+
 def test_declared_types_lead_text_files_and_name_columns_without_a_header(dataset_uri: str, folder: Path) -> None:
     (folder / "a.csv").write_text("007;1\n008;2\n")
     reading = RawReading(text=TextReading(delimiter=";", header=False))

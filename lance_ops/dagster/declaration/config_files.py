@@ -42,16 +42,20 @@ def load_dataset(path: Path) -> DatasetConfig:
     Only Dagster renders `{{ }}`, so a `defs.yaml` with such a template is refused.
     """
     document = _mapping(path)
-    if document.get("type") != COMPONENT_TYPE:
+    if "type" not in document:
         return _validated(path, document, DatasetConfig)
+    if document["type"] != COMPONENT_TYPE:
+        raise ConfigError(f"{path}: type: must be {COMPONENT_TYPE}")
     attributes = document.get("attributes")
+    if not isinstance(attributes, dict):
+        raise ConfigError(f"{path}: attributes: must be a mapping of keys, such as `name: flights`")
     if template := _first_template(attributes, "attributes"):
         raise ConfigError(f"{path}: {template}: only Dagster renders templates; write ${{NAME}} for a variable")
-    return _validated(path, attributes if isinstance(attributes, dict) else {}, ComponentAttributes)
+    return _validated(path, attributes, ComponentAttributes, "attributes")
 
 
 def load_declaration(path: Path, model: type[Declared]) -> Declared:
-    """Read one YAML file as a model. No error leads to one of a parser, which quotes lines and values."""
+    """Read one YAML file as a model. No error has the parser's error as its cause, because that one quotes the file."""
     return _validated(path, _mapping(path), model)
 
 
@@ -75,15 +79,16 @@ def _first_template(value: object, key: str) -> str | None:
     return next((found for name, item in items if (found := _first_template(item, f"{key}.{name}"))), None)
 
 
-def _validated(path: Path, document: dict[Any, Any], model: type[Declared]) -> Declared:
+def _validated(path: Path, document: dict[Any, Any], model: type[Declared], *beneath: str) -> Declared:
+    """Return the model that a document declares; the document stands beneath these keys of the file."""
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        raise_alone(ConfigError("\n".join(_sentences(path, error))))
+        raise_alone(ConfigError("\n".join(_sentences(path, error, beneath))))
 
 
-def _sentences(path: Path, error: ValidationError) -> Iterable[str]:
+def _sentences(path: Path, error: ValidationError, beneath: tuple[str, ...]) -> Iterable[str]:
     """Return one line for each problem. The line does not quote the value, because it may be a secret."""
     for problem in error.errors(include_input=False, include_url=False):
-        key = ".".join(str(part) for part in problem["loc"]) or "the document"
+        key = ".".join(str(part) for part in (*beneath, *problem["loc"])) or "the document"
         yield f"{path}: {key}: {problem['msg'].removeprefix('Value error, ')}"

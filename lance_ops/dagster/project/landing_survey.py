@@ -193,14 +193,16 @@ def _comments(kind: _Kind, files: Sequence[LandedFile], paths: Sequence[str], re
     size = sum(file.size_bytes for file in files)
     yield f"Seen: {len(files)} files of {size:,} bytes, such as {paths[files.index(newest)]}"
     now, before = _schema(reader, newest), _schema(reader, oldest)
+    of_file = ""
     if isinstance(now, str):
         yield f"Its columns were not read: {now}"
-        others = (_schema(reader, file) for file in by_age[-2 : -2 - _MOST_OTHERS : -1])
-        readable = next((schema for schema in others if isinstance(schema, pa.Schema)), None)
+        others = ((file, _schema(reader, file)) for file in by_age[-2 : -2 - _MOST_OTHERS : -1])
+        readable = next(((file, schema) for file, schema in others if isinstance(schema, pa.Schema)), None)
         if readable is None:
             return
-        now = readable
-    yield columns_sentence(now)
+        older, now = readable
+        of_file = f" of {older.path}, the newest file that can be read"
+    yield columns_sentence(now, of_file)
     if isinstance(before, pa.Schema) and before.names != now.names:
         differing = sorted(set(before.names) ^ set(now.names)) or ["their order"]
         yield f"The oldest file has other columns: {', '.join(differing)}"

@@ -47,11 +47,11 @@ def dataset_name(*parts: str) -> str:
     return "/".join(segment for segment in segments if segment) or "data"
 
 
-def columns_sentence(schema: pa.Schema) -> str:
-    """Name the first columns with their types."""
+def columns_sentence(schema: pa.Schema, of_file: str = "") -> str:
+    """Name the first columns with their types; `of_file` follows the word "Columns"."""
     shown = [f"{field.name} {field.type}" for field in list(schema)[:_SHOWN_COLUMNS]]
     more = len(schema) - len(shown)
-    return f"Columns: {', '.join(shown)}{f', and {more} more' if more else ''}"
+    return f"Columns{of_file}: {', '.join(shown)}{f', and {more} more' if more else ''}"
 
 
 def with_distinct_names(proposals: Iterable[Proposal]) -> tuple[Proposal, ...]:

@@ -240,7 +240,7 @@ def plan_ingest(
             table=table,
             types=options.column_types,
             case_rule=options.case_rule,
-            every_column=options.schema_mode is not SchemaMode.ERROR,
+            most_decide=options.schema_mode is SchemaMode.ERROR,
             mixed_as_text=False,
             runner=runner,
             job=Job.on("read the columns for", uri),

@@ -1,8 +1,9 @@
 """Find the schema of raw files, in tasks that open each file once.
 
-A file that knows its types gives them; of a text file they are inferred from its first block. Where files differ, the
-type that most of them give a column comes first, of equally many the first file's. It is promoted to one that holds the
-others, too, as int32 and float64 to float64.
+A file that knows its types gives them; of a text file they are inferred from its first block. If files differ, the
+column begins with the type that most files give it. If two types are equally frequent, the first file decides. The type
+is then promoted until it holds the types of the other files, as int32 and float64 become float64. With `most_decide`,
+only a type that is null or contains null is promoted.
 """
 
 from __future__ import annotations
@@ -53,16 +54,17 @@ def unified_raw_schema(
     table: pa.Schema | None = None,
     types: Mapping[str, pa.DataType] | None = None,
     case_rule: CaseRule = CaseRule.INSENSITIVE,
-    every_column: bool = True,
+    most_decide: bool = False,
     mixed_as_text: bool = True,
     runner: Runner | None = None,
     job: Job | None = None,
 ) -> pa.Schema:
     """Return a schema with the columns of the table, if there is one, and of all files.
 
-    Without `every_column`, the files' columns are those that most files have exactly, of equally many the first file's,
-    and those of `types`. With `mixed_as_text`, a CSV column of numbers in some files and of texts in others is text;
-    without it, it is what most files say. Reading the files with this schema then refuses the others.
+    With `most_decide`, files with the same set of columns form a group. The schema has the columns of the largest group
+    and those of `types`; if two groups are equally large, of the one whose file comes first. Each column has its most
+    frequent type. With `mixed_as_text`, a CSV column of numbers in some files and of texts in others is text; without
+    it, it is what most files say. Reading the files with this schema then refuses the others.
 
     A new column of `types` has that type, whatever the files say, and without a table these are the names of CSV
     without a header. Text files do not change the type of a column of the table. Raises `FileDisagrees` for a file
@@ -76,7 +78,7 @@ def unified_raw_schema(
     found = [schema for part in (runner or InThreads(1)).map(read_schemas, tasks, job) for schema in part]
     unified = {} if table is None else {each.name: each for each in table}
     spelled = _spelled(files, found, list(unified.values()), types, case_rule)
-    wanted = None if every_column else {*unified, *types, *_columns_of_most(spelled)}
+    wanted = {*unified, *types, *_columns_of_most(spelled)} if most_decide else None
     for name, given in _by_column(spelled).items():
         if wanted is not None and name not in wanted:
             continue
@@ -84,7 +86,10 @@ def unified_raw_schema(
             if name not in unified:
                 unified[name] = each.with_type(types.get(name, each.type))
             elif name not in types:
-                unified[name] = _promoted(unified[name], each, files[number], table, mixed_as_text=mixed_as_text)
+                known = unified[name]
+                promoted = _promoted(known, each, files[number], table, mixed_as_text=mixed_as_text)
+                if not most_decide or known.type == each.type or _holds_null(known.type):
+                    unified[name] = promoted
     return pa.schema(list(unified.values()))
 
 
@@ -110,7 +115,7 @@ def _spelled(
 
 
 def _columns_of_most(schemas: Sequence[pa.Schema]) -> tuple[str, ...]:
-    """Return the set of columns that most files have; a `Counter` keeps the order in which it met equally many."""
+    """Return the columns of the largest group; a `Counter` keeps the order in which it met equally large ones."""
     ((names, _),) = Counter(tuple(sorted(schema.names)) for schema in schemas).most_common(1)
     return names
 
@@ -125,12 +130,12 @@ def _by_column(schemas: Sequence[pa.Schema]) -> dict[str, list[tuple[int, pa.Fie
 
 
 def _types_of_most_first(given: Sequence[tuple[int, pa.Field]]) -> Iterator[tuple[int, pa.Field]]:
-    """Yield the first file's field of each type of a column, the type that most files give it first."""
+    """Yield the first file's field of each type of a column, the most frequent type first."""
     first: dict[pa.Field, tuple[int, pa.Field]] = {}
     for number, each in given:
         first.setdefault(each, (number, each))
-    for each, _ in Counter(each for _, each in given).most_common():
-        yield first[each]
+    num_files = Counter(each.type for _, each in given)
+    yield from sorted(first.values(), key=lambda found: -num_files[found[1].type])
 
 
 def read_schemas(task: SchemaTask) -> tuple[pa.Schema, ...]:
@@ -142,6 +147,11 @@ def read_schemas(task: SchemaTask) -> tuple[pa.Schema, ...]:
 def _parts(files: Sequence[RawFile]) -> Iterator[tuple[RawFile, ...]]:
     for start in range(0, len(files), _FILES_PER_TASK):
         yield tuple(files[start : start + _FILES_PER_TASK])
+
+
+def _holds_null(kind: pa.DataType) -> bool:
+    """Return whether the type is null or contains null, as that of lists without items does."""
+    return pt.is_null(kind) or any(_holds_null(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def _promoted(
