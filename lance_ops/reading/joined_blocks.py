@@ -33,7 +33,7 @@ __all__ = ["JOINED_BYTES", "BlockJoiner"]
 T = TypeVar("T")
 
 _LEAST_JOINED, _MAX_JOINED = 16, 64
-"""Bounds of the number of blocks that are read together, if there are so many.
+"""The least and the most blocks in a group. Fewer blocks than the least form one group.
 
 A group has a fixed cost, and most of it is Python's, so smaller groups gain nothing from more threads.
 """
@@ -73,7 +73,7 @@ class BlockJoiner:
     def group(self, blocks: Blocks, workers: int) -> Iterator[tuple[Block, ...]]:
         """Yield the blocks in groups of neighbours to read together; a large block is a group of its own.
 
-        `workers` threads read a group each, so that an even number of blocks in each keeps none of them waiting.
+        Each group has about the same number of blocks, so that all `workers` threads end at about the same time.
         """
         group: list[Block] = []
         group_bytes, most = 0, 0

@@ -54,7 +54,8 @@ def check_version_is_kept(snapshot: Snapshot) -> None:
 def check_no_announced_removal(snapshot: Snapshot) -> None:
     """Raise `VersionNotFound` if the version's removal is announced.
 
-    For a caller that looks for the version afterwards. Before, it would not do: the clean-up may end between the two.
+    The caller must look for the version after this call. If it looked before, clean-up could remove the version and
+    withdraw its announcement between the two steps.
     """
     for info in snapshot.store.list(REMOVALS_DIR):
         is_valid = snapshot.store.now() - info.modified <= UNVERIFIED_AGE

@@ -24,8 +24,8 @@ PINS_DIR = "_lance_ops/pins"
 def pinned(snapshot: Snapshot, *, looks_for_version: bool = True) -> Iterator[None]:
     """Keep clean-up from removing the snapshot's version during the block.
 
-    Raises `VersionNotFound` if the version is removed already, or announced to be. With `looks_for_version=False` the
-    block must look for the version itself: it may be removed already.
+    Raises `VersionNotFound` if the version is removed already, or announced to be. With
+    `looks_for_version=False`, the version may be gone already: the block must check that it exists.
 
     After `CommitStateUnknown` or an interrupt the pin stays, since the commit may still succeed; clean-up removes the
     pin when it is old.

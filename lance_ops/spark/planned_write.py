@@ -1,7 +1,8 @@
 """Write a DataFrame by Spark's tasks, after the write was planned in this process.
 
 Spark plans a write in a Python process of its own. It reports what does not fit there as an `AnalysisException` with a
-stack in its text. A plan here finds the same, without a task, and raises the errors of this library.
+stack in its text. `plan_write` makes the same checks in the driver first, and raises the errors of this library. Spark
+then plans the write again.
 """
 
 from __future__ import annotations

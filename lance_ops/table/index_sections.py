@@ -18,7 +18,7 @@ __all__ = ["IndexSection", "decode_index_section", "encode_index_section"]
 
 _MOST_DECODED, _MOST_ENCODED = 16, 4
 _LONGEST_BYTES = 128 << 10
-"""Longer sections are decoded each time, so that the cache stays small."""
+"""Longer sections are decoded and encoded each time, so that both caches stay small."""
 
 
 class IndexSection(NamedTuple):
@@ -42,8 +42,19 @@ def decode_index_section(encoded: bytes, path: str) -> IndexSection:
 
 
 def encode_index_section(section: IndexSection) -> bytes:
-    """Return the message of a section. It is encoded once while its segments are the same object."""
-    return _encode_once(_BySegments(section))
+    """Return the message of a section. It is encoded once while its segments are the same object, unless it is long."""
+    try:
+        return _encode_once(_BySegments(section))
+    except _LongSection as error:
+        return error.encoded
+
+
+class _LongSection(Exception):
+    """The message has more than `_LONGEST_BYTES`. An exception, because `lru_cache` keeps what a function returns."""
+
+    def __init__(self, encoded: bytes) -> None:
+        super().__init__(len(encoded))
+        self.encoded = encoded
 
 
 class _BySegments:
@@ -79,4 +90,7 @@ def _decode(encoded: bytes, path: str) -> IndexSection:
 def _encode_once(key: _BySegments) -> bytes:
     message = table_pb2.IndexSection(indices=[index.to_pb() for index in key.section.segments])
     restore_unknown(message, key.section.unknown)
-    return message.SerializeToString()
+    encoded = message.SerializeToString()
+    if len(encoded) > _LONGEST_BYTES:
+        raise _LongSection(encoded)
+    return encoded

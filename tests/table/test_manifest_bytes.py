@@ -85,6 +85,20 @@ def test_versions_with_the_same_index_section_share_its_segments() -> None:
     assert one.indices == FULL.indices != changed.indices
 
 
+def test_only_the_message_of_a_short_index_section_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def encoded_twice() -> tuple[bytes, bytes]:
+        section = IndexSection((index(1), index(2)))
+        return encode_index_section(section), encode_index_section(section)
+
+    kept, again = encoded_twice()
+    monkeypatch.setattr("lance_ops.table.index_sections._LONGEST_BYTES", len(kept) - 1)
+    anew, other = encoded_twice()
+
+    assert kept is again
+    assert anew is not other
+    assert kept == anew == other
+
+
 def test_a_corrupt_index_section_names_the_file_each_time() -> None:
     message, section = whole(manifest(fragment(0))), table_pb2.IndexSection.FromString(ENCODED_SEGMENTS)
     section.indices[0].uuid.uuid = b"short"

@@ -82,7 +82,7 @@ class Statement:
         return self._stored_path(opened, self.reader.path("a column"))
 
     def column_paths(self, opened: LanceDataset, *, if_exists: bool = False) -> list[str]:
-        """Read paths of columns, in brackets or not; with `if_exists` leave out those of no column."""
+        """Read paths of columns, in brackets or not; with `if_exists` skip paths that name no column."""
         found = []
         in_brackets = self.reader.accept("(")
         while True:
@@ -105,7 +105,7 @@ class Statement:
         return stored_path(path, opened.snapshot.schema, self.case_rule)
 
     def check_new_name(self, opened: LanceDataset, name: str, *, besides: str | None = None) -> None:
-        """Raise `InvalidInput` if Spark could not tell a new column from another one than `besides`."""
+        """Raise `InvalidInput` if a column other than `besides` has this name by the session's case rule."""
         there = self.case_rule.find(name, [each for each in opened.snapshot.schema.names if each != besides])
         if there is not None:
             raise InvalidInput(f"SQL on a Lance table: {opened.uri} has a column {there!r}: give {name!r} another name")

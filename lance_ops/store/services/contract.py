@@ -61,7 +61,7 @@ class Service(ABC):
     deleted_at_once = 1
     """How many objects `delete_several` takes."""
     ranges_at_once = 1
-    """How many ranges `get_ranges` takes, for which it makes requests side by side."""
+    """The most ranges of one call of `get_ranges`. A client that takes several requests them at the same time."""
     well_known = True
     """Whether a manifest of another writer may name it."""
     credential_variables: tuple[str, ...] = ()
