@@ -38,7 +38,7 @@ _MOST_RANGES = 4096
 def planned_frame(session: SparkSession, reader: LanceReader, schema: StructType, name: str) -> DataFrame | None:
     """Return a DataFrame of the reader's rows, in its partitions; plans of Spark show `name`.
 
-    A small read is read here and now; see `small_read.small_frame`. Returns None for a read of more than 256 MiB or
+    `small_read.small_frame` makes the DataFrame of a small read. Returns None for a read of more than 256 MB or
     4,096 row ranges, for a session of Spark Connect, and when `planned-reads` is switched off: the caller then reads
     through the data source. Raises what `LanceReader.plan` raises.
     """
@@ -47,6 +47,8 @@ def planned_frame(session: SparkSession, reader: LanceReader, schema: StructType
     parts, size_bytes = reader.plan()
     if size_bytes > _MOST_BYTES or sum(len(part.row_ranges) for part in parts) > _MOST_RANGES:
         return None
+    if not parts:
+        return session.createDataFrame([], schema)
     small = small_frame(session, reader, parts, size_bytes, schema)
     if small is not None:
         return small

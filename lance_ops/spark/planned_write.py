@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from lance_ops.spark.data_source import SourceOptions, plan_write
 from lance_ops.spark.private_options import private_format
+from lance_ops.spark.translation import session_case_rule
 
 __all__ = ["write_planned"]
 
@@ -32,8 +33,7 @@ def write_planned(
 
     Raises `SchemaMismatch` naming a column that does not fit the table, and what `plan_write` raises.
     """
-    is_sensitive = session.conf.get("spark.sql.caseSensitive", "false") == "true"
-    given = {"case_sensitive": str(is_sensitive).lower(), **(options or {})}
+    given = {"case_sensitive": str(session_case_rule(session).value).lower(), **(options or {})}
     parsed = SourceOptions.parse({**given, "path": uri})
     shape = to_arrow_schema(frame.schema, timezone="UTC")
     plan_write(replace(parsed, storage_options=dict(storage_options)), shape, overwrite=overwrite)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -36,15 +37,18 @@ _MOST_BYTES_AS_ROWS = 256 << 10
 _AS_ROWS_UP_TO = "spark.sql.execution.arrow.localRelationThreshold"
 _LARGE_OFFSETS = "spark.sql.execution.arrow.useLargeVarTypes"
 _SETTING = Lock()
+_LACKS_A_PART = (AttributeError, Py4JError, TypeError, ValueError)
+"""What private parts of Spark raise where they differ: py4j calls a class that is missing a package (`TypeError`)."""
 
 
 def small_frame(
     session: SparkSession, reader: LanceReader, parts: Sequence[FragmentGroup], size_bytes: int, schema: StructType
 ) -> DataFrame | None:
-    """Return a DataFrame of the reader's rows, which are read here and now.
+    """Read the parts in this process, and return a DataFrame that holds their rows.
 
-    Returns None if the parts take `MOST_BYTES` or more, if their rows take twice as many when they are decoded, and
-    when `small-reads` is switched off: tasks then read them. Raises what `LanceReader.read` raises.
+    Returns None if the parts have `MOST_BYTES` or more in the files, if the decoded rows have more than
+    `2 * MOST_BYTES`, or if `small-reads` is switched off: tasks then read them. Raises what `LanceReader.read` raises,
+    so the caller gets the errors of damaged files here. The session is not one of Spark Connect.
     """
     if size_bytes >= MOST_BYTES or not Trick.SMALL_READS.is_on():
         return None
@@ -53,7 +57,7 @@ def small_frame(
         return None
     if not table.num_rows:
         return session.createDataFrame([], schema)
-    num_partitions = min(session.sparkContext.defaultParallelism, -(-table.nbytes // _BYTES_PER_PARTITION))
+    num_partitions = min(session.sparkContext.defaultParallelism, max(-(-table.nbytes // _BYTES_PER_PARTITION), 1))
     rows_per_batch = -(-table.num_rows // num_partitions)
     with _only_few_bytes_as_rows(session):
         large = session.conf.get(_LARGE_OFFSETS) == "true"
@@ -88,9 +92,20 @@ def _only_few_bytes_as_rows(session: SparkSession) -> Iterator[None]:
 
 
 def _with_size(session: SparkSession, frame: DataFrame, size_bytes: int) -> DataFrame:
-    """Return the frame with its size, if it is an RDD; of rows Spark knows it.
+    """Return the frame with its size if it is an RDD; Spark knows the size of rows.
 
-    The size is that of a range of numbers with as many bytes: Python cannot make Spark's statistics itself.
+    Returns the frame without its size if this Spark has other private parts: its rows are right in any case.
+    """
+    try:
+        return _sized(session, frame, size_bytes)
+    except _LACKS_A_PART:
+        return frame
+
+
+def _sized(session: SparkSession, frame: DataFrame, size_bytes: int) -> DataFrame:
+    """Return the frame with the size of a range of numbers that has as many bytes.
+
+    Python cannot make Spark's statistics itself.
     """
     jvm, logical = session._jvm, frame._jdf.queryExecution().logical()
     assert jvm is not None

@@ -30,7 +30,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_schema
 from lance_ops.spark.planned_read import planned_frame
 from lance_ops.spark.private_options import private_format
-from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule, stored_path
+from lance_ops.spark.translation import ROW_COLUMN_TYPES, session_case_rule, stored_path
 
 __all__ = ["TableQuery", "table"]
 
@@ -78,10 +78,12 @@ class TableQuery:
         return replace(self, num_rows=num_rows if self.num_rows is None else min(num_rows, self.num_rows))
 
     def load(self) -> DataFrame:
-        """Return the DataFrame. Its rows are read here if they take less than 32 MB, else when Spark runs a query.
+        """Return the DataFrame. `load` itself reads a small table; Spark's tasks read a larger one, at each query.
 
-        A read of at most 256 MB is planned here, with indices, and Spark knows its size, by which it chooses joins. A
-        read of less than 32 MB needs no Python worker, which takes longer to start than such a read takes.
+        A read is small below 32 MB in the files and up to 64 MB of decoded rows. The DataFrame then holds these rows,
+        and `load` raises the errors of damaged files. It needs no Python worker, which takes longer to start than such
+        a read takes. A read of at most 256 MB is planned here, with indices, and Spark knows its size, by which it
+        chooses joins.
         """
         frame = self._planned()
         if frame is None:
@@ -105,7 +107,7 @@ class TableQuery:
             "filter": None if self.predicate is None else self.predicate.to_sql(),
             "columns": None if self.columns is None else json.dumps(self.columns),
             "rows_needed": str(self.num_rows) if self.num_rows else None,
-            "case_sensitive": str(self._case_rule.value).lower(),
+            "case_sensitive": str(session_case_rule(self.session).value).lower(),
         }
         return {name: value for name, value in options.items() if value is not None}
 
@@ -113,12 +115,8 @@ class TableQuery:
         schema = self.snapshot.schema
         if path in ROW_COLUMN_TYPES and path not in schema.names:
             return path
-        found = stored_path(path, schema, self._case_rule)
+        found = stored_path(path, schema, session_case_rule(self.session))
         return f"`{found}`" if found in schema.names and "." in found else found
-
-    @property
-    def _case_rule(self) -> CaseRule:
-        return CaseRule(self.session.conf.get("spark.sql.caseSensitive", "false") == "true")
 
 
 def table(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import functions
 
 from lance_ops.api import LanceDataset, write_dataset
@@ -155,6 +158,45 @@ def test_a_small_read_that_decodes_to_much_is_left_to_tasks(
     frame = table(spark, numbers.uri).select("x").load()
     assert "MapInArrow" in plan_of(frame)
     assert [row.x for row in frame.collect()] == [*range(12)]
+
+
+@pytest.mark.parametrize("disabled", ["", "small-reads"])
+def test_a_read_without_rows_has_the_columns(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch, disabled: str
+) -> None:
+    monkeypatch.setenv("LANCE_OPS_DISABLE", disabled)
+    opened = write_dataset(pa.table({"x": pa.array([], pa.int64())}), dataset_uri)
+    frame = table(spark, opened.uri).load()
+    assert (frame.columns, frame.collect()) == (["x"], [])
+
+
+def test_rows_without_bytes_are_read(spark: SparkSession, dataset_uri: str) -> None:
+    opened = write_dataset(pa.table({"x": range(3), "n": pa.nulls(3)}), dataset_uri)
+    assert [tuple(row) for row in table(spark, opened.uri).select("n").load().collect()] == [(None,)] * 3
+
+
+class DoubleOfFrame:
+    """A frame of an RDD whose plan, a private part of Spark, cannot be taken apart."""
+
+    def __init__(self, error: Exception) -> None:
+        self.asked = Mock(side_effect=error)
+        plan = SimpleNamespace(nodeName=lambda: "LogicalRDD", productArity=self.asked)
+        self._jdf = SimpleNamespace(queryExecution=lambda: SimpleNamespace(logical=lambda: plan))
+
+
+@pytest.mark.parametrize("error", [AttributeError("_jvm"), Py4JError("no method"), TypeError("a package")])
+def test_a_small_read_has_no_size_where_private_parts_of_spark_differ(error: Exception) -> None:
+    double = DoubleOfFrame(error)
+    frame: Any = double
+    assert small_read._with_size(Mock(), frame, 8) is frame
+    double.asked.assert_called_once_with()
+
+
+def test_a_session_of_connect_gets_no_small_read() -> None:
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    reader = Mock()
+    assert planned_read.planned_frame(session, reader, Mock(), "name") is None
+    assert reader.mock_calls == []
 
 
 def test_a_read_by_tasks_is_planned_here_and_spark_knows_its_size(

@@ -22,7 +22,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.spark.sql_access.words import Kind, Reader
-from lance_ops.spark.translation import CaseRule
+from lance_ops.spark.translation import CaseRule, session_case_rule
 
 __all__ = ["FORMAT", "Tables", "VersionClause", "read_version_clause", "version_or_name"]
 
@@ -96,7 +96,7 @@ class Tables:
     @property
     def case_rule(self) -> CaseRule:
         """How the session matches names of columns."""
-        return CaseRule(self.session.conf.get("spark.sql.caseSensitive", "false") == "true")
+        return session_case_rule(self.session)
 
     @property
     def in_utc(self) -> bool:

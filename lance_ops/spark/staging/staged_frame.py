@@ -15,7 +15,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.planned_write import write_planned
-from lance_ops.spark.translation import CaseRule, schema_from_spark, stored_paths
+from lance_ops.spark.translation import schema_from_spark, session_case_rule, stored_paths
 from lance_ops.transactions import PendingFiles
 from lance_ops.writing import create_dataset, table_schema
 
@@ -35,7 +35,7 @@ def write_frame(
     Spark's tasks cast and write the rows, as those of an append to `like` would. Raises `SchemaMismatch` naming a
     column that the DataFrame or `like` does not have.
     """
-    rule = _case_rule(session)
+    rule = session_case_rule(session)
     missing = [name for name in columns if rule.find(name, frame.columns) is None]
     if missing:
         raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
@@ -77,13 +77,9 @@ def _part_of(session: SparkSession, frame: DataFrame, like: Snapshot) -> Schema:
     """Return the columns and struct fields of `like` that the DataFrame has."""
     try:
         given = to_arrow_schema(frame.schema, timezone="UTC")
-        return like.schema.project(list(stored_paths(given, like.schema.fields, _case_rule(session))))
+        return like.schema.project(list(stored_paths(given, like.schema.fields, session_case_rule(session))))
     except InvalidInput as error:
         raise SchemaMismatch(f"{error}: drop it from the DataFrame, or add the column to {like.uri}") from error
-
-
-def _case_rule(session: SparkSession) -> CaseRule:
-    return CaseRule(session.conf.get("spark.sql.caseSensitive", "false") == "true")
 
 
 def _quoted(name: str) -> str:

@@ -8,7 +8,13 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.core.schema import CaseRule
-    from lance_ops.spark.translation.column_names import FRAGMENT_ID, ROW_COLUMN_TYPES, stored_path, stored_paths
+    from lance_ops.spark.translation.column_names import (
+        FRAGMENT_ID,
+        ROW_COLUMN_TYPES,
+        session_case_rule,
+        stored_path,
+        stored_paths,
+    )
     from lance_ops.spark.translation.pushdown import pushed_predicate
     from lance_ops.spark.translation.type_casts import fit
     from lance_ops.spark.translation.types import (
@@ -32,6 +38,7 @@ __all__ = [
     "pushed_predicate",
     "schema_for_spark",
     "schema_from_spark",
+    "session_case_rule",
     "stored_path",
     "stored_paths",
 ]
@@ -48,6 +55,7 @@ _MODULES = {
     "pushed_predicate": "pushdown",
     "schema_for_spark": "types",
     "schema_from_spark": "types",
+    "session_case_rule": "column_names",
     "stored_path": "column_names",
     "stored_paths": "column_names",
 }

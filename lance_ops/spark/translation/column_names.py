@@ -6,6 +6,7 @@ Spark does not tell a data source the session's setting, so it comes as option `
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -14,7 +15,10 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import CaseRule, Field, Schema, split_path
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
 
-__all__ = ["FRAGMENT_ID", "ROW_COLUMN_TYPES", "stored_path", "stored_paths"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["FRAGMENT_ID", "ROW_COLUMN_TYPES", "session_case_rule", "stored_path", "stored_paths"]
 
 FRAGMENT_ID = "_fragid"
 """The id of a row's fragment, under the name that other Spark connectors of Lance give it."""
@@ -26,6 +30,11 @@ ROW_COLUMN_TYPES: Mapping[str, pa.DataType] = {
     **dict.fromkeys(VERSION_COLUMNS, pa.int64()),
 }
 """The columns that a read can add, in the types that Spark sees."""
+
+
+def session_case_rule(session: SparkSession) -> CaseRule:
+    """Return the rule by which the session matches names of columns."""
+    return CaseRule(session.conf.get("spark.sql.caseSensitive", "false") == "true")
 
 
 def stored_path(path: str, schema: Schema, case_rule: CaseRule) -> str:
