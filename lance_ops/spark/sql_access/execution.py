@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from weakref import WeakKeyDictionary
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.api.namespaces import Namespace, open_namespace
@@ -74,7 +74,10 @@ def sql(
     try:
         return session.sql(query)
     except AnalysisException as error:
-        if known is not None and known.table_exists(_missing_table(error)):
+        missing = _missing_table(error)
+        if missing is None and not isinstance(error, ParseException):
+            raise
+        if missing is not None and _names_alone(reader, missing) and tables.find((missing,)) is not None:
             raise _not_understood(head) from error
         for keywords in _NOT_OF_SPARK:
             reader.at = 0
@@ -89,11 +92,22 @@ def _not_understood(head: str) -> UnsupportedFeature:
     return UnsupportedFeature(f"{head} of a Lance table in SQL; understood are SELECT, WITH, {heads}")
 
 
-def _missing_table(error: AnalysisException) -> str:
-    """Return the name of the table or view that Spark did not find, without its catalog; empty for another error."""
-    if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
-        return ""
-    return Reader((error.getMessageParameters() or {}).get("relationName", "``")).path("a table")[-1]
+def _missing_table(error: AnalysisException) -> str | None:
+    """Return the name of the table or view that Spark did not find, without its database; None for another error."""
+    name = (error.getMessageParameters() or {}).get("relationName")
+    if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or not name:
+        return None
+    return Reader(name).path("a table")[-1]
+
+
+def _names_alone(reader: Reader, name: str) -> bool:
+    """Return whether the statement has the name without a database; Spark's errors add the current one."""
+    beside_dots = {at + step for at, word in enumerate(reader.words) if word.value == "." for step in (-1, 1)}
+    return any(
+        word.is_name and word.value.lower() == name.lower()
+        for at, word in enumerate(reader.words)
+        if at not in beside_dots
+    )
 
 
 def use_namespace(

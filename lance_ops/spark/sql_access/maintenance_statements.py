@@ -38,6 +38,7 @@ _OPTIMIZE_OPTIONS: dict[str, Callable[[str], Any]] = {
     "max_seconds": float,
     "worst_first": _switch,
 }
+_VALUES: dict[Callable[[str], Any], str] = {int: "a whole number", float: "a number", _switch: "true or false"}
 _HISTORY = (
     "version bigint, timestamp timestamp, operation string, operationMetrics map<string, bigint>, "
     "tags array<string>, userMetadata map<string, string>"
@@ -58,7 +59,7 @@ _INDICES = "name string, type string, columns array<string>, numIndexedRows bigi
 
 
 def _optimize(statement: Statement) -> DataFrame | None:
-    """OPTIMIZE t [ZORDER BY | SORT BY (columns)] [WITH (option = value, …)]; the options of `compact_files`."""
+    """OPTIMIZE t [ZORDER BY | SORT BY (columns)] [WITH (option = value, …)]; see `_OPTIMIZE_OPTIONS`."""
     reader = statement.reader
     table = statement.table()
     if table is None:
@@ -70,6 +71,7 @@ def _optimize(statement: Statement) -> DataFrame | None:
     for keyword, order in (("ZORDER", "z_order"), ("SORT", "linear")):
         if reader.accept(keyword, "BY"):
             options |= {"cluster_by": statement.column_paths(opened), "cluster_order": order}
+            break
     if reader.accept("WITH"):
         reader.expect("(")
         while not reader.accept(")"):
@@ -77,11 +79,11 @@ def _optimize(statement: Statement) -> DataFrame | None:
             if name not in _OPTIMIZE_OPTIONS:
                 raise InvalidInput(f"OPTIMIZE has no option {name!r}: there are {', '.join(_OPTIMIZE_OPTIONS)}")
             reader.expect("=")
-            word = reader.next
+            word, parse = reader.next, _OPTIMIZE_OPTIONS[name]
             try:
-                options[name] = _OPTIMIZE_OPTIONS[name](word.value if word else "")
+                options[name] = parse(word.value if word else "")
             except ValueError:
-                raise reader.error("a number, or true or false for worst_first,") from None
+                raise reader.error(f"{_VALUES[parse]} for {name}") from None
             reader.at += 1
             reader.accept(",")
     reader.end()

@@ -74,8 +74,9 @@ def lance_query(text: str, tables: Tables, prefix: str = "") -> DataFrame | None
     try:
         return tables.session.sql(template, **frames)
     except AnalysisException as error:
-        if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
-            # Spark suggests columns that a frame has, and the frames have only those that the query names.
+        if isinstance(tree, exp.Query) and (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+            # Spark suggests columns that a frame has, and the frames have only those that the query names. Spark would
+            # execute any other statement at once: an INSERT OVERWRITE would leave no row.
             shapes: dict[str, Any] = {f"t{i}": _shape(each, tables) for i, each in enumerate(references)}
             tables.session.sql(template, **shapes)
         raise

@@ -37,8 +37,10 @@ def create_view(
     """Create or replace a temporary view of a version, by default of the version that is newest now.
 
     Rows inserted into the view are in the table at once. The view shows them when it is created again. The storage
-    options are in no plan and no log of Spark; the URI and the filter are. Raises `InvalidInput`, without showing it,
-    for a URI that holds a secret, and as `lance_ops.dataset` and a scan do for what is not there.
+    options are in no plan and no log of Spark; the URI and the filter are. The version is opened here, before Spark
+    makes the view. Raises `DatasetNotFound`, `VersionNotFound` or `ReferenceNotFound` if the table, the version or the
+    tag does not exist, and `InvalidFilter` for a filter that does not fit the table. Raises `InvalidInput`, without
+    showing it, for a URI that holds a secret.
     """
     if public_uri(uri) != uri:
         raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidInput, ReferenceNotFound, UnsupportedFeature, VersionNotFound
 from lance_ops.spark import sql, use_namespace
+from lance_ops.spark.sql_access import queries
 from lance_ops.spark.table_query import TableQuery
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -150,6 +152,22 @@ def test_other_statements_go_to_spark(spark: SparkSession, lake: Path, loads: li
         sql(spark, f"ANALYZE TABLE lance.`{lake}/flights.lance` COMPUTE STATISTICS")
     with pytest.raises(InvalidInput, match="cannot be parsed.*create_view"):
         sql(spark, f"SELECT FROM WHERE lance.`{lake}/flights.lance`")
+
+
+def test_a_statement_that_fails_is_not_executed_to_improve_its_error(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_a_new_column(*_: Any) -> DataFrame:
+        return spark.createDataFrame([], "new long")
+
+    monkeypatch.setattr(queries, "_shape", with_a_new_column)
+    target = lake / "target"
+    target.mkdir()
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW target (id LONG) USING parquet OPTIONS (path '{target}')")
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        sql(spark, "INSERT OVERWRITE target SELECT new FROM flights")
+    assert [*target.iterdir()] == []
+    spark.catalog.dropTempView("target")
 
 
 def test_names_of_an_argument_come_before_those_of_the_session(spark: SparkSession, lake: Path) -> None:

@@ -264,13 +264,17 @@ def test_a_table_is_optimized_and_vacuumed(run: Any, lake: Path) -> None:
     removed = first(run("VACUUM numbers RETAIN 0 HOURS"))["metrics"]
     assert (removed["versionsRemoved"], removed["dataFilesRemoved"]) == (before - 1, 2)
     assert [row[0] for row in stored(lake)] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
-    for text in (
-        "OPTIMIZE numbers WITH (nope = 1)",
-        "OPTIMIZE numbers WITH (worst_first = 1)",
-        "VACUUM numbers RETAIN 2 DAYS",
-        "VACUUM numbers NOW",
+    for text, message in (
+        ("OPTIMIZE numbers WITH (nope = 1)", "no option 'nope'"),
+        ("OPTIMIZE numbers WITH (worst_first = 1)", "true or false for worst_first is needed in place of '1'"),
+        ("OPTIMIZE numbers WITH (max_commits = x)", "a whole number for max_commits is needed in place of 'x'"),
+        ("OPTIMIZE numbers WITH (max_seconds = x)", "a number for max_seconds is needed in place of 'x'"),
+        ("OPTIMIZE numbers ZORDER BY (id) SORT BY (x)", "the end of the statement is needed in place of 'SORT'"),
+        ("OPTIMIZE numbers SORT BY (x) ZORDER BY (id)", "the end of the statement is needed in place of 'ZORDER'"),
+        ("VACUUM numbers RETAIN 2 DAYS", "HOURS"),
+        ("VACUUM numbers NOW", "the end"),
     ):
-        with pytest.raises(InvalidInput, match="nope|HOURS|the end|true or false"):
+        with pytest.raises(InvalidInput, match=message):
             run(text)
     with pytest.raises(UnsupportedFeature, match="WHERE"):
         run("OPTIMIZE numbers WHERE id = 1")
