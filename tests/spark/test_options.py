@@ -49,7 +49,10 @@ def test_secrets_of_the_store_are_not_in_the_text_of_options() -> None:
         ({"path": "x", "tag": "t", "timestamp": "2026-01-01"}, "'timestamp' and 'tag' both"),
         ({"path": "x", "tag": "t", "branch": "b"}, "'branch' and 'tag' both"),
         ({"path": "x", "version": "3", "versionasof": "3"}, "'version' and 'versionAsOf' are the same"),
-        ({"path": "x", "timestampAsOf": "yesterday"}, "'timestamp' is a moment like"),
+        ({"path": "x", "timestampAsOf": "yesterday"}, "'timestampAsOf' is a moment like"),
+        ({"path": "x", "readchangefeed": "1"}, "'readChangeFeed' is 'true' or 'false'"),
+        ({"path": "x", "startingVersion": "0"}, "'startingVersion' must be a positive number"),
+        ({"path": "x", "given": "x"}, "no option 'given'"),
         ({"path": "x", "version": "newest"}, "'version' must be a positive number"),
         ({"path": "x", "num_partitions": "0"}, "'num_partitions' must be a positive number"),
         ({"path": "x", "with_row_id": "1"}, "'with_row_id' is 'true' or 'false'"),
@@ -78,3 +81,8 @@ def test_options_for_reading_are_refused_for_a_write(name: str, dataset_uri: str
     options = SourceOptions.parse({"path": dataset_uri, name: "20260101" if name == "timestamp" else "1"})
     with pytest.raises(InvalidInput, match=f"option '{name}' is for reading"):
         options.open_to_write()
+
+
+def test_an_error_of_a_write_has_the_user_s_spelling_of_an_option(dataset_uri: str) -> None:
+    with pytest.raises(InvalidInput, match="option 'startingVersion' is for reading"):
+        SourceOptions.parse({"path": dataset_uri, "startingversion": "1"}).open_to_write()

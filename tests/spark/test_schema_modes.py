@@ -113,8 +113,9 @@ def test_rows_of_a_condition_are_replaced_by_rows_with_new_columns(uri: str) -> 
             "'mergeSchema' and 'overwriteSchema' both say",
         ),
         ({"schema_mode": "merge"}, "'schema_mode' is one of error, add, overwrite, not 'merge'"),
-        ({"schema_mode": "overwrite"}, "give it with mode 'overwrite'"),
-        ({"mergeSchema": "yes"}, "'merge_schema' is 'true' or 'false'"),
+        ({"schema_mode": "overwrite"}, "'schema_mode' replaces the schema: give it with mode 'overwrite'"),
+        ({"overwriteSchema": "true"}, "'overwriteSchema' replaces the schema"),
+        ({"mergeSchema": "yes"}, "'mergeSchema' is 'true' or 'false'"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(uri: str, options: dict[str, str], message: str) -> None:

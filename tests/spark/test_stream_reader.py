@@ -189,14 +189,25 @@ def test_options_of_a_stream_are_refused_for_one_version(dataset_uri: str) -> No
     source = LanceSource({"path": dataset_uri, "startingVersion": "1"})
     schema = source.schema()
     assert isinstance(schema, StructType)
-    with pytest.raises(InvalidInput, match="'starting_version' is for streams: use readStream"):
+    with pytest.raises(InvalidInput, match="'startingVersion' is for streams: use readStream"):
         source.reader(schema)
+
+
+def test_a_switch_of_streams_that_is_off_goes_with_any_read(dataset_uri: str) -> None:
+    append(dataset_uri, 0)
+    source = LanceSource({"path": dataset_uri, "readChangeFeed": "false"})
+    schema = source.schema()
+    assert isinstance(schema, StructType)
+    assert source.reader(schema).partitions()
+    assert Query(dataset_uri, readChangeFeed="false").next() == [0]
 
 
 @pytest.mark.parametrize("name", ["version", "tag", "timestampAsOf", "rows_needed"])
 def test_a_stream_of_one_version_is_refused(dataset_uri: str, name: str) -> None:
     append(dataset_uri, 0).tags.create("1", 1)
-    with pytest.raises(InvalidInput, match="a stream begins at option 'starting_version'"):
+    with pytest.raises(
+        InvalidInput, match=f"'{name}' is not for streams: a stream begins at option 'starting_version'"
+    ):
         Query(dataset_uri, **{name: "2999-01-01" if name == "timestampAsOf" else "1"})
 
 
@@ -247,7 +258,10 @@ def test_a_stream_of_changes_says_what_it_needs(dataset_uri: str, tmp_path: Path
     append(stable, 6).delete("x = 5")
     for options, message in (
         ({"read_change_feed": "true"}, "needs option 'starting_version'"),
+        ({"readChangeFeed": "true"}, "option 'readChangeFeed' needs"),
         ({"read_change_feed": "true", "starting_version": "1", "filter": "x = 1"}, "'filter' does not go with"),
+        ({"readChangeFeed": "true", "startingVersion": "1", "num_partitions": "2"}, "with 'readChangeFeed'"),
+        ({"readChangeFeed": "true", "startingVersion": "1", "push_filters": "true"}, "'push_filters' does not go"),
         ({"starting_version": "1", "max_versions_per_trigger": "1"}, "with 'read_change_feed'"),
     ):
         with pytest.raises(InvalidInput, match=message):
@@ -256,3 +270,49 @@ def test_a_stream_of_changes_says_what_it_needs(dataset_uri: str, tmp_path: Path
     dataset(stable).cleanup_old_versions(timedelta(0))
     with pytest.raises(VersionNotFound, match="start again with a new checkpoint"):
         late.next()
+
+
+def test_a_stream_of_changes_begins_where_it_can_compare_two_versions(dataset_uri: str) -> None:
+    opened = write_dataset(pa.table({"x": [0]}), dataset_uri, enable_stable_row_ids=True)
+    for value in (1, 2):
+        opened = append(dataset_uri, value)
+    opened.cleanup_old_versions(timedelta(0))
+    for first in ("1", "3"):
+        with pytest.raises(VersionNotFound, match=f"'startingVersion' is {first}.*begin after the oldest version"):
+            Query(dataset_uri, readChangeFeed="true", startingVersion=first)
+    query = Query(dataset_uri, readChangeFeed="true", startingVersion="4")
+    append(dataset_uri, 3)
+    assert query.next() == [3]
+
+
+def test_a_stream_of_changes_of_a_branch_begins_after_its_first_version(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [0]}), dataset_uri, enable_stable_row_ids=True).add_columns({"y": "x + 1"})
+    branch = append_with_y(dataset(dataset_uri).create_branch("trial"), 1)
+    with pytest.raises(VersionNotFound, match="begin after the oldest version"):
+        Query(dataset_uri, branch="trial", read_change_feed="true", starting_version="1")
+    query = Query(dataset_uri, branch="trial", read_change_feed="true", starting_version=str(branch.version))
+    assert query.next() == [1]
+
+
+def append_with_y(opened: LanceDataset, x: int) -> LanceDataset:
+    return write_dataset(pa.table({"x": [x], "y": [x]}), opened, mode="append")
+
+
+def test_a_stream_of_changes_whose_last_read_version_is_gone_says_what_to_do(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [0]}), dataset_uri, enable_stable_row_ids=True)
+    query = Query(dataset_uri, read_change_feed="true", starting_version="1")
+    assert query.next() == [0]
+    append(dataset_uri, 1).cleanup_old_versions(timedelta(0))
+    with pytest.raises(VersionNotFound, match="compares version 2 with the version before it; start again with a new"):
+        query.next()
+
+
+@pytest.mark.parametrize("name", ["_change_type", "_Commit_Version"])
+def test_a_table_with_a_column_of_changes_has_no_stream_of_changes(dataset_uri: str, name: str) -> None:
+    opened = write_dataset(pa.table({"x": [0]}), dataset_uri, enable_stable_row_ids=True)
+    query = Query(dataset_uri, read_change_feed="true", starting_version="1")
+    opened.add_columns({name: "x"})
+    with pytest.raises(InvalidInput, match=f"column '{name}' has the name of a column of changes: rename it"):
+        query.next()
+    with pytest.raises(InvalidInput, match=f"column '{name}' has the name"):
+        LanceSource({"path": dataset_uri, "read_change_feed": "true", "starting_version": "1"}).schema()

@@ -224,7 +224,7 @@ def test_a_replacement_in_no_table_creates_it(dataset_uri: str) -> None:
 def test_a_row_that_the_condition_does_not_name_is_refused(dataset_uri: str) -> None:
     write_dataset(pa.table({"x": [1, 2]}), dataset_uri)
     before = files(dataset_uri)
-    with pytest.raises(InvalidInput, match=r"1 rows to write do not match 'x > 1': \{'x': 1\}"):
+    with pytest.raises(InvalidInput, match=r"'replaceWhere': 1 rows to write do not match 'x > 1': \{'x': 1\}"):
         replacement(dataset_uri, "x > 1").write(rows(2, 1))
     assert files(dataset_uri) == before
     with pytest.raises(InvalidFilter):

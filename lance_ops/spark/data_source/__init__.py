@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from lance_ops.spark.data_source.change_stream import LanceChangeReader, change_stream_schema
     from lance_ops.spark.data_source.options import SourceOptions
     from lance_ops.spark.data_source.pushing_reader import PushingReader
-    from lance_ops.spark.data_source.row_changes import change_schema, read_changes
     from lance_ops.spark.data_source.source import LanceSource
     from lance_ops.spark.data_source.spark_writers import FragmentsWritten, LanceStreamWriter, LanceWriter
     from lance_ops.spark.data_source.stream_reader import LanceStreamReader
     from lance_ops.spark.data_source.table_reader import LanceReader
     from lance_ops.spark.data_source.table_writer import WritePlan, plan_write
+    from lance_ops.spark.data_source.version_changes import change_schema, read_changes
     from lance_ops.spark.data_source.visible_columns import visible_schema
 
 __all__ = [
@@ -52,10 +52,10 @@ _MODULES = {
     "PushingReader": "pushing_reader",
     "SourceOptions": "options",
     "WritePlan": "table_writer",
-    "change_schema": "row_changes",
+    "change_schema": "version_changes",
     "change_stream_schema": "change_stream",
     "plan_write": "table_writer",
-    "read_changes": "row_changes",
+    "read_changes": "version_changes",
     "visible_schema": "visible_columns",
 }
 

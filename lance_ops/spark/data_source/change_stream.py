@@ -1,15 +1,17 @@
 """Read the changes of a table with stable row ids as a stream: what each version inserted, updated and deleted.
 
-    spark.readStream.format("lance").option("readChangeFeed", "true").option("startingVersion", 7).load(uri)
+    spark.readStream.format("lance").option("read_change_feed", "true").option("starting_version", 7).load(uri)
 
 A row of the stream is a change: `_change_type` (`insert`, `update`, `delete`), `_commit_version`, the row's id and
 versions, and its values. A deleted row has its id alone. An offset is the first version that is not read yet. One task
-compares one version with the version before it.
+compares one version with the version before it. So the stream also opens the version before the first one that it has
+not read, and clean-up must keep that version, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -17,30 +19,33 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.options import SourceOptions
-from lance_ops.spark.data_source.row_changes import change_schema, read_changes
-from lance_ops.spark.data_source.stream_reader import open_unread
+from lance_ops.spark.data_source.stream_reader import START_AGAIN, open_unread
+from lance_ops.spark.data_source.version_changes import change_schema, read_changes
 
 __all__ = ["LanceChangeReader", "change_stream_schema"]
 
 _COMMIT_VERSION = "_commit_version"
 _NOT_OF_CHANGES = (
     *("filter", "columns", "blob_handling", "skip_changes", "max_rows_per_trigger", "max_fragments_per_trigger"),
-    *("with_row_id", "with_row_address", "with_fragment_id", "with_version_columns"),
+    *("with_row_id", "with_row_address", "with_fragment_id", "with_version_columns", "num_partitions", "push_filters"),
 )
 
 
 def change_stream_schema(snapshot: Snapshot) -> pa.Schema:
-    """Return the columns of the stream; raise `InvalidInput` for a table without stable row ids."""
+    """Return the columns of the stream.
+
+    Raises `InvalidInput` for a table without stable row ids or with a column of changes.
+    """
     if not snapshot.manifest.uses_stable_row_ids:
         raise InvalidInput(
-            f"{snapshot.uri}: option 'read_change_feed' needs stable row ids, which a table has if it was created with "
+            f"{snapshot.uri}: a stream of changes needs stable row ids, which a table has if it was created with "
             "option 'enable_stable_row_ids'"
         )
-    return change_schema(snapshot.schema).insert(1, pa.field(_COMMIT_VERSION, pa.int64()))
+    return change_schema(snapshot, [_COMMIT_VERSION])
 
 
 @dataclass(frozen=True)
@@ -54,18 +59,30 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches of whole versions, and reads the changes of each in a task."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        asked = options.spelling("read_change_feed")
         for name in _NOT_OF_CHANGES:
             if getattr(options, name):
-                raise InvalidInput(f"option {name!r} does not go with 'read_change_feed'")
+                raise InvalidInput(f"option {options.spelling(name)!r} does not go with {asked!r}")
         if options.starting_version is None:
-            raise InvalidInput("option 'read_change_feed' needs option 'starting_version': 1 reads all changes")
+            raise InvalidInput(
+                f"option {asked!r} needs option 'starting_version': 1 reads all changes of a table that keeps all of "
+                "its versions"
+            )
         self._options = options
         self._first = options.starting_version
         self._shape = to_arrow_schema(schema, timezone="UTC")
         self._last: int | None = None  # of a query that reads only what is available now
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Return the offset before the first change."""
+        """Return the offset before the first change.
+
+        Raises `VersionNotFound` if the table, a branch or a clone does not have the versions to begin there. A stream
+        may begin after the newest version.
+        """
+        newest = self._newest()
+        for version in (self._first - 1, self._first):
+            if 0 < version <= newest:
+                self._check_start(version)
         return {"version": self._first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
@@ -93,9 +110,22 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield the changes that a version made."""
         assert isinstance(partition, _Version)
         version = partition.version
-        yield from read_changes(
-            version - 1, open_unread(self._options, version), self._shape, {_COMMIT_VERSION: version}
-        )
+        end = open_unread(self._options, version)
+        try:
+            yield from read_changes(version - 1, end, self._shape, {_COMMIT_VERSION: version})
+        except VersionNotFound as error:
+            raise VersionNotFound(
+                f"{error}: the stream compares version {version} with the version before it; {START_AGAIN}"
+            ) from error
+
+    def _check_start(self, version: int) -> None:
+        try:
+            replace(self._options, version=version).open()
+        except VersionNotFound as error:
+            raise VersionNotFound(
+                f"{error}: option {self._options.spelling('starting_version')!r} is {self._first}, and a stream of "
+                "changes compares a version with the version before it: begin after the oldest version that is kept"
+            ) from error
 
     def _newest(self) -> int:
         return open_unread(self._options).version

@@ -126,7 +126,7 @@ class SourceOptions:
     max_rows_per_trigger: int | None = None
     max_fragments_per_trigger: int | None = None
     skip_changes: bool = False
-    read_change_feed: bool | None = None
+    read_change_feed: bool = False
     max_versions_per_trigger: int | None = None
     data_storage_version: FileVersion | None = None
     enable_stable_row_ids: bool = False
@@ -134,13 +134,15 @@ class SourceOptions:
     max_bytes_per_file: int = MAX_BYTES_PER_FILE
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     type_hints: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The user's spelling of each option."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
         """Read Spark's options; raise `InvalidInput` naming one that is unknown, missing or malformed."""
         if {key.lower() for key in options} >= _CATALOGS_OWN:
             raise InvalidInput(f"CREATE TABLE … USING lance: {_NO_CATALOG}")
-        known = {known.name for known in fields(cls)} - {"storage_options", "type_hints"} | {*_SCHEMA_SWITCHES}
+        known = {known.name for known in fields(cls)} - {"storage_options", "type_hints", "given"} | {*_SCHEMA_SWITCHES}
         values: dict[str, Any] = {}
         storage_options: dict[str, str] = {}
         hints: dict[str, str] = {}
@@ -158,7 +160,7 @@ class SourceOptions:
             elif is_hint(name):
                 hints[name] = text
             elif name in known:
-                values[name] = _PARSERS[name](name, text) if name in _PARSERS else text
+                values[name] = _PARSERS[name](shown, text) if name in _PARSERS else text
             else:
                 raise InvalidInput(f"format('lance') has no option {key!r}: there are {', '.join(sorted(known))}")
         if not values.get("path"):
@@ -171,7 +173,11 @@ class SourceOptions:
                 raise InvalidInput(f"options {given[one]!r} and {given[other]!r} {reason}: give one")
         for name in _SCHEMA_SWITCHES.keys() & values.keys():
             values["schema_mode"] = _SCHEMA_SWITCHES[name] if values.pop(name) else SchemaMode.ERROR
-        return cls(**values, storage_options=storage_options, type_hints=hints)
+        return cls(**values, storage_options=storage_options, type_hints=hints, given=given)
+
+    def spelling(self, name: str) -> str:
+        """Return how the user wrote an option, for errors."""
+        return self.given.get(name, name)
 
     @property
     def limits(self) -> FragmentLimits:
@@ -224,7 +230,7 @@ class SourceOptions:
         for name in _FOR_READING:
             if getattr(self, name) is not None:
                 raise InvalidInput(
-                    f"option {name!r} is for reading: a write always goes on top of the newest version "
+                    f"option {self.spelling(name)!r} is for reading: a write always goes on top of the newest version "
                     "(to write to a branch, give the branch's own path)"
                 )
         try:

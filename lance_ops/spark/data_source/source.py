@@ -58,8 +58,8 @@ class LanceSource(DataSource):
         """Return a reader of the version that `load` found."""
         options = self._read_options()
         for name in _OF_STREAMS:
-            if getattr(options, name) is not None:
-                raise InvalidInput(f"option {name!r} is for streams: use readStream")
+            if getattr(options, name):
+                raise InvalidInput(f"option {options.spelling(name)!r} is for streams: use readStream")
         return (data_source.PushingReader if options.push_filters else data_source.LanceReader)(options, schema)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -81,11 +81,13 @@ class LanceSource(DataSource):
         options = data_source.SourceOptions.parse(self.options)
         for name in _NOT_OF_STREAMS:
             if getattr(options, name) is not None:
-                raise InvalidInput(f"option {name!r} is not for streams: a stream begins at option 'starting_version'")
+                shown = options.spelling(name)
+                raise InvalidInput(f"option {shown!r} is not for streams: a stream begins at option 'starting_version'")
         if options.read_change_feed:
             return data_source.LanceChangeReader(options, schema)
         if options.max_versions_per_trigger is not None:
-            raise InvalidInput("option 'max_versions_per_trigger' is for a stream with 'read_change_feed'")
+            name = options.spelling("max_versions_per_trigger")
+            raise InvalidInput(f"option {name!r} is for a stream with 'read_change_feed'")
         return data_source.LanceStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:

@@ -49,7 +49,9 @@ from lance_ops.transactions import (
     read_version,
 )
 
-__all__ = ["LanceStreamReader", "open_unread"]
+__all__ = ["START_AGAIN", "LanceStreamReader", "open_unread"]
+
+START_AGAIN = "start again with a new checkpoint, and keep versions longer than a stream may stand still"
 
 _ADDS_NO_ROWS = (CreateIndex, Merge, Project, ReserveFragments, Rewrite, UpdateBases, UpdateConfig)
 _KNOWN_VERSIONS = 64
@@ -175,8 +177,7 @@ def open_unread(options: SourceOptions, version: int | None = None) -> Snapshot:
         return replace(options, version=version).open()
     except VersionNotFound as error:
         raise VersionNotFound(
-            f"{error}: the stream has not read version {version} yet, and clean-up removed it; start again with a "
-            "new checkpoint, and keep versions longer than a stream may stand still"
+            f"{error}: the stream has not read version {version} yet, and clean-up removed it; {START_AGAIN}"
         ) from error
 
 

@@ -82,8 +82,7 @@ class WritePlan:
                     seen, names = batch.schema, spelled_as(batch.schema, table, rule).names
                     given = pa.schema([field for field in table if field.name in names])
                 rows = fit(batch.rename_columns(names), given, rule)
-                if self.options.replace_where is not None:
-                    _check_match(rows, self.options.replace_where)
+                _check_match(rows, self.options)
                 writer.write(rows)
             return writer.finish()
 
@@ -187,7 +186,7 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
     """
     snapshot = options.open_to_write()
     if options.replace_where is not None and not overwrite:
-        raise InvalidInput("option 'replace_where' replaces rows: give it with mode 'overwrite'")
+        raise InvalidInput(f"option {options.spelling('replace_where')!r} replaces rows: give it with mode 'overwrite'")
     if snapshot is None:
         version = options.data_storage_version or FileVersion.V2_2
         table = writing.table_schema(schema_from_spark(schema, options.type_hints), version)
@@ -225,7 +224,8 @@ def _changed(
     """
     mode = options.schema_mode or (None if replaces_all else SchemaMode.ERROR)
     if mode is SchemaMode.OVERWRITE and not replaces_all:
-        raise InvalidInput("option 'schema_mode' 'overwrite' replaces the schema: give it with mode 'overwrite'")
+        name = options.spelling("overwrite_schema" if "overwrite_schema" in options.given else "schema_mode")
+        raise InvalidInput(f"option {name!r} replaces the schema: give it with mode 'overwrite'")
     if mode is SchemaMode.ERROR:
         return snapshot.schema, None
     new = schema_from_spark(schema, options.type_hints)
@@ -245,12 +245,16 @@ def _check_names_rows(condition: str | None, schema: pa.Schema) -> None:
         predicates.parse_filter(condition, schema)
 
 
-def _check_match(rows: pa.RecordBatch, condition: str) -> None:
+def _check_match(rows: pa.RecordBatch, options: SourceOptions) -> None:
+    condition = options.replace_where
+    if condition is None:
+        return
     predicate = predicates.parse_filter(condition, rows.schema)
     others = pc.indices_nonzero(pc.invert(pc.fill_null(predicate.mask(rows), False)))
     if len(others):
         shown = rows.select(sorted(predicate.columns())).slice(others[0].as_py(), 1).to_pylist()[0]
-        raise InvalidInput(f"option 'replace_where': {len(others)} rows to write do not match {condition!r}: {shown}")
+        name = options.spelling("replace_where")
+        raise InvalidInput(f"option {name!r}: {len(others)} rows to write do not match {condition!r}: {shown}")
 
 
 def _is_ingested(snapshot: Snapshot, batch: str) -> bool:

@@ -195,11 +195,11 @@ def _changes(storage_options: Mapping[str, str]) -> type[Any]:
         @staticmethod
         def analyze(uri: AnalyzeArgument, begin: AnalyzeArgument, end: AnalyzeArgument | None = None) -> AnalyzeResult:
             opened = open_table(_constant(uri), _constant(end))
-            return AnalyzeResult(schema=from_arrow_schema(change_schema(opened.snapshot.schema)))
+            return AnalyzeResult(schema=from_arrow_schema(change_schema(opened.snapshot)))
 
         def eval(self, uri: str, begin: int, end: int | None = None) -> Iterator[tuple[Any, ...]]:
             opened = open_table(uri, end)
-            for batch in read_changes(begin, opened.snapshot, change_schema(opened.snapshot.schema)):
+            for batch in read_changes(begin, opened.snapshot, change_schema(opened.snapshot)):
                 yield from _rows(batch)
 
     return Changes
