@@ -378,6 +378,7 @@ def test_a_table_of_sparks_catalog_says_what_to_do_instead(spark: SparkSession, 
     spark.sql("DROP TABLE IF EXISTS nobody")
     create_view(spark, "numbers", numbers)
     assert spark.table("numbers").count() == 12
+    spark.catalog.dropTempView("numbers")
 
 
 def test_a_thread_writes_after_it_asked_for_the_session(spark: SparkSession, dataset_uri: str) -> None:
@@ -417,6 +418,7 @@ def test_a_view_reads_a_version_and_accepts_inserts(spark: SparkSession, numbers
     spark.sql("INSERT OVERWRITE numbers SELECT * FROM numbers_at_1 WHERE x < 2")
     create_view(spark, "numbers", numbers, filter="name = 'n1'")
     assert values(spark.table("numbers")) == [1]
+    spark.catalog.dropTempView("numbers")
 
 
 def test_a_private_format_has_its_storage_options_in_no_plan(
