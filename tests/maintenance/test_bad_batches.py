@@ -237,6 +237,19 @@ def test_a_wider_type_of_few_files_is_refused_on_the_first_run_as_later(
     assert lance_ops.dataset(f"{dataset_uri}-other").schema == pa.schema({"x": pa.float64()})
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_text_files_with_whole_numbers_do_not_refuse_those_with_fractions(
+    dataset_uri: str, folder: Path, suffix: str
+) -> None:
+    texts = {"csv": "x\n{}\n", "jsonl": '{{"x": {}}}\n'}
+    batches = []
+    for number in (1, 2.5, 3):
+        (folder / f"{number}.{suffix}").write_text(texts[suffix].format(number))
+        batches += one_each(raw(folder / f"{number}.{suffix}"))
+    found = given(dataset_uri, batches, replace(SET_ASIDE, reading=RawReading(isolated=False)))
+    assert (found.refused, stored(dataset_uri)) == ({}, [1.0, 2.5, 3.0])
+
+
 def test_declared_types_lead_text_files_and_name_columns_without_a_header(dataset_uri: str, folder: Path) -> None:
     (folder / "a.csv").write_text("007;1\n008;2\n")
     reading = RawReading(text=TextReading(delimiter=";", header=False))

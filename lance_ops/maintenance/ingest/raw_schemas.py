@@ -63,8 +63,9 @@ def unified_raw_schema(
 
     With `most_decide`, files with the same set of columns form a group. The schema has the columns of the largest group
     and those of `types`; if two groups are equally large, of the one whose file comes first. Each column has its most
-    frequent type. With `mixed_as_text`, a CSV column of numbers in some files and of texts in others is text; without
-    it, it is what most files say. Reading the files with this schema then refuses the others.
+    frequent type, promoted for the other numbers of text files. With `mixed_as_text`, a CSV column of numbers in some
+    files and of texts in others is text; without it, it is what most files say. Reading the files with this schema then
+    refuses the others.
 
     A new column of `types` has that type, whatever the files say, and without a table these are the names of CSV
     without a header. Text files do not change the type of a column of the table. Raises `FileDisagrees` for a file
@@ -88,7 +89,8 @@ def unified_raw_schema(
             elif name not in types:
                 known = unified[name]
                 promoted = _promoted(known, each, files[number], table, mixed_as_text=mixed_as_text)
-                if not most_decide or known.type == each.type or _holds_null(known.type):
+                is_guess = is_text(files[number].uri)  # whole numbers say nothing against fractions
+                if not most_decide or is_guess or known.type == each.type or _holds_null(known.type):
                     unified[name] = promoted
     return pa.schema(list(unified.values()))
 
