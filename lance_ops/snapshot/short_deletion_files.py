@@ -11,19 +11,24 @@ from lance_ops.core.file_names import DELETIONS_DIR
 from lance_ops.store import Store
 from lance_ops.table import DeletionFile, Fragment, decode_deletion_vectors
 
-__all__ = ["SHORT_VECTOR", "read_short_deletion_files"]
+__all__ = ["is_short", "read_short_deletion_files"]
 
-SHORT_VECTOR = 900
+_SHORT_VECTOR = 900
 """The most deleted rows of a short file. Its offsets are not compressed."""
 
 _OTHER_BYTES = 2048
 """More than what a short file holds besides its offsets."""
 
 
+def is_short(file: DeletionFile) -> bool:
+    """Return whether the file states few enough deleted rows to be decoded by its pattern."""
+    return 0 < file.num_deleted_rows <= _SHORT_VECTOR
+
+
 def read_short_deletion_files(
     store: Store, fragments: Sequence[Fragment], files: Sequence[DeletionFile]
 ) -> list[BitMap] | None:
-    """Return the deletion vectors of fragments, whose files of at most `SHORT_VECTOR` offsets are beneath one root.
+    """Return the deletion vectors of fragments, whose files are short and beneath one root.
 
     Returns None if a file must be read by itself. Raises as `decode_deletion_vector` does.
     """

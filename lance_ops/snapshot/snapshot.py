@@ -31,7 +31,7 @@ from lance_ops.snapshot.caches import ReadCache, Session
 from lance_ops.snapshot.checksum_use import ChecksumUse
 from lance_ops.snapshot.index_location import find_index_root
 from lance_ops.snapshot.row_lineage import RowLineage
-from lance_ops.snapshot.short_deletion_files import SHORT_VECTOR, read_short_deletion_files
+from lance_ops.snapshot.short_deletion_files import is_short, read_short_deletion_files
 from lance_ops.store import Store
 from lance_ops.table import (
     DataFile,
@@ -259,7 +259,7 @@ class Snapshot:
             for fragment in fragments
             if (file := fragment.deletion_file) is not None
             and file.base_id is None
-            and 0 < file.num_deleted_rows <= SHORT_VECTOR
+            and is_short(file)
             and not self.read_cache.has_deletion_vector(fragment)
         ]
         if len(short) < 2 or not self.store.reads_in_place or self.manifest.writer_version is None:
@@ -385,7 +385,7 @@ class Snapshot:
         trusted = self.manifest.writer_version is not None
         physical_rows = (fragment if trusted else self.fragments_by_id[fragment.id]).physical_rows
         data = location.store.get(location.path)
-        if not 0 < file.num_deleted_rows <= SHORT_VECTOR:
+        if not is_short(file):
             return decode_deletion_vector(file, data, physical_rows, location.uri)
         (vector,) = decode_deletion_vectors((file,), (data.to_pybytes(),), (physical_rows,), (location.uri,))
         return vector
