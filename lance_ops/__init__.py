@@ -87,7 +87,7 @@ if not TYPE_CHECKING:  # a checker that saw these would accept any name at all
     def __getattr__(name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module 'lance_ops' has no attribute {name!r}")
-        # Not imported above: `import lance_ops` loads no other module of the library.
+        # This import is not at the top, so that `import lance_ops` loads no other module of the library.
         load_module = import_module("lance_ops.core.lazy_import").load_module
         found = globals()[name] = getattr(load_module(_API), name)
         return found

@@ -50,7 +50,7 @@ def encode_index_section(section: IndexSection) -> bytes:
 
 
 class _LongSection(Exception):
-    """The message has more than `_LONGEST_BYTES`. An exception, because `lru_cache` keeps what a function returns."""
+    """Carries a message of more than `_LONGEST_BYTES` past `lru_cache`, which keeps what a function returns."""
 
     def __init__(self, encoded: bytes) -> None:
         super().__init__(len(encoded))

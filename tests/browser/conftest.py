@@ -52,7 +52,7 @@ IN_THE_BACKGROUND = {
         "ops:\n  erase:\n    config: {predicate: \"customer = 'anna'\", dry_run: false, reason: request 17}\n"
     ),
 }
-"""Jobs that are launched first, with their configuration, because their runs do not need each other's end."""
+"""Jobs with their configuration. They are launched first, because none of their runs waits for another one."""
 
 expect.set_options(timeout=PATIENCE)
 

@@ -33,7 +33,7 @@ assert package.may_end[__name__].wait(60)
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Make a package of the modules `whole`, `broken`, `first` and `second`, that is forgotten afterwards."""
+    """Make a package of the modules `whole`, `broken`, `first` and `second`; forget it afterwards."""
     name = "a_package_that_loads_lazily"
     folder = tmp_path / name
     folder.mkdir()

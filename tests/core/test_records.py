@@ -161,7 +161,7 @@ def test_a_class_without_its_abstract_methods_is_refused() -> None:
         side: int
 
     with pytest.raises(TypeError, match="abstract"):
-        Incomplete(1)  # type: ignore[abstract]
+        Incomplete(1)  # type: ignore[abstract]  # which is refused
 
 
 def test_init_is_compiled_when_the_first_value_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,7 +273,7 @@ def recorded(instance: dg.DagsterInstance, names: DatasetNames) -> set[str]:
 
 
 def are_retried(instance: dg.DagsterInstance, num_killed: int) -> bool:
-    """Return whether Dagster has found the processes of so many runs dead, and has started them again."""
+    """Return whether Dagster has found the processes of `num_killed` runs dead, and has started these runs again."""
     return sum(run.parent_run_id is not None for run in instance.get_runs()) >= num_killed
 
 

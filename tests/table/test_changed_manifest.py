@@ -18,7 +18,7 @@ def test_a_copy_has_the_changes_and_all_other_fields_as_replace_has_it() -> None
     assert before == manifest(fragment(0), fragment(1))
     assert made.fragments is before.fragments
     with pytest.raises(FrozenInstanceError):
-        made.version = 8  # type: ignore[misc]
+        made.version = 8  # type: ignore[misc]  # which is refused
 
 
 def test_an_unknown_field_is_refused_as_replace_refuses_it() -> None:

@@ -3,7 +3,7 @@
 A file that knows its types gives them; of a text file they are inferred from its first block. If files differ, the
 column begins with the type that most files give it. If two types are equally frequent, the first file decides. The type
 is then promoted until it holds the types of the other files, as int32 and float64 become float64. With `most_decide`,
-only a type that is null or contains null is promoted.
+only text files promote a type, unless it is null or contains null.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _PAGE = Path(__file__).parents[3] / "docs" / "bench-s3.md"
 
 
 def main() -> None:
-    """Measure, print the page, and write the page of a whole run."""
+    """Measure, and print the page; a whole run also writes it to docs/."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.s3", description=__doc__)
     parser.add_argument("words", nargs="*", help="parts of the operations' names: take,restore")
     parser.add_argument("--rounds", type=int, default=5, help="rounds beside the first one, which warms up")
