@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pyarrow as pa
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
@@ -41,9 +42,10 @@ os.environ.setdefault(
     " pyspark-shell",
 )
 
-# `ci` runs the same examples on every machine; `explore` searches for new ones.
-hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
-hypothesis.settings.register_profile("explore", max_examples=2000, deadline=None, print_blob=True)
+# `ci` runs the same examples on every machine; `explore` searches for new ones. No machine is too slow for either.
+_PATIENT = hypothesis.settings(deadline=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("ci", _PATIENT, derandomize=True)
+hypothesis.settings.register_profile("explore", _PATIENT, max_examples=2000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
@@ -89,6 +91,14 @@ def _no_file_is_known_by_its_age() -> Iterator[None]:
     """Let every handle decode its files anew, as it does with young files: no test depends on the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory_map_cache, "_LONGEST_TICK_NS", 1 << 62)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _examples_do_not_depend_on_what_is_imported() -> Iterator[None]:
+    """Let Hypothesis draw no constants of this project's modules: which ones are imported depends on earlier tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(providers, "is_local_module_file", lambda _: False)
         yield
 
 
