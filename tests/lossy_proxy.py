@@ -61,7 +61,7 @@ def lossy_proxy(endpoint: str, *, loses_conditions: bool = False, latency_second
             if loss == "request":
                 self.close_connection = True
                 return
-            server = http.client.HTTPConnection(address, timeout=30)
+            server = http.client.HTTPConnection(address, timeout=240)
             dropped = _HOP_BY_HOP | (_CONDITIONS if proxy.loses_conditions else set())
             headers = {name: value for name, value in self.headers.items() if name.lower() not in dropped}
             path = _without_conditions(self.path) if proxy.loses_conditions else self.path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import time
@@ -10,14 +11,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 _START_SECONDS = 180
+_PORTS = range(11_000, 32_768)
+"""Ports that browsers allow, and that Linux does not choose itself; it chooses from 32,768 on."""
+
+_reservations: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Return a free port."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port: int = reserved.getsockname()[1]
-        return port
+    """Return a port that nobody listens at, and that stays free until a server listens there, which takes seconds.
+
+    The system gives such a port to no connection. A name in the abstract namespace of Unix sockets marks it as taken,
+    for the calls of this and of other processes, until this process ends.
+    """
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        reservation = socket.socket(socket.AF_UNIX)
+        try:
+            reservation.bind(f"\0lance-ops-test-port-{port}")
+            with socket.socket() as tried:
+                tried.bind(("127.0.0.1", port))
+        except OSError:
+            reservation.close()
+        else:
+            _reservations.append(reservation)
+            return port
+    raise AssertionError("every port is taken")
 
 
 @contextmanager
