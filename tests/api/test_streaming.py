@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import shutil
@@ -105,6 +106,7 @@ def peak_bytes(num_batches: int, version: FileVersion) -> int:
     made = [small_batch_of(seed) for seed in range(2)]
     schema = made[0].schema
     store = Nowhere()
+    gc.collect()  # what other tests left must not be freed meanwhile
     with FileWriter(store, "f", Schema.from_arrow(schema), version, page_bytes=PAGE_BYTES) as writer:
         tracemalloc.start()
         arrow_before = pa.total_allocated_bytes()

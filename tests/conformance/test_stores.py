@@ -98,9 +98,11 @@ def test_a_reader_never_sees_a_mixture_of_two_puts(store: Store) -> None:
     done = threading.Event()
 
     def replace() -> None:
-        for turn in range(30):
-            store.put("x", contents[turn % 2])
-        done.set()
+        try:
+            for turn in range(30):
+                store.put("x", contents[turn % 2])
+        finally:
+            done.set()
 
     writer = threading.Thread(target=replace)
     writer.start()

@@ -64,7 +64,10 @@ def scan_in_a_new_process(file: str, **environment: str) -> dict[str, Any]:
 
 def test_a_second_process_compiles_nothing_imports_little_and_releases_the_compiler(file: str) -> None:
     scan_in_a_new_process(file)
-    found = scan_in_a_new_process(file)
+    for _ in range(3):  # a process that stores another variant of a kernel at the same time may lose this one's
+        found = scan_in_a_new_process(file)
+        if not found["misses"]:
+            break
     assert (found["hits"], found["misses"]) == (2, 0)
     assert found["heavy"] == []
     assert found["compiler_bytes"] < 16 << 20

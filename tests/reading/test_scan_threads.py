@@ -63,9 +63,16 @@ def test_a_single_block_is_read_by_the_calling_thread_without_a_group(
 
     monkeypatch.setattr(scan, "BlockJoiner", RecordedJoiner)
     first, _ = dataset.get_fragments()
-    started = threading.active_count()
+    started_by: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def recorded(thread: threading.Thread) -> None:
+        started_by.append(threading.current_thread())
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", recorded)
     assert first.to_table(filter=condition)["n"].to_pylist() == [*range(20)]
-    assert (groups, threading.active_count()) == ([], started)
+    assert groups == [] and threading.current_thread() not in started_by
     assert dataset.to_table(filter=condition)["n"].to_pylist() == [*range(40)]
     assert groups == ["made"]
 

@@ -44,13 +44,13 @@ def test_a_failed_task_discards_the_other_outcomes_and_raises(workers: int) -> N
         ran.append(task)
         if task == 2:
             raise ValueError("task 2")
-        time.sleep(0.001)  # all tasks take half a second, and the second one fails
+        time.sleep(0.001)  # all tasks take seconds, and the second one fails
         return task
 
     with pytest.raises(ValueError, match="task 2"):
-        InThreads(workers).map(fail_at_two, range(1, 1000), discard=discarded.append)
+        InThreads(workers).map(fail_at_two, range(1, 10_000), discard=discarded.append)
     assert discarded == [task for task in sorted(ran) if task != 2]
-    assert len(ran) < 999  # the tasks that had not begun were dropped
+    assert len(ran) < 9_999  # the tasks that had not begun were dropped
 
 
 def test_of_several_errors_that_of_the_first_task_is_raised() -> None:

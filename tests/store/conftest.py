@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,16 @@ from lance_ops.store import LocalStore
 from lance_ops.store.local import syncing
 from tests.servers.obstore import OBJECT_SERVERS, ObjectServer, object_server_of
 
-__all__ = ["ObjectServer"]
+__all__ = ["ObjectServer", "open_files"]
+
+
+def open_files(folder: Path) -> list[str]:
+    """Return the files in a folder that this process has open; whatever else it has is the business of other tests."""
+    found = []
+    for descriptor in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # another thread has closed it, or it was the listing's own
+            found.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return [path for path in found if path.startswith(f"{folder}/")]
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.server) for name in OBJECT_SERVERS])

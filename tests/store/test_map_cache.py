@@ -9,6 +9,7 @@ import pytest
 
 from lance_ops.store import LocalStore
 from lance_ops.store.local.memory_map_cache import MAPPED_FILES, MapCache
+from tests.store.conftest import open_files
 
 
 def test_reads_are_mapped_and_slices_share_memory(store: LocalStore) -> None:
@@ -65,10 +66,9 @@ def test_a_short_file_is_read_whole_after_a_partial_read_or_growth(
     assert store.get("a").to_pybytes() == b"whole"
 
 
-def test_mapped_files_hold_no_descriptors(store: LocalStore) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+def test_mapped_files_hold_no_descriptors(root: Path, store: LocalStore) -> None:
     buffers = []
     for index in range(50):
         store.put(str(index), b"x" * 200_000, durable=False)
         buffers.append(store.get(str(index)))
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files(root) == []

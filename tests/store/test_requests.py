@@ -188,7 +188,7 @@ def test_a_delete_reads_no_manifest_that_the_process_wrote_itself_and_knows(coun
 
 
 def test_a_restore_pins_its_version_beside_what_it_looks_for(s3_server: S3Server) -> None:
-    together, met = threading.Barrier(3, timeout=120), list[str]()
+    together, met, lock = threading.Barrier(3, timeout=120), list[str](), threading.Lock()
     with lossy_proxy(s3_server.endpoint) as proxy:
         options = replace(s3_server, endpoint=proxy.endpoint).storage_options
         table = Counted(s3_server.new_uri("table.lance"), options, proxy)
@@ -196,8 +196,10 @@ def test_a_restore_pins_its_version_beside_what_it_looks_for(s3_server: S3Server
 
         def wait_for_the_others(method: str, path: str) -> None:
             kind = next((each for each in ("pins", "erasures", "_versions") if each in path), None)
-            if kind and method != "POST" and kind not in met and len(met) < 3:
-                met.append(kind)
+            with lock:
+                is_the_first = kind and method != "POST" and kind not in met
+                met.extend([kind] if kind and is_the_first else [])
+            if is_the_first:
                 together.wait()
 
         proxy.lose = wait_for_the_others

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -69,7 +71,8 @@ def test_a_sealed_directory_is_not_sealed_again(folder: Path) -> None:
     assert stamp(str(folder)) == sealed
 
 
-def test_two_states_never_have_the_same_seal(folder: Path) -> None:
+def test_two_states_never_have_the_same_seal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "randbits", random.Random(5).getrandbits)
     seals = []
     for _ in range(200):  # far more than there are ticks meanwhile
         _come_and_go(folder)

@@ -13,6 +13,7 @@ import lance_ops
 from lance_ops.core.tricks import Trick
 from lance_ops.store import LocalStore
 from lance_ops.store.local.memory_map_cache import MAPPED_FILES
+from tests.store.conftest import open_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,15 +58,15 @@ def test_a_dataset_is_written_and_read_with_any_trick_off(tmp_path: Path, disabl
 
 
 def test_files_without_the_mapping_trick_are_mapped_and_not_kept(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANCE_OPS_DISABLE", "file-mapping")
     store.put("a", b"0123456789" * 20_000)
-    before = len(os.listdir("/proc/self/fd"))
     buffers = [store.get("a") for _ in range(3)]
     assert len({buffer.address for buffer in buffers}) == 3
+    assert open_files(root)
     del buffers
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert open_files(root) == []
 
 
 def test_a_directory_has_neither_stamp_nor_seal_with_seals_off(
