@@ -15,6 +15,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -133,7 +134,7 @@ class Look:
 @pytest.fixture(scope="module")
 def root() -> Iterator[Path]:
     """Make the folder of all data; its short name stands in the screenshots."""
-    with tempfile.TemporaryDirectory(prefix="data-") as folder:
+    with tempfile.TemporaryDirectory(prefix="data-", ignore_cleanup_errors=True) as folder:  # runs may still write
         yield Path(folder)
 
 
@@ -163,7 +164,10 @@ def live(root: Path) -> Iterator[Live]:
         yield live
     finally:
         process.terminate()
-        process.wait(timeout=60)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=60)
+        process.kill()
+        process.wait()
 
 
 def prepare(root: Path) -> None:
@@ -200,7 +204,7 @@ def await_assets(live: Live, process: subprocess.Popen[bytes]) -> None:
     while True:
         try:
             with urllib.request.urlopen(request) as answer:
-                if json.load(answer)["data"]["assetNodes"]:
+                if (json.load(answer)["data"] or {}).get("assetNodes"):
                     return
         except OSError:
             pass

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import DAYS, Look
 
-pytestmark = [pytest.mark.dagster, pytest.mark.server]
+pytestmark = [pytest.mark.dagster, pytest.mark.server, pytest.mark.timeout(1200)]
 
 
 def test_a_plan_is_previewed_in_the_launchpad_and_executed_by_its_link(look: Look) -> None:

@@ -17,7 +17,7 @@ from lance_ops.dagster.instances import instance_file
 from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.running_daemon import home_with, running_daemon, sensors_with_a_cursor, wait_for
 
-pytestmark = pytest.mark.dagster
+pytestmark = [pytest.mark.dagster, pytest.mark.timeout(900)]
 
 DEFINITIONS = """
 import time

@@ -225,7 +225,9 @@ def test_sixty_days_end_with_every_good_row_once_and_every_bad_file_named(
                 wait_for(
                     lambda: states(config, instance) == lake.expected, SECONDS, f"wave {number} is not settled", every=2
                 )
-                assert died.exists(), f"no run had {kill} requests to the store"
+                wait_for(
+                    died.exists, what=f"no run had {kill} requests to the store"
+                )  # a commit shows before the death
                 died.unlink()
                 wait_for(partial(are_retried, instance, number + 1), SECONDS, "a killed run is not retried")
                 assert rows(config) == sorted(chain.from_iterable(lake.ids.values()))

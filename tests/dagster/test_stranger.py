@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import dagster as dg
@@ -18,7 +18,7 @@ import yaml
 
 from lance_ops.api import dataset
 
-pytestmark = [pytest.mark.dagster, pytest.mark.server]
+pytestmark = [pytest.mark.dagster, pytest.mark.server, pytest.mark.timeout(1200)]
 
 REPOSITORY = Path(__file__).parents[2]
 MOST_COMMANDS = 6
@@ -66,7 +66,10 @@ class Shell:
             yield
         finally:
             process.terminate()
-            process.wait(timeout=60)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=60)
+            process.kill()
+            process.wait()
 
 
 @pytest.fixture
@@ -106,7 +109,7 @@ def test_the_readmes_commands_lead_from_raw_files_to_a_maintained_dataset(site: 
         with shell.running(["dagster-daemon", "run"]):
             # Beside the daemon, which takes as long to start: each of the two needs one core.
             assert "All code locations passed validation" in shell.run(validate)
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + 600
             while not instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS])):
                 assert time.monotonic() < deadline, (shell.folder / "running.log").read_text()
                 time.sleep(0.2)

@@ -19,6 +19,7 @@ from pyspark import SparkConf, TaskContext
 from lance_ops.core.errors import CommitStateUnknown, CorruptFile, InvalidInput, LanceOpsError, TasksLost
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
+from lance_ops.spark.tasks import spark_job
 from lance_ops.spark.tasks.runner import max_attempts
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def test_tasks_are_sent_in_a_few_groups_per_core(spark: SparkSession) -> None:
         OnSpark(spark, tasks_per_core=2).map(square, [Task(n) for n in range(100)])
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # which unsets it
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # the tracker knows what the bus has told it
     (job_id,) = tracker.getJobIdsForGroup("grouping")
     job = tracker.getJobInfo(job_id)
     assert job is not None
@@ -187,7 +189,11 @@ def test_progress_counts_the_tasks_that_are_done(spark: SparkSession) -> None:
     assert {(progress.job, progress.num_tasks) for progress in seen} == {(job, 20)}
 
 
-def test_an_interrupt_stops_the_tasks_on_the_workers(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_interrupt_stops_the_tasks_on_the_workers(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_job, "_SECONDS_UNTIL_WORKERS_ARE_KILLED", 120.0)  # on a loaded machine, too
+
     def interrupt_once_tasks_run(progress: JobProgress) -> None:
         if any(tmp_path.iterdir()):
             raise KeyboardInterrupt

@@ -485,7 +485,7 @@ def run_stream(spark: SparkSession, tmp_path: Path) -> Callable[..., None]:
             .trigger(availableNow=True)
             .start(uri)
         )
-        query.awaitTermination(120)
+        assert query.awaitTermination(250)
 
     return run
 
@@ -531,7 +531,7 @@ def test_a_table_is_streamed_into_another_by_its_appended_rows(
     def run() -> int:
         stream = spark.readStream.format("lance").option("max_rows_per_trigger", 9).load(numbers)
         writer = stream.writeStream.format("lance").option("checkpointLocation", str(tmp_path / "checkpoint"))
-        writer.trigger(availableNow=True).start(copy).awaitTermination(250)
+        assert writer.trigger(availableNow=True).start(copy).awaitTermination(250)
         return dataset(copy).version
 
     assert run() == 2
