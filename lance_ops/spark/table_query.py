@@ -18,6 +18,7 @@ from os import PathLike, fspath
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from lance_ops.api import dataset
 from lance_ops.core.errors import InvalidInput, WrongType
@@ -25,7 +26,7 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.binding import build
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
-from lance_ops.reading import UserFilter, bind_filter
+from lance_ops.reading import UserFilter, bind_filter, plan_scan
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_schema
 from lance_ops.spark.planned_read import planned_frame
@@ -93,13 +94,25 @@ class TableQuery:
             frame = frame.select(*self.columns)
         return frame if self.num_rows is None else frame.limit(self.num_rows)
 
+    def explain_plan(self) -> str:
+        """Describe how the rows are found, one node in each line, as `LanceDataset.scanner(…).explain_plan` does."""
+        reader, _ = self._reader()
+        return plan_scan(self.snapshot, reader.request).explain()
+
     def _planned(self) -> DataFrame | None:
+        reader, schema = self._reader()
+        return planned_frame(self.session, reader, schema, self.title)
+
+    @property
+    def title(self) -> str:
+        """The name and the version of the table, as Spark's plans show them."""
+        return f"lance {self.snapshot.uri.rstrip('/').rpartition('/')[2]} v{self.snapshot.version}"
+
+    def _reader(self) -> tuple[LanceReader, StructType]:
         given = SourceOptions.parse({**self._options(), "path": self.snapshot.uri})
         options = replace(given, storage_options=self.snapshot.storage_options)
         schema = from_arrow_schema(visible_schema(options, self.snapshot))
-        reader = LanceReader(options, schema, snapshot=self.snapshot)
-        name = self.snapshot.uri.rstrip("/").rpartition("/")[2]
-        return planned_frame(self.session, reader, schema, f"lance {name} v{self.snapshot.version}")
+        return LanceReader(options, schema, snapshot=self.snapshot), schema
 
     def _options(self) -> dict[str, str]:
         options = {

@@ -18,7 +18,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.runners import Runner
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
 from lance_ops.spark.sql_access.merge_statement import MERGE_STATEMENTS
-from lance_ops.spark.sql_access.queries import lance_query, mentions_a_path, run_query
+from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, run_query
 from lance_ops.spark.sql_access.row_statements import ROW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import Tables
@@ -138,7 +138,7 @@ def _explain(statement: Statement) -> DataFrame | None:
     reader = statement.reader
     reader.accept_any(*_EXPLAIN_MODES)
     begin = reader.words[reader.at].start if reader.next is not None else len(reader.text)
-    return lance_query(reader.text[begin:], statement.tables, reader.text[:begin])
+    return explain_query(reader.text[begin:], statement.tables, reader.text[:begin])
 
 
 def _create_view(statement: Statement) -> DataFrame | None:

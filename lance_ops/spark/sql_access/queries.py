@@ -27,7 +27,7 @@ from lance_ops.spark.sql_access.table_references import FORMAT, Tables, VersionC
 from lance_ops.spark.sql_access.words import Reader, Word, split_words
 from lance_ops.spark.table_query import TableQuery
 
-__all__ = ["lance_query", "mentions_a_path", "run_query"]
+__all__ = ["explain_query", "lance_query", "mentions_a_path", "run_query"]
 
 _COUNTED = "_rowaddr"
 """The column of a query that counts rows and names none: no file is read for it."""
@@ -51,12 +51,55 @@ def run_query(text: str, tables: Tables) -> DataFrame:
     return tables.session.sql(text) if found is None else found
 
 
-def lance_query(text: str, tables: Tables, prefix: str = "") -> DataFrame | None:
+def lance_query(text: str, tables: Tables) -> DataFrame | None:
     """Return the DataFrame of a query, or of another statement with a query in it, that reads Lance tables.
 
-    Returns None if it reads none. `prefix` goes before it to Spark. Raises `InvalidInput` for a statement that names a
-    Lance table by its path and cannot be parsed.
+    Returns None if it reads none. Raises `InvalidInput` for a statement that names a Lance table by its path and cannot
+    be parsed.
     """
+    bound = _bind(text, tables)
+    return None if bound is None else bound.run(tables)
+
+
+def explain_query(text: str, tables: Tables, prefix: str) -> DataFrame | None:
+    """Return what Spark explains of a query that reads Lance tables, and how each of these is read.
+
+    Returns None if it reads none. `prefix` goes before the query to Spark. Raises as `lance_query` does.
+    """
+    bound = _bind(text, tables)
+    if bound is None:
+        return None
+    explained = bound.run(tables, prefix)
+    plans = [f"== {each.title} ==\n{each.explain_plan()}\n" for each in bound.reads]
+    shown = "\n".join([*(row[0] for row in explained.collect()), *plans])
+    return tables.session.createDataFrame([(shown,)], explained.schema)
+
+
+@dataclass(frozen=True)
+class _BoundQuery:
+    """A query whose references to Lance tables are found; `reads` says what it needs of each."""
+
+    text: str
+    tree: exp.Expr
+    references: list[_Reference]
+    reads: list[TableQuery]
+
+    def run(self, tables: Tables, prefix: str = "") -> DataFrame:
+        """Hand the query to Spark with a DataFrame in place of each reference."""
+        frames: dict[str, Any] = {f"t{i}": read.load() for i, read in enumerate(self.reads)}
+        template = _literal(prefix) + _with_frames(self.text, self.references, frames)
+        try:
+            return tables.session.sql(template, **frames)
+        except AnalysisException as error:
+            if isinstance(self.tree, exp.Query) and (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+                # Spark suggests columns that a frame has, and the frames have only those that the query names. Spark
+                # would execute any other statement at once: an INSERT OVERWRITE would leave no row.
+                shapes: dict[str, Any] = {f"t{i}": _shape(read) for i, read in enumerate(self.reads)}
+                tables.session.sql(template, **shapes)
+            raise
+
+
+def _bind(text: str, tables: Tables) -> _BoundQuery | None:
     words = split_words(text)
     if tables.namespace is None and not mentions_a_path(words):
         return None
@@ -68,18 +111,8 @@ def lance_query(text: str, tables: Tables, prefix: str = "") -> DataFrame | None
     if not references:
         return None
     needs = QueryNeeds(tree, words, tables.case_rule)
-    has_escapes = "\\" in text
-    frames: dict[str, Any] = {f"t{i}": _frame(each, needs, tables, has_escapes) for i, each in enumerate(references)}
-    template = _literal(prefix) + _with_frames(text, references, frames)
-    try:
-        return tables.session.sql(template, **frames)
-    except AnalysisException as error:
-        if isinstance(tree, exp.Query) and (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
-            # Spark suggests columns that a frame has, and the frames have only those that the query names. Spark would
-            # execute any other statement at once: an INSERT OVERWRITE would leave no row.
-            shapes: dict[str, Any] = {f"t{i}": _shape(each, tables) for i, each in enumerate(references)}
-            tables.session.sql(template, **shapes)
-        raise
+    reads = [_read(each, needs, tables, has_escapes="\\" in text) for each in references]
+    return _BoundQuery(text, tree, references, reads)
 
 
 def mentions_a_path(words: Iterable[Word]) -> bool:
@@ -136,8 +169,8 @@ def _references(tree: exp.Expr, clauses: dict[int, tuple[int, VersionClause]], t
         yield _Reference(start, stop, table, found, clause, alias)
 
 
-def _frame(reference: _Reference, needs: QueryNeeds, tables: Tables, has_escapes: bool) -> DataFrame:
-    """Return a DataFrame of what the query needs of the table."""
+def _read(reference: _Reference, needs: QueryNeeds, tables: Tables, *, has_escapes: bool) -> TableQuery:
+    """Return what the query needs of the table."""
     snapshot = tables.open(reference.found, reference.clause).snapshot
     query = TableQuery(tables.session, snapshot)
     names = snapshot.schema.names
@@ -152,14 +185,13 @@ def _frame(reference: _Reference, needs: QueryNeeds, tables: Tables, has_escapes
     limit = needs.limit(reference.table)
     if limit is not None and len(pushed) == needs.where_parts(reference.table):
         query = query.limit(limit)
-    return query.load()
+    return query
 
 
-def _shape(reference: _Reference, tables: Tables) -> DataFrame:
+def _shape(read: TableQuery) -> DataFrame:
     """Return a DataFrame without rows that has all columns of the table."""
-    snapshot = tables.open(reference.found, reference.clause).snapshot
-    columns = visible_schema(SourceOptions(path=snapshot.uri), snapshot)
-    return tables.session.createDataFrame([], from_arrow_schema(columns))
+    columns = visible_schema(SourceOptions(path=read.snapshot.uri), read.snapshot)
+    return read.session.createDataFrame([], from_arrow_schema(columns))
 
 
 def _with_frames(text: str, references: list[_Reference], frames: Iterable[str]) -> str:

@@ -146,8 +146,10 @@ def test_other_statements_go_to_spark(spark: SparkSession, lake: Path, loads: li
     assert rows(spark, "SELECT * FROM VALUES (1, '{x}') AS t(a, b)") == [(1, "{x}")]
     assert sql(spark, "SHOW DATABASES").columns == ["namespace"]
     assert loads == []
-    assert "id" in rows(spark, "EXPLAIN FORMATTED SELECT id FROM flights")[0][0]
+    ((explained,),) = rows(spark, "EXPLAIN FORMATTED SELECT id FROM flights")
     assert loads == [("flights", 1, ("id",), None, None)]
+    assert explained.startswith("== Physical Plan ==")
+    assert "== lance flights.lance v1 ==\nLanceRead: projection=[id], num_fragments=" in explained
     with pytest.raises(UnsupportedFeature, match="ANALYZE of a Lance table in SQL; understood are SELECT"):
         sql(spark, f"ANALYZE TABLE lance.`{lake}/flights.lance` COMPUTE STATISTICS")
     with pytest.raises(InvalidInput, match="cannot be parsed.*create_view"):
