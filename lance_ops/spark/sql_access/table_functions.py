@@ -3,11 +3,12 @@
     SELECT * FROM lance_versions('/data/flights.lance')
     SELECT * FROM lance_fragments('/data/flights.lance')
     SELECT * FROM lance_indices('/data/flights.lance')
+    SELECT name, num_rows FROM my_tables AS t, LATERAL lance_fragments(t.uri)
     SELECT * FROM lance_scan('/data/flights.lance', columns => 'id,delay', filter => 'delay > 60', version => 3)
     SELECT * FROM lance_changes('/data/flights.lance', 3, 5)
 
-A function runs in one task. The rows of `lance_scan` and of `lance_changes` pass through Python one by one, because
-Spark has no Arrow functions whose columns depend on their arguments: these two are for small answers.
+A function runs in one task. Its rows pass through Python one by one: Spark has no Arrow functions whose columns depend
+on their arguments, and none that can be joined `LATERAL`. So `lance_scan` and `lance_changes` are for small answers.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import arrow_udtf, udtf
+from pyspark.sql.functions import udtf
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
 
 from lance_ops.api import LanceDataset, dataset
@@ -78,21 +80,25 @@ def register_functions(session: SparkSession, storage_options: Mapping[str, str]
         ("lance_indices", _indices, _INDICES),
     )
     for name, read, schema in listings:
-        made = arrow_udtf(_listing(read, options), returnType=from_arrow_schema(schema))
-        session.udtf.register(name, cast(UserDefinedTableFunction, made))
+        _register(session, name, _listing(read, options), from_arrow_schema(schema))
     for name, handler in (("lance_scan", _scan(options)), ("lance_changes", _changes(options))):
-        session.udtf.register(
-            name, cast(UserDefinedTableFunction, udtf(handler, useArrow=False))
-        )  # the other needs pandas
+        _register(session, name, handler)
+
+
+def _register(session: SparkSession, name: str, handler: type[Any], columns: StructType | None = None) -> None:
+    made = udtf(handler, returnType=columns, useArrow=False)  # the other way needs pandas
+    session.udtf.register(name, cast(UserDefinedTableFunction, made))
 
 
 def _listing(read: Callable[[Snapshot], pa.Table], storage_options: Mapping[str, str]) -> type[Any]:
     """Return a function of a URI. Its class is pickled by value, because no module holds it under a name."""
 
     class Listing:
-        def eval(self, uri: pa.Array) -> Iterator[pa.Table]:
-            for path in uri.to_pylist():
-                yield read(Snapshot.open(path, storage_options=storage_options))
+        def eval(self, uri: str | None) -> Iterator[tuple[Any, ...]]:
+            if uri is None:  # as a table that a LATERAL join names may have it
+                return
+            for batch in read(Snapshot.open(uri, storage_options=storage_options)).to_batches():
+                yield from _rows(batch)
 
     return Listing
 

@@ -43,7 +43,13 @@ def test_fragments_indices_scans_and_changes(
     assert [(each["num_rows"], each["physical_rows"]) for each in fragments] == [(3, 4), (2, 2), (1, 1)]
     indices = rows(spark, f"SELECT * FROM lance_indices('{uri}')")
     assert [(each["name"], each["type"], each["num_unindexed_rows"]) for each in indices] == [("id_idx", "BTree", 1)]
-    assert len(rows(spark, f"SELECT * FROM lance_versions('{uri}')")) == opened.version
+    versions = rows(spark, f"SELECT * FROM lance_versions('{uri}')")
+    assert [(each["version"], each["tags"]) for each in versions] == [(1, []), (2, []), (3, []), (4, [])]
+    assert versions[0]["timestamp"] < versions[3]["timestamp"]
+
+    tables = f"(VALUES ('late', '{uri}'), ('none', NULL)) AS tables(name, uri)"
+    of_each = rows(spark, f"SELECT name, num_rows FROM {tables}, LATERAL lance_fragments(tables.uri)")
+    assert of_each == [{"name": "late", "num_rows": count} for count in (3, 2, 1)]
 
     scan = f"SELECT * FROM lance_scan('{uri}', filter => 'id < 3', columns => 'n,m')"
     assert rows(spark, scan) == [{"n": {"a": i, "b": [i]}, "m": {"k": i}} for i in (1, 2)]
