@@ -126,6 +126,24 @@ def test_what_does_not_fit_is_named_and_leaves_no_file(dataset: lance_ops.LanceD
     assert sorted(Path(dataset.uri).rglob("*")) == before
 
 
+def test_an_unknown_key_is_refused_before_a_task_reads_the_source(
+    dataset: lance_ops.LanceDataset, tmp_path: Path
+) -> None:
+    pq.write_table(rows(1), tmp_path / "a.parquet")
+    runner, before = PicklingRunner(), sorted(Path(dataset.uri).rglob("*"))
+    merge = dataset.merge_insert("nope").when_not_matched_insert_all()
+    for act in (
+        merge.execute,
+        merge.execute_uncommitted,
+        lambda keys, runner: dataset.delete_by_keys(keys, "nope", runner=runner),
+    ):
+        with pytest.raises(InvalidInput, match="no column 'nope'.* id, v, s"):
+            act(str(tmp_path / "a.parquet"), runner=runner)
+    with pytest.raises(InvalidInput, match="changes nothing"):
+        dataset.merge_insert("id").execute(str(tmp_path / "a.parquet"), runner=runner)
+    assert (runner.jobs, sorted(Path(dataset.uri).rglob("*"))) == ([], before)
+
+
 def test_rows_are_deleted_by_the_keys_of_any_source(dataset: lance_ops.LanceDataset, tmp_path: Path) -> None:
     keys = rows(2, 2, 77).append_column("other", pa.array([1, 2, 3]))
     pq.write_table(keys, tmp_path / "k.parquet")

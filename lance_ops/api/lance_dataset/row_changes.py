@@ -19,6 +19,7 @@ from lance_ops.api.scanning import Filter
 from lance_ops.api.version_handle import Handle
 from lance_ops.api.write_destination import check_mode, write_onto
 from lance_ops.api.write_version import write_version
+from lance_ops.changing import merge_insert
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.frameworks import table_of_models
 from lance_ops.reading import bind_filter
@@ -87,6 +88,8 @@ class RowChanges(Handle):
         names = (on,) if isinstance(on, str) else tuple(on)
         if not names:
             raise InvalidInput("delete_by_keys needs the columns to match on")
+        deletes = merge_insert.MergeRequest(names, merge_insert.WhenMatched.DELETE)
+        merge_insert.merge_keys(self._snapshot, deletes)  # so that a mistake is raised before any work
         used = runner or InThreads()
         with merge_source(self._snapshot, keys, None, runner, names) as source:
             snapshot, num_deleted = writing.retry_conflicts(

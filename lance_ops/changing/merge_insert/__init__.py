@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         WhenMatched,
         key_column,
         key_columns,
+        merge_keys,
         primary_key,
     )
 
@@ -38,6 +39,7 @@ __all__ = [
     "key_column",
     "key_columns",
     "merge_insert",
+    "merge_keys",
     "plan_merge",
     "prepare_merge",
     "primary_key",
@@ -55,6 +57,7 @@ _MODULES = {
     "key_column": "merge_request",
     "key_columns": "merge_request",
     "merge_insert": "merge",
+    "merge_keys": "merge_request",
     "plan_merge": "merge",
     "prepare_merge": "merge",
     "primary_key": "merge_request",

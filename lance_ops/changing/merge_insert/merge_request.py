@@ -28,6 +28,7 @@ __all__ = [
     "bind_merge",
     "key_column",
     "key_columns",
+    "merge_keys",
     "primary_key",
     "write_targets",
 ]
@@ -95,14 +96,9 @@ def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> B
     Raises `InvalidInput` for a merge that does nothing or a key that does not exist, `SchemaMismatch` naming a source
     column that does not fit, and `InvalidFilter` for a condition that does not fit.
     """
-    if request.when_matched is WhenMatched.KEEP and not (request.inserts or request.deletes_unmatched):
-        raise InvalidInput("the merge changes nothing: say when_matched_…, when_not_matched_… or both")
-    on = request.on or primary_key(snapshot)
-    if not on:
-        raise InvalidInput("a merge needs the columns to match on: name them, or declare a primary key in the schema")
+    on = merge_keys(snapshot, request)
     schema = snapshot.schema.to_arrow_storage()
     conformed = safe_to_take(conform_present_columns(source, schema_to_write(snapshot.schema)))
-    on = tuple(_spelled_as_in_table(snapshot, path) for path in on)
     for path in on:
         if split_path(path)[0] not in conformed.schema.names and path not in conformed.schema.names:
             raise InvalidInput(f"the source has no column {path!r}, which the merge matches on")
@@ -115,6 +111,19 @@ def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> B
     delete_condition = None if request.delete_condition is None else bind_filter(snapshot, request.delete_condition)
     partial = _partial_structs(source.schema, conformed.schema)
     return BoundMerge(request, conformed, partial, keys, update_condition, delete_condition)
+
+
+def merge_keys(snapshot: Snapshot, request: MergeRequest) -> tuple[str, ...]:
+    """Return the columns that a merge matches on, in the table's spelling; nothing of the source is looked at.
+
+    Raises `InvalidInput` for a merge that does nothing or a key that the table does not have.
+    """
+    if request.when_matched is WhenMatched.KEEP and not (request.inserts or request.deletes_unmatched):
+        raise InvalidInput("the merge changes nothing: say when_matched_…, when_not_matched_… or both")
+    on = request.on or primary_key(snapshot)
+    if not on:
+        raise InvalidInput("a merge needs the columns to match on: name them, or declare a primary key in the schema")
+    return tuple(_spelled_as_in_table(snapshot, path) for path in on)
 
 
 def write_targets(snapshot: Snapshot, request: MergeRequest) -> WriteTargets:
