@@ -53,8 +53,9 @@ class DeletionPlan:
 
     @property
     def job(self) -> Job:
-        """What the tasks do together."""
-        return Job.on("delete", self.snapshot.uri, self.snapshot.version)
+        """What the tasks do together, each weighed by the bytes of its rows."""
+        job = Job.on("delete", self.snapshot.uri, self.snapshot.version)
+        return job.in_bytes(task.share.size_bytes for task in self.tasks)
 
 
 @dataclass(frozen=True)

@@ -145,12 +145,13 @@ def _grouped(
     reference = SnapshotReference.of(snapshot)
     group = _GroupKeys(reference, keys, num_examples, keep)
     job = Job.on("compare keys of", snapshot.uri, snapshot.version)
+    reads = Job.on("read keys of", snapshot.uri, snapshot.version).in_bytes(share.size_bytes for share in shares)
     if num_buckets == 1:
         return runner.map(group, [tuple(shares)], job)
     folder = by_tasks.new_folder()
     try:
         shuffle = _ShuffleKeys(reference, keys, folder, num_buckets)
-        written = runner.map(shuffle, shares, Job.on("read keys of", snapshot.uri, snapshot.version))
+        written = runner.map(shuffle, shares, reads)
         files = [file for outcome in written for file in outcome]
         return runner.map(group, [by_tasks.segments_of(files, bucket) for bucket in range(num_buckets)], job)
     finally:

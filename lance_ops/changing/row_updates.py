@@ -71,9 +71,10 @@ class UpdatePlan:
 
     @property
     def job(self) -> Job:
-        """What the tasks do together."""
+        """What the tasks do together, each weighed by the bytes of its rows."""
         remove = partial(remove_files_of_job, self.snapshot.store)
-        return Job.on("update", self.snapshot.uri, self.snapshot.version, remove_files=remove)
+        job = Job.on("update", self.snapshot.uri, self.snapshot.version, remove_files=remove)
+        return job.in_bytes(task.share.size_bytes for task in self.tasks)
 
 
 @dataclass(frozen=True)

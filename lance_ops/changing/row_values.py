@@ -177,7 +177,8 @@ class _Sharing:
         firsts = np.array([each[0] for each in np.array_split(ids, num_buckets) if len(each)], np.uint64)
         try:
             locate = [_LocateTask(target, values, share, firsts, folder) for share in share_rows(staged, None)]
-            files = runner.map(_locate, locate, Job.on("locate rows of", snapshot.uri, snapshot.version))
+            job = Job.on("locate rows of", snapshot.uri, snapshot.version)
+            files = runner.map(_locate, locate, job.in_bytes(task.share.size_bytes for task in locate))
             stable = snapshot.manifest.uses_stable_row_ids
             buckets = [by_tasks.segments_of(files, bucket) for bucket in range(len(firsts))]
             order = [_OrderTask(target, pairs, folder, stable) for pairs in buckets if pairs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from typing import Literal
 
@@ -49,6 +49,10 @@ class Job:
     def with_removal(self, remove_files: Callable[[str], None]) -> Job:
         """Return the job with a function that removes its files by their token."""
         return replace(self, remove_files=remove_files)
+
+    def in_bytes(self, weights: Iterable[int]) -> Job:
+        """Return the job with tasks weighed by bytes: of the files that hold their rows, or that they read."""
+        return replace(self, weights=tuple(weights), unit="bytes")
 
     def __str__(self) -> str:
         return f"{self.verb} {self.dataset}" + ("" if self.version is None else f" v{self.version}")

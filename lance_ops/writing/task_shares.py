@@ -32,12 +32,14 @@ _Part: TypeAlias = tuple[Fragment, int]
 class TaskShare:
     """Fragments for one task to scan, and the rows in them that indices found; None means all rows.
 
-    `remainder` is the predicate that must still be tested on these rows.
+    `remainder` is the predicate that must still be tested on these rows. `size_bytes` is about how many bytes of the
+    data files hold them, whatever columns are read.
     """
 
     fragment_ids: tuple[int, ...]
     rows: RowAddressSet | None
     remainder: Predicate | None
+    size_bytes: int
 
     def request(self, snapshot: Snapshot, schema: Schema) -> ScanRequest:
         """Return the request for the matching rows of the version, with the columns of `schema`."""
@@ -62,15 +64,19 @@ def share_rows(snapshot: Snapshot, predicate: Predicate | None) -> list[TaskShar
         scanned = [(fragments[key], fragments[key].physical_rows) for key in fragments if key not in lookup.covered]
     parts = [*found, *scanned]
     check_rows_are_stored(snapshot, sum(rows for _, rows in parts), (fragment for fragment, _ in parts))
-    shares = [TaskShare(ids, None, predicate) for ids in _split(scanned)]
+    shares = [TaskShare(ids, None, predicate, size_bytes) for ids, size_bytes in _split(scanned)]
     if lookup is None:
         return shares
     chosen = lookup.rows
-    return [*(TaskShare(ids, chosen.restrict(frozenset(ids)), lookup.remainder) for ids in _split(found)), *shares]
+    indexed = (
+        TaskShare(ids, chosen.restrict(frozenset(ids)), lookup.remainder, size_bytes)
+        for ids, size_bytes in _split(found)
+    )
+    return [*indexed, *shares]
 
 
-def _split(parts: Sequence[_Part]) -> Iterator[tuple[int, ...]]:
-    """Yield the fragment ids of each task, in order: many fragments, with many rows or many bytes together."""
+def _split(parts: Sequence[_Part]) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield the fragment ids and the bytes of each task, in order: many fragments, with many rows or many bytes."""
     fewest = max(_FRAGMENTS_PER_TASK, -(-len(parts) // _MAX_TASKS))
     ids: list[int] = []
     num_rows, size_bytes = 0, 0
@@ -79,7 +85,7 @@ def _split(parts: Sequence[_Part]) -> Iterator[tuple[int, ...]]:
         num_rows += rows
         size_bytes += sum(file.file_size_bytes for file in fragment.files) * rows // max(fragment.physical_rows, 1)
         if len(ids) >= fewest and (num_rows >= _ROWS_PER_TASK or size_bytes >= _BYTES_PER_TASK):
-            yield tuple(ids)
+            yield tuple(ids), size_bytes
             ids, num_rows, size_bytes = [], 0, 0
     if ids:
-        yield tuple(ids)
+        yield tuple(ids), size_bytes

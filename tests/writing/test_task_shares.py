@@ -12,6 +12,7 @@ import lance_ops
 from lance_ops.indices import RowAddressSet
 from lance_ops.indices.btree import BTreeIndex, BTreeQuery
 from lance_ops.reading import bind_filter, scan_rows
+from lance_ops.runners import InThreads, JobProgress
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment, FragmentList
 from lance_ops.writing import TaskShare, share_rows
@@ -65,7 +66,8 @@ def test_shares_leave_out_the_fragments_in_which_an_index_found_nothing(
 
 def test_all_rows_are_shared_without_a_predicate(snapshot: Snapshot) -> None:
     (share,) = share_rows(snapshot, None)
-    assert share == TaskShare(tuple(range(FRAGMENTS)), None, None)
+    stored = sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files)
+    assert share == TaskShare(tuple(range(FRAGMENTS)), None, None, stored)
     assert _ids(snapshot, share) == list(range(5 * FRAGMENTS))
 
 
@@ -100,3 +102,28 @@ def test_an_index_is_searched_once_for_all_shares(snapshot: Snapshot, monkeypatc
     for share in shares:
         assert _ids(snapshot, pickle.loads(pickle.dumps(share))) == _ids(snapshot, share)
     assert len(searched) == 1
+
+
+def test_tasks_of_many_verbs_are_weighed_by_the_bytes_of_their_rows(snapshot: Snapshot) -> None:
+    stored = sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files)
+    seen: dict[str, JobProgress] = {}
+
+    def note(progress: JobProgress) -> None:
+        assert progress.job is not None and progress.job.unit == "bytes"
+        assert len(progress.job.weights) == progress.num_tasks
+        seen[progress.job.verb] = progress
+
+    dataset, runner = lance_ops.dataset(snapshot.uri), InThreads(1, on_progress=note)
+    assert dataset.count_rows("half > 3", runner=runner) == 192
+    assert dataset.stats.column_stats(["half"], runner=runner)["half"].max == 99
+    dataset.update({"half": "-1"}, "half = 7", runner=runner)
+    dataset.delete("half = 8", runner=runner)
+    weights = {verb: progress.done_weight for verb, progress in seen.items()}
+    updated = sum(file.file_size_bytes for fragment in dataset.snapshot.fragments for file in fragment.files)
+    assert stored < updated, "the update wrote a fragment"
+    assert weights == {"count rows of": stored, "measure columns of": stored, "update": stored, "delete": updated}
+    seen.clear()
+    dataset.add_columns({"twice": "half * 2"}, runner=runner)
+    assert seen["add columns to"].done_weight == updated
+    assert dataset.verify(runner=runner).ok
+    assert (seen["verify"].done_weight or 0) > updated

@@ -84,7 +84,12 @@ def plan_backfill(
 
 
 def run_backfill(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner, job: Job) -> list[ColumnFile]:
-    """Write the files of all tasks; a file of a job that fails is deleted, unless the tasks keep files."""
+    """Write the files of all tasks, each weighed by the bytes of its fragment.
+
+    A file of a job that fails is deleted, unless the tasks keep files.
+    """
+    sizes = [snapshot.fragments_by_id[task.fragment_id].files for task in tasks]
+    job = job.in_bytes(sum(file.file_size_bytes for file in files) for files in sizes)
     if any(task.kept for task in tasks):
         return runner.map(write_columns, tasks, job)
     job = job.with_removal(partial(remove_files_of_job, snapshot.store))

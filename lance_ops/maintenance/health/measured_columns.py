@@ -96,7 +96,7 @@ def column_statistics(
         if field.name not in sortable or field.name not in names:
             raise UnsupportedFeature(f"statistics of values of {field.type}", f"column {field.name!r}")
     shares = share_rows(snapshot, predicate) if names else []
-    job = Job.on("measure columns of", snapshot.uri, snapshot.version)
+    job = Job.on("measure columns of", snapshot.uri, snapshot.version).in_bytes(share.size_bytes for share in shares)
     found = (runner or InThreads()).map(ColumnMeasure(SnapshotReference.of(snapshot), names), shares, job)
     empty = [_measured(pa.array([], arrow.field(name).type)) for name in names]
     return {name: _statistics(_joined([empty[at], *(parts[at] for parts in found)])) for at, name in enumerate(names)}

@@ -32,5 +32,6 @@ def count_rows(snapshot: Snapshot, predicate: Predicate | None, runner: Runner) 
     """
     if predicate is None:
         return snapshot.num_rows
-    job = Job.on("count rows of", snapshot.uri, snapshot.version)
-    return sum(runner.map(RowCount(SnapshotReference.of(snapshot)), share_rows(snapshot, predicate), job))
+    shares = share_rows(snapshot, predicate)
+    job = Job.on("count rows of", snapshot.uri, snapshot.version).in_bytes(share.size_bytes for share in shares)
+    return sum(runner.map(RowCount(SnapshotReference.of(snapshot)), shares, job))

@@ -147,8 +147,8 @@ class VerificationPlan:
 
     @property
     def job(self) -> Job:
-        """What the tasks do together."""
-        return Job.on("verify", self.uri, self.version)
+        """What the tasks do together, each weighed by the bytes that it reads."""
+        return Job.on("verify", self.uri, self.version).in_bytes(task.size_bytes for task in self.tasks)
 
 
 def plan_verification(snapshot: Snapshot, options: VerificationOptions | None = None) -> VerificationPlan:
