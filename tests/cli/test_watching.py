@@ -46,6 +46,14 @@ def test_top_names_what_cannot_be_measured_and_then_the_worst_debt(lake: Path) -
     assert "compact" in shown and "1 more table" in shown and "one.lance" not in shown
 
 
+@pytest.mark.parametrize("command", ["top", "fleet", "report", "health", "debt"])
+def test_a_place_that_is_not_there_is_named_with_a_remedy(command: str, lake: Path) -> None:
+    done = CliRunner().invoke(app, [command, str(lake / "nowhere")])
+    assert done.exit_code == 1 and not done.stdout
+    assert f"{lake}/nowhere" in done.stderr
+    assert ("give one that has Lance tables" if command in ("top", "fleet") else "check the URI") in done.stderr
+
+
 def test_health_is_watched_once_without_a_screen(lake: Path) -> None:
     assert "20 of them small" in text("health", str(lake / "many.lance"), "--watch", "10s")
 

@@ -130,8 +130,12 @@ def test_the_command_batches_reads_a_project_s_defs_yaml_with_the_variables_of_i
     with patch.dict(os.environ):
         os.environ.pop("DAGSTER_HOME", None)
         result = CliRunner().invoke(app, ["batches", "defs.yaml"])
+        (tmp_path / "in" / "empty.csv").rename(tmp_path / "empty.csv")
+        (tmp_path / "in").rmdir()
+        without_folder = CliRunner().invoke(app, ["batches", "defs.yaml"])
     assert result.exit_code == 0, result.output
     assert "1 waiting" in result.output and "TRIPS_LAKE" not in os.environ
+    assert without_folder.exit_code == 1 and f"raw.uri: there is no folder {tmp_path}/in" in without_folder.stderr
 
 
 def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_ops.core.errors import ConfigError, LanceOpsError
+from lance_ops.core.errors import ConfigError, DatasetNotFound, LanceOpsError
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import StoreLocation
 from lance_ops.dagster.project.proposal import Proposal, columns_sentence, dataset_name, with_distinct_names
@@ -28,7 +28,11 @@ class TableSurvey:
 def survey_tables(location: StoreLocation) -> TableSurvey:
     """Open each table beneath a folder, in the order of their paths. A folder that does not exist has none."""
     found, refused = [], []
-    for path in find_tables(location.uri, location.storage_options):
+    try:
+        paths = find_tables(location.uri, location.storage_options)
+    except DatasetNotFound:
+        paths = ()
+    for path in paths:
         if path == ROOT_ITSELF:
             raise ConfigError(f"{location.public_uri} is a table itself: give the folder above it")
         try:

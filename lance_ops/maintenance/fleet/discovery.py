@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
+from lance_ops.core.errors import DatasetNotFound
 from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.store import LocalStore, open_store
 
@@ -19,16 +20,25 @@ ROOT_ITSELF = "."
 
 
 def find_tables(root: str, storage_options: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return the paths of the tables below the root, sorted; `.` if the root itself is a table."""
+    """Return the paths of the tables below the root, sorted; `.` if the root itself is a table.
+
+    Raises `DatasetNotFound` for a folder that is not there, and for a prefix of an object store without any object.
+    """
     store = open_store(root, storage_options)
     if isinstance(store, LocalStore):
+        if not os.path.isdir(store.root):
+            raise DatasetNotFound(f"{store.uri}: there is no such folder: give one that has Lance tables beneath it")
         return tuple(sorted(_walk(store.root)))
     marker = f"/{VERSIONS_DIR}/"
     found: set[str] = set()
+    is_empty = True
     for info in store.list():
+        is_empty = False
         table, is_manifest, _ = f"/{info.path}".partition(marker)
         if is_manifest:
             found.add(table.lstrip("/"))
+    if is_empty:
+        raise DatasetNotFound(f"{store.uri}: no object is there: give a prefix that has Lance tables beneath it")
     return tuple(sorted(table or ROOT_ITSELF for table in found if not _lies_within(table, found)))
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import CorruptFile, InvalidInput
+from lance_ops.errors import CorruptFile, DatasetNotFound, InvalidInput
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.debt import DebtPolicy, Rates, measure_debt
 from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, TableOutcome, find_tables, maintain
@@ -201,8 +201,13 @@ def test_a_fleet_has_tables_of_other_writers_and_no_branches(tmp_path: Path) -> 
     assert maintain(str(tmp_path)).count(DONE) == 1
     assert len(lance.dataset(str(tmp_path / "theirs.lance")).get_fragments()) == 1
     assert find_tables(str(tmp_path / "theirs.lance")) == (".",)
-    assert find_tables("memory://") == ()
-    assert maintain(str(tmp_path / "nowhere")).outcomes == ()
+    assert find_tables(str(tmp_path / "x" / "ours.lance" / "data")) == ()
+
+
+@pytest.mark.parametrize("root", ["{tmp_path}/nowhere", "memory://"])
+def test_a_root_that_is_not_there_is_named(root: str, tmp_path: Path) -> None:
+    with pytest.raises(DatasetNotFound, match="nowhere: there is no such folder|memory://.*: no object is there"):
+        maintain(root.format(tmp_path=tmp_path))
 
 
 def test_tables_in_an_object_store_are_found_by_their_manifests(memory_fleet: str) -> None:
