@@ -1,5 +1,7 @@
 """What the pages of `docs/` show is run as it stands: Python blocks, and every command in a block of `shell`.
 
+`test_shown_commands.py` runs the other commands of the pages.
+
 mkdocs is no part of the tests. They hold what `make docs` would find: pages that the site lacks, links and anchors that
 lead nowhere, and names of the reference that do not exist.
 """
@@ -15,8 +17,6 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.core import TyperGroup
-from typer.main import get_command
 from typer.testing import CliRunner
 
 from lance_ops.cli import app
@@ -53,24 +53,6 @@ def test_a_page_s_blocks_run_in_their_order(page: str, tmp_path: Path, monkeypat
         else:
             num_commands += run_commands(block)
     assert num_commands > 0, f"{page} shows no command"
-
-
-def test_commands_and_options_that_a_sentence_names_are_there() -> None:
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    commands = group.commands
-    unknown = []
-    num_found = 0
-    for page in [ROOT / "README.md", *DOCS.glob("*.md"), *DOCS.glob("jobs/*.md")]:
-        for words in re.findall(r"(?:`|\n {4})lance-ops ([a-z][^`\n]*)", page.read_text()):
-            name, *arguments = words.split()
-            num_found += 1
-            options = {option for each in getattr(commands.get(name), "params", ()) for option in each.opts}
-            named = {word for word in arguments if word.startswith("--")} if options else set()
-            if name not in commands or named - options - {"--help"}:
-                unknown.append(f"{page.name}: {words}")
-    assert not unknown
-    assert num_found > 30
 
 
 def test_the_site_has_every_page_once_and_no_other() -> None:

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from lance_ops.cli import changing, looking
 from lance_ops.cli import init_command as starting
 from lance_ops.cli.arguments import AllowedBases, allow_bases
+from lance_ops.cli.examples import shown_example
 from lance_ops.cli.output import printable
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.redaction import redact
@@ -58,39 +59,41 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    looking.inspect,
-    looking.versions,
-    looking.diff,
-    looking.query,
-    looking.count,
-    looking.statistics,
-    looking.health,
-    looking.debt,
-    looking.report,
-    looking.top,
-    changing.fleet,
-    looking.batches,
-    looking.verify,
-    looking.repair,
-    changing.delete,
-    changing.update,
-    changing.add_columns,
-    changing.merge,
-    changing.duplicates,
-    changing.compact,
-    changing.reindex,
-    changing.cleanup,
-    changing.restore,
-    changing.clone,
-    changing.migrate,
-    changing.erase,
-    changing.plan,
-    changing.execute,
-    looking.doctor,
-    starting.init,
-    starting.schema,
-)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "inspect": looking.inspect,
+    "versions": looking.versions,
+    "diff": looking.diff,
+    "query": looking.query,
+    "count": looking.count,
+    "statistics": looking.statistics,
+    "health": looking.health,
+    "debt": looking.debt,
+    "report": looking.report,
+    "top": looking.top,
+    "fleet": changing.fleet,
+    "batches": looking.batches,
+    "verify": looking.verify,
+    "repair": looking.repair,
+    "delete": changing.delete,
+    "update": changing.update,
+    "add-columns": changing.add_columns,
+    "merge": changing.merge,
+    "duplicates": changing.duplicates,
+    "compact": changing.compact,
+    "reindex": changing.reindex,
+    "cleanup": changing.cleanup,
+    "restore": changing.restore,
+    "clone": changing.clone,
+    "migrate": changing.migrate,
+    "erase": changing.erase,
+    "plan": changing.plan,
+    "execute": changing.execute,
+    "doctor": looking.doctor,
+    "init": starting.init,
+    "schema": starting.schema,
+    "ingest": changing.ingest_files,
+    "verbs": changing.list_verbs,
+}
 
 
 @app.callback()
@@ -99,10 +102,8 @@ def _shared_options(allow_base: AllowedBases = None) -> None:
     allow_bases(allow_base)
 
 
-for _command in _COMMANDS:
-    app.command()(_command)
-app.command("ingest")(changing.ingest_files)
-app.command("verbs")(changing.list_verbs)
+for _name, _command in _COMMANDS.items():
+    app.command(_name, epilog=shown_example(_name))(_command)
 app.add_typer(changing.tags_app, name="tags")
 app.add_typer(changing.branches_app, name="branches")
 

@@ -41,7 +41,7 @@ def init(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a Dagster project that ingests a landing folder and maintains tables; needs lance-ops[dagster]."""
+    """Write a Dagster project that ingests a landing folder and maintains tables; needs the extra `dagster`."""
     started = projects.start_project(
         folder,
         landing=landing,
@@ -64,5 +64,5 @@ def init(
 
 
 def schema() -> None:
-    """Print the JSON schema of a dataset's defs.yaml, for editors; needs lance-ops[dagster]."""
+    """Print the JSON schema of a dataset's defs.yaml, for editors; needs the extra `dagster`."""
     print_json(projects.defs_schema())

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, reference, storage_options
+from lance_ops.cli.examples import shown_example
 from lance_ops.cli.output import moment, print_json, print_line, print_table
 from lance_ops.refs import branch_uri
 
@@ -21,7 +22,7 @@ Version = Annotated[
 ]
 
 
-@branches_app.command("list")
+@branches_app.command("list", epilog=shown_example("branches list"))
 def list_branches(
     uri: Uri, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
 ) -> None:
@@ -50,7 +51,7 @@ def list_branches(
         )
 
 
-@branches_app.command("create")
+@branches_app.command("create", epilog=shown_example("branches create"))
 def create_branch(
     uri: Uri,
     name: Name,
@@ -67,7 +68,7 @@ def create_branch(
         print_line(f"branch {name} begins with version {branch.version}: {branch.uri}")
 
 
-@branches_app.command("delete")
+@branches_app.command("delete", epilog=shown_example("branches delete"))
 def delete_branch(
     uri: Uri, name: Name, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
 ) -> None:

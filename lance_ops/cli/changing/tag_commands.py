@@ -9,6 +9,7 @@ import typer
 
 from lance_ops.api import Tag
 from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, reference, storage_options
+from lance_ops.cli.examples import shown_example
 from lance_ops.cli.output import moment, print_json, print_line, print_table
 
 __all__ = ["tags_app"]
@@ -21,7 +22,7 @@ Version = Annotated[
 ]
 
 
-@tags_app.command("list")
+@tags_app.command("list", epilog=shown_example("tags list"))
 def list_tags(
     uri: Uri, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
 ) -> None:
@@ -39,7 +40,7 @@ def list_tags(
         )
 
 
-@tags_app.command("create")
+@tags_app.command("create", epilog=shown_example("tags create"))
 def create_tag(
     uri: Uri,
     name: Name,
@@ -54,7 +55,7 @@ def create_tag(
     _report(name, tags.get_version(name), as_json)
 
 
-@tags_app.command("update")
+@tags_app.command("update", epilog=shown_example("tags update"))
 def update_tag(
     uri: Uri,
     name: Name,
@@ -69,7 +70,7 @@ def update_tag(
     _report(name, tags.get_version(name), as_json)
 
 
-@tags_app.command("delete")
+@tags_app.command("delete", epilog=shown_example("tags delete"))
 def delete_tag(
     uri: Uri, name: Name, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
 ) -> None:
