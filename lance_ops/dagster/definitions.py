@@ -7,7 +7,13 @@ import dagster as dg
 from lance_ops.dagster.alerts import build_alert_sensors
 from lance_ops.dagster.backfill_sensor import build_backfill_sensor
 from lance_ops.dagster.declaration import DatasetConfig
-from lance_ops.dagster.head import build_checks, build_version_sensor, head_spec, index_specs
+from lance_ops.dagster.head import (
+    build_checks,
+    build_freshness_sensor,
+    build_version_sensor,
+    head_spec,
+    index_specs,
+)
 from lance_ops.dagster.jobs import build_jobs, build_schedules
 from lance_ops.dagster.landing import batches_asset, build_landing_check, build_raw_sensor, build_settled_check
 from lance_ops.dagster.runners import runner_resources
@@ -38,6 +44,8 @@ def build_job_definitions(config: DatasetConfig) -> dg.Definitions:
     """Return the dataset's jobs, sensors and schedule."""
     jobs = build_jobs(config)
     sensors = [build_version_sensor(config)]
+    if config.health.hours_without_version is not None:
+        sensors.append(build_freshness_sensor(config))
     if config.raw is not None:
         sensors += [build_raw_sensor(config), build_backfill_sensor(config, jobs)]
     upkeep = build_upkeep(config)

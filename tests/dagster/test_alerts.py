@@ -20,9 +20,13 @@ from lance_ops.dagster.alerts.pending import Told, Watched, pending_alerts
 from lance_ops.dagster.alerts.sending import send
 from lance_ops.dagster.declaration import AlertChannel, AlertEvent
 from lance_ops.dagster.in_process import CodeLocation, Ticked
+from lance_ops.dagster.ops import launch
 from lance_ops.errors import AlertNotSent, ConfigError, MissingPackage
+from lance_ops.maintenance.health import LastChange, last_change
+from lance_ops.snapshot import Snapshot
+from lance_ops.verbs import Compact
 from tests.dagster.alert_receiver import SECRET, Receiver, receiving, serving
-from tests.dagster.deployment import Deploy, Deployment
+from tests.dagster.deployment import Deploy, Deployment, values
 
 pytestmark = pytest.mark.dagster
 
@@ -133,22 +137,54 @@ def test_failed_runs_and_red_checks_are_told_once_each(deploy: Deploy, receiver:
     assert [alert["title"] for alert in receiver.take()] == ["check versions is red"], "it is red anew"
 
 
-def test_stale_data_is_told_once_a_version(deploy: Deploy) -> None:
-    deployment = deploy(health={"hours_without_version": 2})
-    watched = Watched(deployment.config, (), ())
+def test_rows_that_do_not_change_are_told_once_and_a_compaction_is_no_change(
+    deploy: Deploy, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(UTC)
+    clock = [now]
 
-    def found(hours: float, told: Told) -> list[tuple[Alert | None, Told]]:
-        now = datetime.now(UTC) + timedelta(hours=hours)
-        return list(pending_alerts(deployment.instance, watched, (AlertEvent.FRESHNESS,), told, now))
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return clock[0]
 
-    assert found(9, Told()) == []
-    deployment.fill(1)
-    assert found(1, Told()) == []
-    ((alert, told),) = found(9, Told())
-    assert alert is not None and alert.reason.startswith("version 1 of ") and told == Told(stale_version=1)
-    assert found(9, Told.decode(told.encode()) or Told()) == []
+    monkeypatch.setattr("lance_ops.dagster.head.freshness.datetime", Clock)
+    on_age = WEBHOOK | {"name": "on_age", "events": ["freshness", "check"]}
+    on_checks = WEBHOOK | {"name": "on_checks", "events": ["check"]}
+    deployment = deploy(health={"hours_without_version": 2}, alerts=[on_age, on_checks])
+
+    def told(hours: float, channel: str = "on_age") -> list[tuple[str, str]]:
+        clock[0] = now + timedelta(hours=hours)
+        deployment.tick("freshness")
+        alerts(deployment, channel)
+        return [(alert["event"], alert["reason"]) for alert in receiver.take()]
+
+    assert told(9) == []
+    deployment.fill(2)
+    assert told(1) == []
+    assert deployment.run("compact", launch(Compact(), dry_run=False)).success
+    (compacted,) = deployment.instance.fetch_materializations(deployment.names.head, limit=1).records
+    assert compacted.asset_materialization is not None
+    metadata = values(compacted.asset_materialization.metadata)
+    version = deployment.data.version
+    assert (metadata["lance/version"], metadata["lance/rows_changed_in"]) == (version, 2)
+    deployment.data.create_scalar_index("id", "BTREE")
+    searched: list[int] = []
+
+    def search(newest: Snapshot, above: int) -> LastChange | None:
+        searched.append(above)
+        return last_change(newest, above)
+
+    monkeypatch.setattr("lance_ops.dagster.head.freshness.last_change", search)
+    ((event, reason),) = told(9)
+    assert searched == [version], "no version with an event is read"
+    assert event == "freshness" and reason.startswith("rows changed last in version 2 of ")
+    assert told(10) == []
+    assert "still red: rows changed last in version 2" in (deployment.tick("freshness").skip_message or "")
+    assert [event for event, _ in told(10, "on_checks")] == ["check"]
     deployment.data.delete("id = 1")
-    assert [after for _, after in found(9, told)] == [Told(stale_version=2)]
+    assert told(1.5) == [], "an external writer deleted a row"
+    assert [event for event, _ in told(9)] == ["freshness"], "no row has changed since"
 
 
 def test_a_channel_is_told_only_of_its_events(deploy: Deploy, receiver: Receiver) -> None:

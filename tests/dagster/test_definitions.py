@@ -3,7 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
-from datetime import timedelta
 
 import dagster as dg
 import pytest
@@ -43,10 +42,12 @@ def test_one_code_location_defines_several_datasets() -> None:
     assert merged.resolve_job_def("b_a_compact").name == "b_a_compact"
 
 
-def test_freshness_follows_the_declaration() -> None:
-    declared = {"name": "a", "uri": "/a", "health": {"hours_without_version": 6}}
-    spec = definitions(declared).resolve_asset_graph().get(dg.AssetKey("a"))
-    assert spec.freshness_policy == dg.FreshnessPolicy.time_window(timedelta(hours=6))
+def test_freshness_is_a_check_and_a_sensor_where_the_declaration_has_a_limit() -> None:
+    with_limit = definitions({"name": "a", "uri": "/a", "health": {"hours_without_version": 6}}).get_repository_def()
+    assert {sensor.name for sensor in with_limit.sensor_defs} == {"a_versions", "a_freshness"}
+    assert dg.AssetCheckKey(dg.AssetKey("a"), "fresh") in with_limit.asset_graph.asset_check_keys
+    without = definitions({"name": "a", "uri": "/a"}).get_repository_def()
+    assert dg.AssetCheckKey(dg.AssetKey("a"), "fresh") not in without.asset_graph.asset_check_keys
 
 
 def test_loading_definitions_reads_no_environment_and_opens_nothing() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.maintenance.health import RowChanges, row_changes, summarised_versions
+from lance_ops.maintenance.health import RowChanges, last_change, row_changes, summarised_versions
 
 
 def rows(*ids: int) -> pa.Table:
@@ -70,3 +70,19 @@ def test_the_first_version_and_what_manifests_do_not_tell(dataset_uri: str) -> N
     assert row_changes(None, first, "Overwrite") == RowChanges(inserted=2)
     assert row_changes(None, second, "Append") is None
     assert row_changes(first, second, "?") is None
+
+
+def test_the_last_change_of_rows_is_found_below_versions_that_changed_none(dataset_uri: str) -> None:
+    data = lance_ops.write_dataset(rows(1, 2, 3), dataset_uri, max_rows_per_file=1)
+    data.delete("id = 2")
+    data.optimize.compact_files()
+    data.create_scalar_index("id", "BTREE")
+    data.add_columns({"twice": "id * 2"})
+    newest = lance_ops.dataset(dataset_uri).snapshot
+    found = last_change(newest)
+    assert found is not None and newest.version > 4
+    assert (found.version, found.committed_at) == (2, newest.at(2).manifest.timestamp)
+    assert last_change(newest, above=2) is None
+    data.cleanup_old_versions(retain_versions=2)
+    oldest = last_change(lance_ops.dataset(dataset_uri).snapshot)
+    assert oldest is not None and oldest.version == newest.version - 1, "no retained version changed rows"

@@ -1,8 +1,8 @@
 """Find the events of a dataset that a channel has not been told of.
 
 Two kinds of events stand in Dagster's log, and a position in the log says which of them were told: runs that failed,
-and observations of batches that were set aside or left alone. The two others are states: a check is red, and the newest
-version is old. A state is told when it begins.
+and observations of batches that were set aside or left alone. The two others are states: a check is red, and so is the
+one that says whether rows changed lately. A state is told when it begins.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from typing import assert_never
 
@@ -20,6 +20,7 @@ from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.declaration import AlertEvent, DatasetConfig, DatasetNames
+from lance_ops.dagster.head import FRESH
 from lance_ops.dagster.landing import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, UNSETTLED_BATCHES, named_with_reasons
 from lance_ops.dagster.opening import open_if_exists
 
@@ -42,8 +43,6 @@ class Told:
     """The same for observations of batches."""
     red_checks: tuple[str, ...] = ()
     """The checks that were red when they were last looked at."""
-    stale_version: int = 0
-    """The newest version that was told to be too old."""
 
     def encode(self) -> str:
         """Return the cursor."""
@@ -55,16 +54,13 @@ class Told:
         try:
             found = json.loads(cursor or "null")
             red = tuple(str(name) for name in found["red_checks"])
-            return cls(int(found["failure"]), int(found["batch"]), red, int(found["stale_version"]))
+            return cls(int(found["failure"]), int(found["batch"]), red)
         except (ValueError, TypeError, KeyError):
             return None
 
     @classmethod
     def from_now_on(cls, instance: dg.DagsterInstance, config: DatasetConfig) -> Told:
-        """Return a cursor that skips past failures and batches. Checks that are red now are still reported.
-
-        So is a version that is too old now.
-        """
+        """Return a cursor that skips past failures and batches. Checks that are red now are still reported."""
         failed = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
         observed = instance.fetch_observations(DatasetNames(config.name).batches, limit=1).records
         newest_failure, newest_batch = (records[0].storage_id if records else 0 for records in (failed, observed))
@@ -99,9 +95,10 @@ def pending_alerts(
             case AlertEvent.QUARANTINE:
                 found = _quarantines(instance, watched, told)
             case AlertEvent.CHECK:
-                found = _checks(instance, watched, events, told)
+                told_apart = FRESH if AlertEvent.FRESHNESS in events else None
+                found = _checks(instance, watched, events, told, [c for c in watched.checks if c != told_apart])
             case AlertEvent.FRESHNESS:
-                found = _freshness(watched, told, now)
+                found = _checks(instance, watched, events, told, [c for c in watched.checks if c == FRESH])
             case _:
                 assert_never(event)
         for alert, after in found:
@@ -198,10 +195,14 @@ def _quarantine(watched: Watched, run_id: str, reasons: dict[str, str]) -> Alert
 
 
 def _checks(
-    instance: dg.DagsterInstance, watched: Watched, events: Collection[AlertEvent], told: Told
+    instance: dg.DagsterInstance,
+    watched: Watched,
+    events: Collection[AlertEvent],
+    told: Told,
+    names: Sequence[str],
 ) -> Iterator[tuple[Alert | None, Told]]:
     """Yield an alert for each check that has turned red. A check that stays red is told once, a warning never."""
-    for name in watched.checks:
+    for name in names:
         newest = _newest_evaluation(instance, dg.AssetCheckKey(watched.names.head, name))
         if newest is None:
             continue
@@ -212,7 +213,9 @@ def _checks(
         told = replace(told, red_checks=(*red, name) if is_red else red)
         known = was_red or (AlertEvent.QUARANTINE in events and _is_all_quarantined(instance, watched, found))
         if is_red != was_red:
-            yield None if known or not is_red else _red_check(watched, number, found, run_id), told
+            is_age = name == FRESH and AlertEvent.FRESHNESS in events
+            alert = _stale(watched, number, found) if is_age else _red_check(watched, number, found, run_id)
+            yield None if known or not is_red else alert, told
 
 
 def _newest_evaluation(
@@ -258,27 +261,18 @@ def _red_check(watched: Watched, number: int, found: dg.AssetCheckEvaluation, ru
     )
 
 
-def _freshness(watched: Watched, told: Told, now: datetime) -> Iterator[tuple[Alert | None, Told]]:
-    """Yield an alert if the newest version is older than the declared limit; one for each version."""
-    hours = watched.config.health.hours_without_version
-    newest = open_if_exists(watched.config) if hours else None
-    committed = newest.manifest.timestamp if newest else None
-    if newest is None or committed is None or hours is None or newest.version == told.stale_version:
-        return
-    if now - committed < timedelta(hours=hours):
-        return
-    alert = Alert(
+def _stale(watched: Watched, number: int, found: dg.AssetCheckEvaluation) -> Alert:
+    return Alert(
         AlertEvent.FRESHNESS,
         watched.config.name,
-        f"{newest.version}\0{committed.isoformat()}",
-        f"no new version for {hours:g} hours",
-        f"version {newest.version} of {committed:%Y-%m-%d %H:%M} UTC is the newest",
+        f"{found.check_name}\0{number}",
+        f"no row has changed for {watched.config.health.hours_without_version:g} hours",
+        found.description or "the check failed",
         f"See whether files land, and what the sensor {watched.names.of('raw_files')} says of them."
         if watched.config.raw is not None
         else "See whether its writers still run.",
-        newest.version,
+        _newest_version(watched.config),
     )
-    yield alert, replace(told, stale_version=newest.version)
 
 
 def _newest_version(config: DatasetConfig) -> int | None:

@@ -2,6 +2,7 @@
 
 from lance_ops.dagster.head.asset_specs import head_spec, index_specs
 from lance_ops.dagster.head.checks import build_checks
+from lance_ops.dagster.head.freshness import FRESH, build_freshness_sensor
 from lance_ops.dagster.head.integrity import INTACT, verify_some
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.report import report_versions
@@ -10,9 +11,11 @@ from lance_ops.dagster.head.version_metadata import column_schema
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 
 __all__ = [
+    "FRESH",
     "INTACT",
     "Verdict",
     "build_checks",
+    "build_freshness_sensor",
     "build_version_sensor",
     "column_schema",
     "debt_markdown",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
@@ -14,7 +12,6 @@ __all__ = ["head_spec", "index_specs"]
 def head_spec(config: DatasetConfig) -> dg.AssetSpec:
     """Return the head, an external asset: each committed version is one materialization, whichever writer made it."""
     names = DatasetNames(config.name)
-    hours = config.health.hours_without_version
     return dg.AssetSpec(
         names.head,
         deps=[names.batches] if config.raw is not None else [],
@@ -23,7 +20,6 @@ def head_spec(config: DatasetConfig) -> dg.AssetSpec:
         group_name=config.group_name,
         tags=config.tags,
         kinds=config.asset_kinds,
-        freshness_policy=dg.FreshnessPolicy.time_window(timedelta(hours=hours)) if hours else None,
         metadata={"dagster/table_name": config.name, "dagster/storage_kind": "lance"},
     )
 

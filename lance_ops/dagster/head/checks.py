@@ -17,6 +17,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.head.freshness import build_freshness_check
 from lance_ops.dagster.head.integrity import INTACT, verify_some
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.dagster.opening import open_if_exists
@@ -36,6 +37,8 @@ def build_checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
     checks = [_valid_check(config), _health_checks(config), _intact_check(config)]
     if config.raw is not None:
         checks.append(_batches_check(config))
+    if config.health.hours_without_version is not None:
+        checks.append(build_freshness_check(config))
     return checks
 
 

@@ -6,7 +6,7 @@ versions, and no manifest is read for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -14,18 +14,21 @@ import dagster as dg
 
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.maintenance.health import VersionSummary
+from lance_ops.maintenance.health import LastChange, VersionSummary
 from lance_ops.transactions import COMMIT_MESSAGE
 
-__all__ = ["DATA_VERSION_TAG", "RecordedVersion", "recorded_versions"]
+__all__ = ["DATA_VERSION_TAG", "RecordedVersion", "change_metadata", "newest_change", "recorded_versions"]
 
 DATA_VERSION_TAG = "dagster/data_version"
 
 _COMMITTED_AT = "lance/committed_at"
+_CHANGED_IN = "lance/rows_changed_in"
+_CHANGED_AT = "lance/rows_changed_at"
 _INDEXED = "lance/indexed_ratio"
 _AMPLIFICATION = "lance/read_amplification"
 _MESSAGE = "lance/commit_message"
 _TAGS = "lance/tags"
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _COUNTS = {
     "num_rows": "dagster/row_count",
     "num_fragments": "lance/num_fragments",
@@ -54,9 +57,11 @@ class RecordedVersion:
     read_amplification: float | None
     tags: tuple[str, ...]
     message: str
+    last_change: LastChange | None = None
+    """The newest version up to this one that changed rows, as far as the event tells."""
 
     @classmethod
-    def of(cls, summary: VersionSummary, read_amplification: float) -> Self:
+    def of(cls, summary: VersionSummary, read_amplification: float, *, changed_rows: bool) -> Self:
         """Return what an event of this version will tell."""
         return cls(
             version=summary.version,
@@ -70,6 +75,7 @@ class RecordedVersion:
             read_amplification=read_amplification,
             tags=summary.tags,
             message=summary.transaction_properties.get(COMMIT_MESSAGE, ""),
+            last_change=LastChange(summary.version, summary.timestamp) if changed_rows else None,
         )
 
     @classmethod
@@ -89,6 +95,7 @@ class RecordedVersion:
             read_amplification=float(amplification) if isinstance(amplification, (int, float)) else None,
             tags=tuple(str(found[_TAGS]).split(", ")) if found.get(_TAGS) else (),
             message=str(found.get(_MESSAGE, "")),
+            last_change=_last_change_told(found),
         )
 
     @property
@@ -116,7 +123,32 @@ class RecordedVersion:
             _TAGS: ", ".join(self.tags) or None,
             _MESSAGE: self.message or None,
         }
-        return metadata | {key: value for key, value in optional.items() if value is not None}
+        known = {key: value for key, value in optional.items() if value is not None}
+        return metadata | known | (change_metadata(self.last_change) if self.last_change else {})
+
+
+def change_metadata(change: LastChange) -> dict[str, Any]:
+    """Return the metadata that tells which version changed rows last; `RecordedVersion.told_by` reads it back."""
+    metadata: dict[str, Any] = {_CHANGED_IN: change.version}
+    if change.committed_at is not None:
+        metadata[_CHANGED_AT] = dg.MetadataValue.timestamp(change.committed_at)
+    return metadata
+
+
+def newest_change(told: Iterable[RecordedVersion], up_to: int) -> LastChange | None:
+    """Return the newest change of rows that events tell of, of versions up to a number.
+
+    The time decides before the number: a dataset that was removed and created again counts from 1 again.
+    """
+    found = [each.last_change for each in told if each.last_change is not None and each.version <= up_to]
+    return max(found, key=lambda change: (change.committed_at or _LONG_AGO, change.version), default=None)
+
+
+def _last_change_told(found: Mapping[str, Any]) -> LastChange | None:
+    version, seconds = found.get(_CHANGED_IN), found.get(_CHANGED_AT)
+    if not isinstance(version, int):
+        return None
+    return LastChange(version, datetime.fromtimestamp(float(seconds), UTC) if seconds else None)
 
 
 def recorded_versions(instance: dg.DagsterInstance, config: DatasetConfig, limit: int) -> Iterator[RecordedVersion]:

@@ -12,10 +12,16 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.index_events import index_events
 from lance_ops.dagster.head.overview import CHARTED, overview
 from lance_ops.dagster.head.owed import debt_policy
-from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG, RecordedVersion, recorded_versions
+from lance_ops.dagster.head.recorded_versions import (
+    DATA_VERSION_TAG,
+    RecordedVersion,
+    change_metadata,
+    newest_change,
+    recorded_versions,
+)
 from lance_ops.dagster.head.version_metadata import NewVersion, version_metadata
 from lance_ops.maintenance.debt import DebtPolicy, read_cost
-from lance_ops.maintenance.health import summarised_versions
+from lance_ops.maintenance.health import changed_rows, last_change, summarised_versions
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["Unrecorded", "head_event", "report_versions", "unrecorded"]
@@ -96,6 +102,8 @@ def unrecorded(
     told = [last.recorded, *(each for each, _ in older)]
     head = head_event(config, last, started)
     shown = overview(instance, config, last.snapshot, _charted([*told, *recorded]))
+    change = newest_change([*told, *recorded], last.recorded.version) or last_change(last.snapshot)
+    shown |= change_metadata(change) if change else {}
     of_last = [head.with_metadata({**head.metadata, **shown}), *index_events(config, last, is_newest=True)]
     events = [event for _, of_version in reversed(older) for event in of_version]
     return Unrecorded((*events, *of_last), tuple(each.version for each in reversed(told)), too_young)
@@ -120,8 +128,10 @@ def _newest_first(newest: Snapshot, oldest: int, policy: DebtPolicy) -> Iterator
     current = next(versions, None)
     while current is not None and current[1].version >= oldest:
         (snapshot, summary), earlier = current, next(versions, None)
-        told = RecordedVersion.of(summary, read_cost(snapshot, policy).amplification)
-        yield NewVersion(snapshot, None if earlier is None else earlier[0], summary, told)
+        before = None if earlier is None else earlier[0]
+        changed = changed_rows(before, snapshot, summary.operation)
+        told = RecordedVersion.of(summary, read_cost(snapshot, policy).amplification, changed_rows=changed)
+        yield NewVersion(snapshot, before, summary, told)
         current = earlier
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, Severity, health
     from lance_ops.maintenance.health.measured_columns import ColumnStatistics, column_statistics
     from lance_ops.maintenance.health.row_count import count_rows
-    from lance_ops.maintenance.health.rows_changed import RowChanges, row_changes
+    from lance_ops.maintenance.health.rows_changed import LastChange, RowChanges, changed_rows, last_change, row_changes
     from lance_ops.maintenance.health.version_difference import Change, VersionDifference, compare_versions
     from lance_ops.maintenance.health.version_timeline import VersionSummary, summarised_versions, timeline
 
@@ -21,15 +21,18 @@ __all__ = [
     "HealthReport",
     "HealthThresholds",
     "IndexCoverage",
+    "LastChange",
     "RowChanges",
     "Severity",
     "VersionDifference",
     "VersionSummary",
+    "changed_rows",
     "column_statistics",
     "compare_versions",
     "count_rows",
     "health",
     "index_coverage",
+    "last_change",
     "row_changes",
     "summarised_versions",
     "timeline",
@@ -41,15 +44,18 @@ _MODULES = {
     "HealthReport": "health_report",
     "HealthThresholds": "health_report",
     "IndexCoverage": "coverage",
+    "LastChange": "rows_changed",
     "RowChanges": "rows_changed",
     "Severity": "health_report",
     "VersionDifference": "version_difference",
     "VersionSummary": "version_timeline",
+    "changed_rows": "rows_changed",
     "column_statistics": "measured_columns",
     "compare_versions": "version_difference",
     "count_rows": "row_count",
     "health": "health_report",
     "index_coverage": "coverage",
+    "last_change": "rows_changed",
     "row_changes": "rows_changed",
     "summarised_versions": "version_timeline",
     "timeline": "version_timeline",

@@ -1,4 +1,6 @@
-"""Count the rows that one version inserted, updated and deleted, from its manifest and that of the version before.
+"""Count the rows that one version inserted, updated and deleted, and find the newest version that changed any.
+
+The numbers follow from a version's manifest and that of the version before.
 
 Rows written are those of fragments that are new, rows removed those of fragments that are gone, and those newly marked
 as deleted. What they mean follows from the operation.
@@ -6,11 +8,14 @@ as deleted. What they mean follows from the operation.
 
 from __future__ import annotations
 
-from lance_ops.core.records import dataclass
-from lance_ops.snapshot import Snapshot
-from lance_ops.table import Fragment
+from datetime import datetime
 
-__all__ = ["RowChanges", "row_changes"]
+from lance_ops.core.records import dataclass
+from lance_ops.snapshot import Snapshot, history
+from lance_ops.table import Fragment
+from lance_ops.transactions import CommittedVersion
+
+__all__ = ["LastChange", "RowChanges", "changed_rows", "last_change", "operation_of", "row_changes"]
 
 _SAME_ROWS = "Rewrite"
 _UPDATES = "Update"
@@ -25,6 +30,44 @@ class RowChanges:
     inserted: int = 0
     updated: int | None = 0
     deleted: int = 0
+
+
+@dataclass(frozen=True)
+class LastChange:
+    """A version after which no other one changed rows, and when it was committed, if its writer stated that."""
+
+    version: int
+    committed_at: datetime | None
+
+
+def last_change(newest: Snapshot, above: int = 0) -> LastChange | None:
+    """Return the newest version above `above` that inserted, updated or deleted rows.
+
+    None if no version above it did. With `above=0`, the oldest retained version stands for what is not retained. The
+    versions are read newest first, as far as needed: one manifest each.
+    """
+    past = history(newest)
+    current = next(past, None)
+    while current is not None and current.version > above:
+        earlier = next(past, None)
+        before = None if earlier is None else newest.with_manifest(earlier.manifest)
+        after = newest.with_manifest(current.manifest)
+        if (earlier is None and above == 0) or changed_rows(before, after, operation_of(current)):
+            return LastChange(current.version, current.manifest.timestamp)
+        current = earlier
+    return None
+
+
+def changed_rows(before: Snapshot | None, after: Snapshot, operation: str) -> bool:
+    """Return whether a version inserted, updated or deleted rows, also if the manifests do not tell how many."""
+    found = row_changes(before, after, operation)
+    return operation != _SAME_ROWS if found is None else found != RowChanges()
+
+
+def operation_of(committed: CommittedVersion) -> str:
+    """Return the name of the operation that made a version, `?` if its transaction was removed."""
+    stored = committed.stored_transaction
+    return stored.operation_type.__name__ if stored else "?"
 
 
 def row_changes(before: Snapshot | None, after: Snapshot, operation: str) -> RowChanges | None:

@@ -9,6 +9,7 @@ from itertools import islice
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import batches_of
 from lance_ops.maintenance.health.coverage import index_coverage, indexed_ratio
+from lance_ops.maintenance.health.rows_changed import operation_of
 from lance_ops.refs import branch_of, list_tags, reference_store
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.transactions import CommittedVersion
@@ -55,7 +56,7 @@ def _summary(snapshot: Snapshot, past: CommittedVersion, tags: tuple[str, ...]) 
     return VersionSummary(
         version=past.version,
         timestamp=past.manifest.timestamp,
-        operation=past.stored_transaction.operation_type.__name__ if past.stored_transaction else "?",
+        operation=operation_of(past),
         num_rows=snapshot.num_rows,
         num_fragments=len(snapshot.fragments),
         num_deleted_rows=snapshot.num_deleted_rows,

@@ -79,7 +79,7 @@ class AlertChannel(DeclaredModel):
     events: tuple[AlertEvent, ...] = Field(
         default=tuple(AlertEvent),
         min_length=1,
-        description="failure: a run; check: a check turned red; freshness: hours_without_version passed; "
+        description="failure: a run; check: a check turned red; freshness: `fresh` turned red; "
         "quarantine: a batch was set aside or changed.",
     )
     webserver_base_url: str = Field(

@@ -141,7 +141,7 @@ class Maintenance(DeclaredModel):
 class HealthLimits(DeclaredModel):
     """Limits of the health checks. A check fails above its limit, and so does a maintenance run that ends above one.
 
-    `hours_without_version` has no such check: the head asset's freshness and the alerts use it.
+    `hours_without_version` is the limit of the check `fresh`, which a sensor evaluates; no maintenance brings it down.
     """
 
     small_fragments: int = Field(default=100, ge=0, description="Fragments that compaction would join.")
@@ -151,5 +151,7 @@ class HealthLimits(DeclaredModel):
     )
     versions: int = Field(default=1000, ge=1, description="Versions that the table keeps.")
     hours_without_version: float | None = Field(
-        default=None, ge=1 / 60, description="How long the newest version stays fresh; null: for ever."
+        default=None,
+        ge=1 / 60,
+        description="The check `fresh` fails if no version changed rows for this long; null: no check.",
     )
