@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, wraps
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, TypeAlias, TypeVar
 
@@ -57,7 +58,7 @@ def check_arguments(function: F) -> F:
     def checked(*args: Any, **kwargs: Any) -> Any:
         rules, refuse_none = _rules(function), _refuse_none(function)
         others = [(rest, value) for value in args[ends:]] if rest is not None else ()
-        for name, value in (*zip(names, args[:ends], strict=False), *others, *kwargs.items()):
+        for name, value in chain(zip(names, args[:ends], strict=False), others, kwargs.items()):
             if value is None and name not in refuse_none:
                 continue  # most options of a scan are left out
             fits = rules.get(name)
@@ -219,7 +220,7 @@ def _entries_of(rules: Mapping[str, _Fits | None]) -> _Fits:
 def _items_of(rule: _Fits | None, *, has_length: bool, are_numbers: bool) -> _Fits:
     """Accept whatever has items, such as arrays and data frames' columns, but no text, bytes or mapping.
 
-    Of items that must be integers and are Python's, the least and the greatest stand for all.
+    Of items that must be integers and are Python's or an array's, the least and the greatest stand for all.
     """
 
     def fits(value: Any) -> bool:
@@ -230,6 +231,8 @@ def _items_of(rule: _Fits | None, *, has_length: bool, are_numbers: bool) -> _Fi
         is_short = hasattr(value, "__len__") and len(value) <= _CHECKED_ITEMS
         if rule is None or not is_short:
             return True
+        if are_numbers and isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu":
+            return not len(value) or (rule(value.min()) and rule(value.max()))
         if are_numbers and set(map(type, value)) == {int}:
             return rule(min(value)) and rule(max(value))
         return all(map(rule, value))

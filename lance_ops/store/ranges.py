@@ -87,8 +87,14 @@ def group_reads(reads: Sequence[MergedRange], most: int, max_bytes: int) -> list
     return groups
 
 
+_FEW_RANGES = 8
+"""A list sorts and merges no more ranges than these in less time than an array."""
+
+
 def merge_touching(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Sort ranges, drop empty ones, and merge those that overlap or touch."""
+    if len(starts) <= _FEW_RANGES:
+        return _merge_few(starts, stops)
     wanted = starts < stops
     starts, stops = starts[wanted], stops[wanted]
     if not len(starts):
@@ -98,6 +104,19 @@ def merge_touching(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, I
     begins = np.ones(len(starts) + 1, np.bool_)  # whether range `i` begins a merged range; the one past the last does
     np.greater(starts[1:], stops[:-1], out=begins[1:-1])
     return starts[begins[:-1]], stops[begins[1:]]
+
+
+def _merge_few(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, Int64Array]:
+    merged: list[list[int]] = []
+    for start, stop in sorted(zip(starts.tolist(), stops.tolist(), strict=True)):
+        if start >= stop:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], stop)
+        else:
+            merged.append([start, stop])
+    found = np.array(merged, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 def slice_ranges(path: str, data: pa.Buffer, ranges: Sequence[ByteRange], offset: int = 0) -> list[pa.Buffer]:

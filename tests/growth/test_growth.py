@@ -268,6 +268,15 @@ def test_a_small_file_is_opened_with_others(
     assert together < 0.5 * _cost_of_one_more(verb, copy, ALONE, tables, repeats)
 
 
+@pytest.mark.parametrize("as_given", [np.asarray, np.ndarray.tolist], ids=["array", "list"])
+def test_a_take_checks_its_rows_all_at_once(as_given: Callable[[np.ndarray], object], copy: Copy) -> None:
+    dataset = lance_ops.dataset(copy(_write_fragmented, False, 40))
+    few, many = as_given(np.arange(0, 800, 4)), as_given(np.arange(800))
+    dataset.take(many)  # compiles and fills caches
+    added = count_instructions(partial(dataset.take, many)) - count_instructions(partial(dataset.take, few))
+    assert added < 10 * 600, "a check of each row takes 28 instructions"
+
+
 BY_VERSIONS: dict[str, Verb] = {
     "open": lambda uri, _: lance_ops.dataset(uri).schema,
     "open a numbered version": lambda uri, _: lance_ops.dataset(uri, version=3).schema,

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.store.ranges import MergedRange, group_reads, merge_ranges, slice_ranges
+from lance_ops.store.ranges import MergedRange, group_reads, merge_ranges, merge_touching, slice_ranges
 
 RANGES = st.lists(st.tuples(st.integers(0, 500), st.integers(0, 60)).map(lambda r: (r[0], r[0] + r[1])), max_size=30)
 
@@ -103,3 +104,13 @@ def test_a_slice_past_the_end_names_file_and_place() -> None:
 def test_ten_thousand_neighbours_merge_into_few_reads() -> None:
     reads = merge_ranges([(8 * index, 8 * index + 8) for index in range(10_000)], 0, 80_000)
     assert reads == [MergedRange(0, 80_000, tuple(range(10_000)))]
+
+
+@given(RANGES)
+def test_ranges_that_touch_become_one_whether_they_are_few_or_many(ranges: list[tuple[int, int]]) -> None:
+    starts, stops = np.array(ranges, np.int64).reshape(-1, 2).T
+    covered = {byte for start, stop in ranges for byte in range(start, stop)}
+    expected = [byte for byte in sorted(covered) if byte - 1 not in covered]
+    merged_starts, merged_stops = merge_touching(starts, stops)
+    assert merged_starts.tolist() == expected
+    assert merged_stops.tolist() == [byte + 1 for byte in sorted(covered) if byte + 1 not in covered]
