@@ -34,7 +34,7 @@ class LossyProxy:
 
 def request_name(method: str, path: str) -> str:
     """Return S3's name of a request to any service: `HEAD` asks for an object's size, `PUT` sends a whole object."""
-    if any(mark in path for mark in ("list-type=", "comp=list&", "maxResults=")):
+    if any(mark in path for mark in ("list-type=", "comp=list&", "/o?")) and method == "GET":  # the last is Google's
         return "LIST"
     if "/storage/v1/b/" not in path or method == "DELETE":
         return method

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_ops import writing
 from lance_ops.api.base_paths import BaseStoreParams, DatasetBasePath, with_params
 from lance_ops.api.version_handle import Handle
-from lance_ops.committers import CommitLock
+from lance_ops.committers import CommitLock, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, WrongType
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
@@ -60,6 +60,8 @@ def existing_dataset(
     Raises `DatasetAlreadyExists` if the caller asked to create it, and `InvalidInput` if the caller declares base
     paths, which only a creation may do.
     """
+    if mode == "create" and open_root(uri, storage_options).committer.finds_nothing():
+        return None
     found = Snapshot.open_if_exists(uri, storage_options)
     if found is None:
         return None

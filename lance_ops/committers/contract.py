@@ -67,6 +67,9 @@ class Committer(ABC):
     remembers_removed = False
     """Whether a version that was removed can never be made again."""
 
+    relies_on_conditional_create = False
+    """Whether `commit` relies on the conditional create of the dataset's store, which must be proven before."""
+
     takes_detached = False
     """Whether `commit` and `read` also take detached versions, which `latest` and `versions` leave out."""
 
@@ -75,6 +78,8 @@ class Committer(ABC):
         """Return the newest version, None if there is no dataset.
 
         If `known` was this committer's last answer and nothing has changed since, it returns `known` without a look.
+        A `known` of 0 is for the commit of a first version. Then a look of the last minute, by any committer of this
+        process, is enough to answer None.
         """
 
     @abstractmethod
@@ -100,11 +105,12 @@ class Committer(ABC):
         """
         return None
 
-    def get_ready(self) -> None:  # noqa: B027 # most need nothing
-        """Do what the first commit of a process does before it writes, so that it can run beside the caller's reads.
+    def finds_nothing(self) -> bool:
+        """Return True if one request shows that no object is where the dataset would be.
 
-        `commit` does it itself if nobody has, or if this raised an error.
+        It is for callers who expect this. After False, which may mean that no request could show it, call `latest`.
         """
+        return False
 
     @abstractmethod
     def commit(

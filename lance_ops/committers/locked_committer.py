@@ -36,6 +36,7 @@ class LockedCommitter(Committer):
         self.unlocked: Committer = unlocked.unlocked if isinstance(unlocked, LockedCommitter) else unlocked
         self.lock = lock
         self.remembers_removed = unlocked.remembers_removed
+        self.relies_on_conditional_create = unlocked.relies_on_conditional_create
         self.takes_detached = unlocked.takes_detached
 
     def __repr__(self) -> str:
@@ -59,8 +60,8 @@ class LockedCommitter(Committer):
     def as_listed(self, version: int) -> pa.Buffer | None:
         return self.unlocked.as_listed(version)
 
-    def get_ready(self) -> None:
-        self.unlocked.get_ready()
+    def finds_nothing(self) -> bool:
+        return self.unlocked.finds_nothing()
 
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True

@@ -15,6 +15,7 @@ from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, C
 from lance_ops.committers.create_retries import CREATE_RETRIES, CreateRetries
 from lance_ops.committers.known_manifests import KNOWN_MANIFESTS, is_digest
 from lance_ops.committers.legacy_manifest import LEGACY_MANIFEST_PATH, LegacyManifest, read_legacy_manifest
+from lance_ops.committers.recently_empty import RECENTLY_EMPTY
 from lance_ops.committers.version_hint import newest_by_hint, uses_version_hint, write_hint
 from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
 from lance_ops.core.errors import (
@@ -38,6 +39,7 @@ class PutIfAbsentCommitter(Committer):
     `new_naming` is the naming scheme of a new dataset; an existing one keeps its scheme.
     """
 
+    relies_on_conditional_create = True
     takes_detached = True
 
     def __init__(
@@ -65,6 +67,9 @@ class PutIfAbsentCommitter(Committer):
         stamp = self._store.directory_stamp(VERSIONS_DIR)
         if known is not None and stamp is not None and self._newest == (known, stamp):
             return known
+        if known == 0 and self._naming is None and self._was_empty():
+            self._is_new = True
+            return None
         newest = self._hinted(stamp)
         if newest is None:
             newest = max(self._look(list_newest).versions, default=None)
@@ -107,8 +112,13 @@ class PutIfAbsentCommitter(Committer):
         tag = self._tags.get(version)
         return None if tag is None else KNOWN_MANIFESTS.get(self._key(version, tag))
 
-    def get_ready(self) -> None:
-        prove_conditional_create(self._store)
+    def finds_nothing(self) -> bool:
+        if self._store.reads_in_place or not self._store.lists_in_order:  # the others list more than the first page
+            return False
+        is_empty = next(self._store.list(), None) is None
+        if is_empty:
+            self._note_empty()
+        return is_empty
 
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
@@ -147,6 +157,7 @@ class PutIfAbsentCommitter(Committer):
                 return
             self._naming, self._is_new = naming, False
             self._written = version, data
+            self._was_empty()  # it is not any more
             if uses_version_hint(self._store):
                 with suppress(LanceOpsError):  # the version exists, and the hint is optional
                     newest = self._hint_at(version, is_first, look_for_newest)
@@ -264,7 +275,18 @@ class PutIfAbsentCommitter(Committer):
         may_be_legacy = names.naming is None and not self._is_new  # nobody makes a legacy manifest any more
         legacy = read_legacy_manifest(self._store) if may_be_legacy else None
         self._is_new = names.naming is None and legacy is None
+        if self._is_new:
+            self._note_empty()
         return _Seen((legacy.version,) if legacy is not None else names.versions, legacy)
+
+    def _note_empty(self) -> None:
+        self._is_new = True
+        if not self._store.reads_in_place:  # where a look is no request, each commit looks
+            RECENTLY_EMPTY.note((self._store.proof_scope, self._store.uri))
+
+    def _was_empty(self) -> bool:
+        """Return whether a look of the last minute found nothing here, and forget the look."""
+        return not self._store.reads_in_place and RECENTLY_EMPTY.take((self._store.proof_scope, self._store.uri))
 
     def _keep_written(self, version: int, data: bytes, tag: str | None) -> None:
         if tag is not None and is_digest(tag, data):

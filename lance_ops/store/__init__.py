@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lance_ops.store.memory import MemoryStore
     from lance_ops.store.opening import is_local, is_same_bucket, is_well_known, open_store, path_beneath
     from lance_ops.store.paths import TEMPORARY_PREFIX, check_path
-    from lance_ops.store.probe import prove_conditional_create
+    from lance_ops.store.probe import prove_conditional_create, put_new_as_proof
     from lance_ops.store.process_resources import PROCESS_RESOURCES
     from lance_ops.store.ranges import merge_touching
     from lance_ops.store.remote import FsspecStore
@@ -69,6 +69,7 @@ __all__ = [
     "open_store",
     "path_beneath",
     "prove_conditional_create",
+    "put_new_as_proof",
     "read_bool",
 ]
 
@@ -105,6 +106,7 @@ _MODULES = {
     "open_store": "opening",
     "path_beneath": "opening",
     "prove_conditional_create": "probe",
+    "put_new_as_proof": "probe",
     "read_bool": "storage_options",
 }
 

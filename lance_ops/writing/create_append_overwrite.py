@@ -62,7 +62,6 @@ def create(
     lacks the stable row ids or the base paths asked for.
     """
     root = with_commit_lock(open_root(uri, storage_options, new_naming=table.manifest_naming), commit_lock)
-    root.store.begin_call(root.committer.get_ready)  # beside the writing of rows; the commit reports its errors
     targets = WriteTargets(FileLocations(root.store, table.base_paths, root.storage_options), base_ids)
     schema, pending = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
     try:
@@ -109,7 +108,6 @@ def append(
     file_version: str | None = None,
 ) -> Snapshot:
     """Add rows as new fragments; `file_version` is as for `choose_file_version`."""
-    snapshot.store.begin_call(snapshot.committer.get_ready)
     targets, version = WriteTargets(snapshot.file_locations, base_ids), choose_file_version(snapshot, file_version)
     pending = write_fragments(snapshot.store, batches, snapshot.schema, version, limits, targets, durable=False)
     return commit_operation(snapshot, Append(pending.fragments), properties=properties, pending=pending)
@@ -125,7 +123,6 @@ def overwrite(
     base_ids: tuple[int | None, ...] = AT_ROOT,
 ) -> Snapshot:
     """Commit a version with these rows and this schema alone. It has no indices; older versions stay."""
-    snapshot.store.begin_call(snapshot.committer.get_ready)
     targets = WriteTargets(snapshot.file_locations, base_ids)
     schema, pending = write_new_table(snapshot.store, batches, schema, version, limits, targets)
     return commit_operation(

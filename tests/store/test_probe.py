@@ -22,6 +22,7 @@ from lance_ops.store import (
     MemoryStore,
     PutOutcome,
     prove_conditional_create,
+    put_new_as_proof,
 )
 from tests.lossy_proxy import lossy_proxy
 from tests.s3_server import S3Server
@@ -65,6 +66,37 @@ def test_a_store_that_ignores_the_condition_is_refused_every_time(keeps: bool, o
         with pytest.raises(UnsafeStore, match="external manifest store"):
             prove_conditional_create(store)
     assert list(store.list_temporary()) == []
+
+
+def test_a_new_object_proves_the_store_without_a_probe() -> None:
+    store = FaultyStore(Promising())
+    put_new_as_proof(store, "first", b"new")
+    prove_conditional_create(store)
+    put_new_as_proof(store, "second", b"other")
+
+    calls = [(call.operation, call.path) for call in store.calls]
+    assert calls == [("put_if_absent", "first"), ("put_if_absent", "first"), ("get", "first"), ("put_hint", "second")]
+    assert [store.get(path).to_pybytes() for path in ("first", "second")] == [b"new", b"other"]
+
+
+@pytest.mark.parametrize(("keeps", "overwrites"), [(False, False), (False, True), (True, True)])
+def test_a_new_object_is_written_also_where_it_proves_nothing(keeps: bool, overwrites: bool) -> None:
+    store = Promising(keeps, overwrites)
+    put_new_as_proof(store, "object", b"new")
+    assert store.get("object").to_pybytes() == b"new"
+    with pytest.raises(UnsafeStore, match="external manifest store"):
+        prove_conditional_create(store)
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_new_object_is_written_also_if_a_create_fails_and_the_next_one_proves_the_store(call: int) -> None:
+    store = FaultyStore(Promising(), Fault("put_if_absent", call=call))
+    put_new_as_proof(store, "first", b"new")
+    put_new_as_proof(store, "second", b"new")
+    num_calls = len(store.calls)
+    prove_conditional_create(store)
+    assert len(store.calls) == num_calls
+    assert store.get("first") == store.get("second") == pa.py_buffer(b"new")
 
 
 def test_a_store_that_cannot_be_probed_refuses_the_write_and_is_probed_again() -> None:

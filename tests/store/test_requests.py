@@ -144,12 +144,24 @@ def test_a_take_from_a_new_handle_asks_once_for_each_small_file_that_holds_rows(
     assert counted.requests(lambda: counted.open().take([0, 5, 11])) == {"LIST": 1, "GET": 3}
 
 
-def test_a_second_table_in_a_bucket_is_written_without_another_proof(counted: Counted) -> None:
-    def write() -> None:
-        lance_ops.write_dataset(TABLE, counted.uri.replace("table", "other"), storage_options=counted.options)
+def test_a_first_write_proves_the_bucket_by_its_transaction_and_a_second_one_needs_no_proof(
+    object_server: ObjectServer,
+) -> None:
+    with lossy_proxy(object_server.endpoint) as proxy:
+        options = replace(object_server, endpoint=proxy.endpoint).storage_options
+        bucket = object_server.new_uri("")
 
-    # The manifest of the oldest tables is looked for when no version is found: before the write, and before the commit.
-    assert counted.requests(write) == {"LIST": 3, "GET": 2, "PUT": 3}
+        def written(mode: str, name: str) -> Counter[str]:
+            proxy.seen.clear()
+            lance_ops.write_dataset(TABLE, f"{bucket}{name}", mode=mode, storage_options=options)
+            return Counter(request_name(*seen) for seen in proxy.seen)
+
+        # One listing finds no object where the table will be, and one the versions after the commit. Three objects are
+        # written. The proof creates the transaction's file once more, in vain, and reads it.
+        assert written("create", "first.lance") == {"LIST": 2, "PUT": 4, "GET": 1}
+        assert written("create", "second.lance") == {"LIST": 2, "PUT": 3}
+        # The manifest of the oldest tables is looked for where no version is found.
+        assert written("overwrite", "third.lance") == {"LIST": 2, "PUT": 3, "GET": 1}
 
 
 def test_a_delete_reads_each_small_file_once(counted: Counted) -> None:

@@ -30,7 +30,7 @@ from lance_ops.core.errors import (
     WriteRefused,
 )
 from lance_ops.core.file_names import is_detached
-from lance_ops.store import Store
+from lance_ops.store import Store, put_new_as_proof
 from lance_ops.table import MANIFEST_CACHE, Manifest, check_adds_no_violation, check_writable, encode_manifest
 from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions.committed import (
@@ -109,8 +109,6 @@ def commit(
     except Exception:  # every other error means that there is no version
         attempts.undo()
         raise
-    finally:
-        attempts.wait_until_ready()
     if result.replayed:
         attempts.undo(keep_transaction=result.transaction.uuid == transaction.uuid)
     return result
@@ -145,7 +143,6 @@ class _Commit:
         self._written_transaction: bytes | None = None
         self._finish_early_write: Callable[[], object] = lambda: None
         self._vectors = DeletionVectors(store, FileLocations(store))
-        self._ready = store.begin_call(committer.get_ready)
 
     def run(self, base: Manifest | None) -> CommitResult:
         planned: Manifest | None = None
@@ -156,7 +153,7 @@ class _Commit:
                 if not is_locked:
                     raise self._too_late()
                 began = time.monotonic()
-                latest = self._committer.latest(known=base.version if base and not lost_races else None) or 0
+                latest = self._committer.latest(known=None if lost_races else self._version_of(base)) or 0
                 self._concurrent.has_requested = False
                 if planned is None:
                     planned = newest = planned_manifest(self._store, self._committer, self._transaction, base, latest)
@@ -177,11 +174,9 @@ class _Commit:
             "version: Too many concurrent writers; try again when there are fewer"
         )
 
-    def wait_until_ready(self) -> None:
-        """Wait for what the committer does ahead. Its errors are those of the commit, which does it anew."""
-        ready, self._ready = self._ready, lambda: None
-        with suppress(LanceOpsError):
-            ready()
+    def _version_of(self, base: Manifest | None) -> int | None:
+        """Return the version that the caller knows, 0 if the commit makes the first one; None if it knows none."""
+        return base.version if base else None if self._transaction.read_version else 0
 
     def undo(self, *, keep_transaction: bool = False) -> None:
         """Remove the files that this call wrote; another call with the same transaction needs the transaction's."""
@@ -269,8 +264,10 @@ class _Commit:
 
     def _write_transaction(self, transaction: Transaction, encoded: bytes) -> None:
         """Write the transaction's file unless it holds these bytes. The manifest keeps them durably."""
-        if encoded != self._written_transaction:
-            self._written_transaction = encoded
+        before, self._written_transaction = self._written_transaction, encoded
+        if before is None and self._committer.relies_on_conditional_create:
+            put_new_as_proof(self._store, transaction.path, encoded)
+        elif encoded != before:
             self._store.put_hint(transaction.path, encoded)
 
     def _put(self, version: int, data: bytes, prepare: Callable[[], None]) -> Committed | Conflict | Unknown:
@@ -289,7 +286,6 @@ class _Commit:
             return refusal is None
 
         after = (*self._after, *self._vectors.written_paths)
-        self.wait_until_ready()
         try:
             outcome = self._committer.commit(version, data, after=after, prepare=is_prepared)
         except (WriteRefused, UnsafeStore, RetryableConflict):

@@ -11,11 +11,11 @@ from tests.bench.s3.rounds import LATENCY_SECONDS, WITH_FSSPEC, Measured
 __all__ = ["page"]
 
 _FIRST_WRITE = """\
-A first write makes seven requests more than the reference. Four prove, once for a process and bucket and beside the
-rows, that the server honours a conditional create: create, create again, read, delete. The commit cannot be the proof:
-a server that ignores the condition would have replaced another writer's version before this is found out. Nor can the
-dataset remember the proof, since a table may be copied to another server. Two requests look for the manifest of the
-oldest tables, and one lists the versions after the commit (ADR 17)."""
+A first write makes two requests more than the reference. They prove, once for a process and bucket, that the server
+honours a conditional create: the transaction's file, which is new, is created once more and then read. The second
+create must be refused. The commit cannot be the proof: a server that ignores the condition would have replaced another
+writer's version before this is found out. Nor can the dataset remember the proof, since a table may be copied to
+another server."""
 _METHODS = ("GET", "HEAD", "LIST", "PUT", "POST", "DELETE")
 
 

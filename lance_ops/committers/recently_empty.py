@@ -1,0 +1,46 @@
+"""Remember for a minute where this process looked for a dataset and found none.
+
+The commit of a first version then needs no look of its own. It loses nothing by that: the create of version 1 fails if
+another writer has made it meanwhile, and the look after the commit finds the versions of a writer whose version 1 has
+been cleaned up.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+__all__ = ["RECENTLY_EMPTY", "RecentlyEmpty"]
+
+_SECONDS = 60.0
+_MOST_PLACES = 1000
+
+
+class RecentlyEmpty:
+    """The places where the last look found no dataset. A key names the place and the client that looked."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def note(self, place: object) -> None:
+        """Note that there is no dataset at a place now."""
+        with self._lock:
+            if len(self._looks) >= _MOST_PLACES:
+                self._looks.clear()
+            self._looks[place] = time.monotonic()
+
+    def take(self, place: object) -> bool:
+        """Return whether a look of the last minute found nothing at a place, and forget the look."""
+        with self._lock:
+            looked = self._looks.pop(place, None)
+        return looked is not None and time.monotonic() - looked < _SECONDS
+
+    def reset(self) -> None:
+        """Forget all and renew the lock: in a forked child, the thread that held the lock does not exist."""
+        self._looks: dict[object, float] = {}
+        self._lock = threading.Lock()
+
+
+RECENTLY_EMPTY = RecentlyEmpty()
+os.register_at_fork(after_in_child=RECENTLY_EMPTY.reset)
