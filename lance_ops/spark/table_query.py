@@ -83,8 +83,8 @@ class TableQuery:
 
         A read is small below 32 MB in the files and up to 64 MB of decoded rows. The DataFrame then holds these rows,
         and `load` raises the errors of damaged files. It needs no Python worker, which takes longer to start than such
-        a read takes. A read of at most 256 MB is planned here, with indices, and Spark knows its size, by which it
-        chooses joins.
+        a read takes. Other reads are planned here, with indices, and Spark knows their size, by which it chooses joins;
+        `planned_frame` says which ones Spark plans.
         """
         frame = self._planned()
         if frame is None:

@@ -223,6 +223,11 @@ def test_a_large_read_is_estimated_by_its_bytes(
     frame = table(spark, opened.uri).load()
     assert 0.9 * stored < estimate_of(frame) < 1.1 * stored
     assert frame.count() == 3000
+    monkeypatch.setattr(planned_read, "_MOST_ESTIMATED_BYTES", stored // 2)
+    larger = table(spark, opened.uri).load()
+    assert "MapInArrow" in plan_of(larger)
+    assert 0.4 * stored < estimate_of(larger) < 0.6 * stored
+    assert larger.select("x").distinct().count() == 3000
 
 
 def test_reads_that_this_process_cannot_plan_go_through_the_data_source(
@@ -230,10 +235,9 @@ def test_reads_that_this_process_cannot_plan_go_through_the_data_source(
 ) -> None:
     monkeypatch.setenv("LANCE_OPS_DISABLE", "small-reads")
     query = table(spark, numbers.uri).where("x > 3").select("x")
-    for name, value in (("_MOST_BYTES", 0), ("_MOST_RANGES", 1)):
-        with monkeypatch.context() as patched:
-            patched.setattr(planned_read, name, value)
-            assert "MapInArrow" not in plan_of(query.load())
+    with monkeypatch.context() as patched:
+        patched.setattr(planned_read, "_MOST_RANGES", 1)
+        assert "MapInArrow" not in plan_of(query.load())
     monkeypatch.setenv("LANCE_OPS_DISABLE", "small-reads,planned-reads")
     frame = query.load()
     assert "MapInArrow" not in plan_of(frame)

@@ -73,8 +73,13 @@ class LanceReader(DataSourceReader):
         self._with_fragment_id = FRAGMENT_ID in of_rows
 
     def partitions(self) -> Sequence[FragmentGroup]:
-        """Share the rows that may match among tasks; see `plan`."""
-        return self.plan()[0]
+        """Share the rows that may match among tasks; see `plan`. Say once if a query reads a large table whole."""
+        groups, size_bytes = self.plan()
+        stored = self._snapshot.schema
+        reads_everything = self.request.predicate is None and self.request.schema.num_leaves == stored.num_leaves
+        if reads_everything and self._options.rows_needed is None and size_bytes >= _WORTH_SAYING_BYTES:
+            _say_once(self._snapshot.uri)
+        return groups
 
     def plan(self) -> tuple[list[FragmentGroup], int]:
         """Share the rows that may match among tasks, in their order, by the bytes of the columns that are read.
@@ -95,11 +100,7 @@ class LanceReader(DataSourceReader):
         tested = () if request.predicate is None else request.predicate.columns()
         paths = [*self._paths, *(name for name in tested if name not in SELECTABLE_ROW_COLUMNS)]
         read = stored.project(paths)
-        groups, size_bytes = share_blocks(self._snapshot, rows, read, self._options.num_partitions)
-        reads_everything = request.predicate is None and read.num_leaves == stored.num_leaves
-        if reads_everything and self._options.rows_needed is None and size_bytes >= _WORTH_SAYING_BYTES:
-            _say_once(self._snapshot.uri)
-        return groups, size_bytes
+        return share_blocks(self._snapshot, rows, read, self._options.num_partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group's fragments in exactly the types that Spark expects.

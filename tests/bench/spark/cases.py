@@ -225,6 +225,13 @@ ALL_CASES = (
         bound=_read_memory,
     ),
     Case(
+        "all columns by table()",
+        _PARQUET,
+        {WARM: 1.5, COLD: 1.5},
+        lambda bench, _: _consume(table(bench.session, bench.lance).load()),
+        lambda bench, _: _consume(bench.session.read.parquet(bench.parquet)),
+    ),
+    Case(
         "one column by table()",
         _PARQUET,
         {WARM: 1.0, COLD: 1.0},
