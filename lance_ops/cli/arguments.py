@@ -19,15 +19,17 @@ from lance_ops.cli import runners
 from lance_ops.cli.progress_bar import progress_bar
 from lance_ops.committers import with_prefixes
 from lance_ops.core.durations import parse_duration
-from lance_ops.core.errors import CorruptFile, InvalidInput
+from lance_ops.core.errors import CorruptFile, DatasetNotFound, InvalidInput
 from lance_ops.core.redaction import shown_key
 from lance_ops.maintenance import repair
 from lance_ops.runners import InThreads, Runner
+from lance_ops.verbs import AbsentTable, Target, Verb
 
 __all__ = [
     "AllowedBases",
     "AtMostRows",
     "DryRun",
+    "FileOptions",
     "Json",
     "OnSpark",
     "OptionsFile",
@@ -39,6 +41,7 @@ __all__ = [
     "duration",
     "open_dataset",
     "open_readable",
+    "open_target",
     "reference",
     "runner",
     "storage_options",
@@ -80,6 +83,10 @@ AllowedBases = Annotated[
 _allowed_bases: ContextVar[tuple[str, ...]] = ContextVar("allowed_bases", default=())
 """The value of `--allow-base`, which stands before the command's name."""
 
+FileOptions = Annotated[
+    list[str] | None,
+    typer.Option("--file-storage-option", metavar="KEY=VALUE", help="An option of fsspec for the raw files' store."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 Reason = Annotated[
@@ -109,6 +116,16 @@ def open_readable(uri: str, options: Mapping[str, str] | None) -> LanceDataset:
         return open_dataset(uri, options)
     except CorruptFile:
         return LanceDataset.of(repair.open_newest_readable(uri, options))
+
+
+def open_target(verb: Verb, uri: str, options: Mapping[str, str] | None) -> Target:
+    """Open what a verb is planned on: the newest version, and whatever the verb can work on where there is none."""
+    if not verb.creates_table:
+        return (open_readable if verb.opens_damaged else open_dataset)(uri, options)
+    try:
+        return open_dataset(uri, options)
+    except DatasetNotFound:
+        return AbsentTable.at(uri, options)
 
 
 def storage_options(pairs: list[str] | None, file: Path | None = None) -> dict[str, str] | None:

@@ -17,9 +17,8 @@ from lance_ops.dagster.ops import (
     launch,
     planned_op,
     verdict_op,
-    verify_op,
 )
-from lance_ops.verbs import ALL_VERBS, Cleanup, Compact, Reindex
+from lance_ops.verbs import ALL_VERBS, Cleanup, Compact, Reindex, Verify
 
 __all__ = ["build_jobs", "build_schedules", "checks_job", "ingest_job"]
 
@@ -29,7 +28,7 @@ _MAINTENANCE = ("health", "compact", "reindex", "cleanup", "verdict")
 def build_jobs(config: DatasetConfig) -> list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition]:
     """Return every job of a dataset: `<dataset>_ingest`, `<dataset>_maintenance` and `<dataset>_<verb>`."""
     # Dagster allows one op under each name, so the maintenance job runs the same ops as the verbs' own jobs.
-    ops = {verb.name: planned_op(config, verb) for verb in ALL_VERBS} | {"verify": verify_op(config)}
+    ops = {verb.name: planned_op(config, verb) for verb in ALL_VERBS}
     jobs: list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition] = [checks_job(config)]
     if config.raw is not None:
         jobs.append(ingest_job(config))
@@ -65,14 +64,19 @@ def checks_job(config: DatasetConfig) -> dg.UnresolvedAssetJobDefinition:
 
 
 def build_schedules(config: DatasetConfig) -> list[dg.ScheduleDefinition]:
-    """Return the schedules of maintenance and of verification, where the dataset declares them."""
+    """Return the schedules of maintenance and of verification, where the dataset declares them.
+
+    Neither asks for a dry run.
+    """
     names = DatasetNames(config.name)
+    for_real = {"verify": dg.RunConfig(ops={Verify.name: launch(Verify(), dry_run=False)})}
     crons = {"maintenance": config.maintenance.cron, "verify": config.maintenance.verification.cron}
     return [
         dg.ScheduleDefinition(
             name=names.of(f"{job}_schedule"),
             job_name=names.of(job),
             cron_schedule=cron,
+            run_config=for_real.get(job),
             execution_timezone=config.maintenance.timezone,
             default_status=dg.DefaultScheduleStatus.RUNNING,
         )

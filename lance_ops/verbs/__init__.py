@@ -13,11 +13,13 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.verbs.contract import (
         REASON_PROPERTY,
+        AbsentTable,
         Execution,
         Facts,
         Measures,
         Preview,
         Section,
+        Target,
         Verb,
         VerbResult,
         WhenMoved,
@@ -28,13 +30,14 @@ if TYPE_CHECKING:
     from lance_ops.verbs.planning import Executed, do_now, execute_plan, make_plan
     from lance_ops.verbs.references import Branch, Clone, Tag
     from lance_ops.verbs.registry import ALL_VERBS, verb_named
-    from lance_ops.verbs.rows import AddColumns, DeleteRows, Erase, Restore, Update, Upsert, sample_of
+    from lance_ops.verbs.rows import AddColumns, DeleteRows, Erase, IngestFiles, Restore, Update, Upsert, sample_of
     from lance_ops.verbs.stored_plan import StoredPlan
-    from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair
+    from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair, Verify
 
 __all__ = [
     "ALL_VERBS",
     "REASON_PROPERTY",
+    "AbsentTable",
     "AddColumns",
     "Branch",
     "Cleanup",
@@ -47,6 +50,7 @@ __all__ = [
     "Executed",
     "Execution",
     "Facts",
+    "IngestFiles",
     "Measures",
     "Migrate",
     "Option",
@@ -57,10 +61,12 @@ __all__ = [
     "Section",
     "StoredPlan",
     "Tag",
+    "Target",
     "Update",
     "Upsert",
     "Verb",
     "VerbResult",
+    "Verify",
     "WhenMoved",
     "do_now",
     "execute_plan",
@@ -75,6 +81,7 @@ __all__ = [
 
 _MODULES = {
     "ALL_VERBS": "registry",
+    "AbsentTable": "contract",
     "AddColumns": "rows",
     "Branch": "references",
     "Cleanup": "upkeep",
@@ -87,6 +94,7 @@ _MODULES = {
     "Executed": "planning",
     "Execution": "contract",
     "Facts": "contract",
+    "IngestFiles": "rows",
     "Measures": "contract",
     "Preview": "contract",
     "Migrate": "upkeep",
@@ -98,10 +106,12 @@ _MODULES = {
     "Section": "contract",
     "StoredPlan": "stored_plan",
     "Tag": "references",
+    "Target": "contract",
     "Update": "rows",
     "Upsert": "rows",
     "Verb": "contract",
     "VerbResult": "contract",
+    "Verify": "upkeep",
     "WhenMoved": "contract",
     "do_now": "planning",
     "execute_plan": "planning",

@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from lance_ops.api import LanceDataset
-from lance_ops.core.errors import InvalidInput
+from lance_ops.committers import open_root
+from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
@@ -21,11 +22,13 @@ from lance_ops.verbs.options import options_of
 
 __all__ = [
     "REASON_PROPERTY",
+    "AbsentTable",
     "Execution",
     "Facts",
     "Measures",
     "Preview",
     "Section",
+    "Target",
     "Verb",
     "VerbResult",
     "WhenMoved",
@@ -55,6 +58,24 @@ class WhenMoved(Enum):
 
 
 @dataclass(frozen=True)
+class AbsentTable:
+    """The place of a table that does not exist yet. Only a verb that `creates_table` is planned there, on version 0."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    version: ClassVar[int] = 0
+
+    @classmethod
+    def at(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> AbsentTable:
+        """Return the place that a URI names, with the URI as an opened dataset would spell it."""
+        return cls(open_root(uri, storage_options).store.uri, dict(storage_options or {}))
+
+
+Target: TypeAlias = LanceDataset | AbsentTable
+"""What a verb is planned on: an opened version, or the place of a table that does not exist yet."""
+
+
+@dataclass(frozen=True)
 class Measures:
     """Sizes of a version: live rows, rows that are deleted and still stored, fragments, and bytes of data files."""
 
@@ -64,8 +85,10 @@ class Measures:
     size_bytes: int
 
     @classmethod
-    def of(cls, data: LanceDataset) -> Measures:
-        """Measure a version from its manifest."""
+    def of(cls, data: Target) -> Measures:
+        """Measure a version from its manifest; a table that does not exist has no rows."""
+        if isinstance(data, AbsentTable):
+            return cls(0, 0, 0, 0)
         snapshot = data.snapshot
         return cls(snapshot.num_rows, snapshot.num_deleted_rows, len(snapshot.fragments), snapshot.size_bytes)
 
@@ -100,26 +123,38 @@ class Preview:
 
 @dataclass(frozen=True)
 class Execution:
-    """What a verb is executed with: the dataset at the version to plan on, and a runner for tasks.
+    """What a verb is previewed and executed with: the table at the version to plan on, and a runner for tasks.
 
     `retries` is how often a verb may plan again after a conflict. It is 0 for a stored plan that is executed
-    on its planned version.
+    on its planned version. `raw_storage_options` are those of the raw files that `IngestFiles` reads.
     """
 
-    data: LanceDataset
+    target: Target
     runner: Runner
-    retries: int
+    retries: int = 0
+    raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def data(self) -> LanceDataset:
+        """The dataset. Raises `DatasetNotFound` if the table does not exist yet."""
+        if isinstance(self.target, AbsentTable):
+            raise DatasetNotFound(f"{self.target.uri}: no dataset is there")
+        return self.target
 
 
 @dataclass(frozen=True)
 class VerbResult:
     """What a verb did. `committed` is the last version that it committed, and None if it committed none.
 
-    Another writer may have committed newer versions.
+    Another writer may have committed newer versions. `problem` says what is wrong although the verb was executed, such
+    as damages that a verification found; it is empty if nothing is. `outcome` is what the verb's own function returned.
     """
 
     facts: Facts
     committed: Snapshot | None = None
+    sections: tuple[Section, ...] = ()
+    problem: str = ""
+    outcome: Any = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +168,10 @@ class Verb(ABC):
     when_moved: ClassVar[WhenMoved]
     opens_damaged: ClassVar[bool] = False
     """Whether the verb begins at the newest readable version if the newest version cannot be read."""
+    creates_table: ClassVar[bool] = False
+    """Whether the verb can also be planned where no table is yet."""
+    only_reads: ClassVar[bool] = False
+    """Whether the verb changes nothing, so that it need not wait for verbs that write."""
 
     def __post_init__(self) -> None:
         for option in options_of(type(self)).values():
@@ -144,8 +183,11 @@ class Verb(ABC):
         return ()
 
     @abstractmethod
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
-        """Say what the verb would do to this version. Raises what `execute` raises for options that make no sense."""
+    def preview(self, work: Execution) -> Preview:
+        """Say what the verb would do to the planned version.
+
+        Raises what `execute` raises for options that make no sense.
+        """
 
     def affects_same_rows(self, planned: LanceDataset, newest: LanceDataset) -> bool:
         """Return whether the verb would affect the same rows, with the same values, in both versions.

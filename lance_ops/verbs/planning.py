@@ -6,8 +6,13 @@ A stored plan has the verb, its options and the version, and not the verb's step
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import Any
+
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import (
+    DatasetNotFound,
     IncompatibleTransaction,
     InvalidInput,
     PlanOutdated,
@@ -18,7 +23,18 @@ from lance_ops.core.errors import (
 from lance_ops.core.records import dataclass
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot, history
-from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, WhenMoved
+from lance_ops.verbs.contract import (
+    AbsentTable,
+    Execution,
+    Facts,
+    Measures,
+    Preview,
+    Section,
+    Target,
+    Verb,
+    VerbResult,
+    WhenMoved,
+)
 from lance_ops.verbs.sources import source_token, version_id
 from lance_ops.verbs.stored_plan import StoredPlan
 
@@ -30,10 +46,10 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True)
 class Executed:
-    """What was done: sizes before and after, the versions, and what the verb says.
+    """What was done: sizes before and after, the versions, and what the verb says; see `VerbResult`.
 
     `version` and `after` are of the last version that the verb committed. If it committed none, `version` is
-    `read_version`. Versions of other writers do not count.
+    `read_version`. Versions of other writers do not count. A table that did not exist has version 0.
     """
 
     before: Measures
@@ -41,6 +57,9 @@ class Executed:
     read_version: int
     version: int
     facts: Facts
+    sections: tuple[Section, ...] = ()
+    problem: str = ""
+    outcome: Any = field(default=None, repr=False, compare=False)
 
     @property
     def links(self) -> dict[str, str]:
@@ -48,18 +67,29 @@ class Executed:
         return {name: str(value) for name, value in self.facts.items() if name.startswith("report")}
 
 
-def make_plan(verb: Verb, data: LanceDataset, runner: Runner | None = None) -> tuple[StoredPlan, Preview]:
+def make_plan(
+    verb: Verb, data: Target, runner: Runner | None = None, *, raw_storage_options: Mapping[str, str] | None = None
+) -> tuple[StoredPlan, Preview]:
     """Plan a verb on the opened version, and preview it. Nothing is written."""
-    preview = verb.preview(data, runner or InThreads())
-    return StoredPlan.of(verb, data, preview), preview
+    work = Execution(data, runner or InThreads(), 0, dict(raw_storage_options or {}))
+    preview = _checked(verb, work).preview(work)
+    return StoredPlan.of(verb, work, preview), preview
 
 
-def do_now(verb: Verb, data: LanceDataset, runner: Runner | None = None) -> Executed:
+def do_now(
+    verb: Verb, data: Target, runner: Runner | None = None, *, raw_storage_options: Mapping[str, str] | None = None
+) -> Executed:
     """Plan a verb on the opened version and execute it at once; after a conflict it is planned again."""
-    return _execute(verb, data, runner, _CONFLICT_RETRIES)
+    return _execute(verb, Execution(data, runner or InThreads(), _CONFLICT_RETRIES, dict(raw_storage_options or {})))
 
 
-def execute_plan(plan: StoredPlan, newest: LanceDataset, runner: Runner | None = None) -> Executed:
+def execute_plan(
+    plan: StoredPlan,
+    newest: Target,
+    runner: Runner | None = None,
+    *,
+    raw_storage_options: Mapping[str, str] | None = None,
+) -> Executed:
     """Execute a stored plan on the dataset that it was made for, of which `newest` is the newest version.
 
     Raises `InvalidInput` for a plan of another dataset. Raises `PlanOutdated` if a file that the verb reads has
@@ -67,6 +97,36 @@ def execute_plan(plan: StoredPlan, newest: LanceDataset, runner: Runner | None =
     """
     if plan.uri != newest.uri:
         raise InvalidInput(f"the plan is for {plan.uri}, not for {newest.uri}")
+    work = Execution(_planned(plan, newest), runner or InThreads(), 0, dict(raw_storage_options or {}))
+    for source, token in plan.sources.items():
+        if source_token(work, source) != token:
+            raise PlanOutdated(f"{plan.uri}: {source} has changed since the plan: plan again")
+    if isinstance(newest, AbsentTable):
+        return _execute(plan.verb, work)
+    current = replace(work, target=LanceDataset.of(newest.snapshot))
+    if plan.verb.when_moved is WhenMoved.REPLANNED:
+        return _execute(plan.verb, replace(current, retries=_CONFLICT_RETRIES))
+    if newest.version != plan.read_version and plan.verb.when_moved is not WhenMoved.JUDGED:
+        if plan.verb.when_moved is not WhenMoved.COMPARED or not plan.verb.affects_same_rows(work.data, newest):
+            raise _outdated(plan, newest.snapshot)
+        work = current
+    try:
+        return _execute(plan.verb, work)
+    except (TooManyConcurrentWriters, RetryableConflict, IncompatibleTransaction) as conflict:
+        raise _outdated(plan, newest.snapshot.latest()) from conflict
+
+
+def _planned(plan: StoredPlan, newest: Target) -> Target:
+    """Return the version that a plan was made on; raise `PlanOutdated` if it is gone, or if another one took its name.
+
+    Version 0 is that of a table that did not exist.
+    """
+    if plan.read_version == AbsentTable.version:
+        if not isinstance(newest, AbsentTable):
+            raise PlanOutdated(f"{plan.uri}: the dataset was created since the plan: plan again")
+        return newest
+    if isinstance(newest, AbsentTable):
+        raise DatasetNotFound(f"{newest.uri}: no dataset is there")
     try:
         planned = newest.snapshot.at(plan.read_version)
     except VersionNotFound as error:
@@ -74,28 +134,23 @@ def execute_plan(plan: StoredPlan, newest: LanceDataset, runner: Runner | None =
     data = LanceDataset.of(planned)
     if version_id(data) != plan.version_id:
         raise PlanOutdated(f"{plan.uri}: the dataset was created anew since the plan: plan again")
-    for source, token in plan.sources.items():
-        if source_token(newest, source) != token:
-            raise PlanOutdated(f"{plan.uri}: {source} has changed since the plan: plan again")
-    if plan.verb.when_moved is WhenMoved.REPLANNED:
-        return _execute(plan.verb, LanceDataset.of(newest.snapshot), runner, _CONFLICT_RETRIES)
-    if newest.version != plan.read_version and plan.verb.when_moved is not WhenMoved.JUDGED:
-        if plan.verb.when_moved is not WhenMoved.COMPARED or not plan.verb.affects_same_rows(data, newest):
-            raise _outdated(plan, newest.snapshot)
-        data = LanceDataset.of(newest.snapshot)
-    try:
-        return _execute(plan.verb, data, runner, 0)
-    except (TooManyConcurrentWriters, RetryableConflict, IncompatibleTransaction) as conflict:
-        raise _outdated(plan, newest.snapshot.latest()) from conflict
+    return data
 
 
-def _execute(verb: Verb, data: LanceDataset, runner: Runner | None, retries: int) -> Executed:
-    before, read_version = Measures.of(data), data.version
-    result = verb.execute(Execution(data, runner or InThreads(), retries))
-    if result.committed is None:
-        return Executed(before, before, read_version, read_version, result.facts)
-    after = Measures.of(LanceDataset.of(result.committed))
-    return Executed(before, after, read_version, result.committed.version, result.facts)
+def _checked(verb: Verb, work: Execution) -> Verb:
+    """Return the verb; raise `DatasetNotFound` if it needs a table and none is there."""
+    if not verb.creates_table:
+        _ = work.data
+    return verb
+
+
+def _execute(verb: Verb, work: Execution) -> Executed:
+    before, read_version = Measures.of(work.target), work.target.version
+    result: VerbResult = _checked(verb, work).execute(work)
+    committed = result.committed
+    after = before if committed is None else Measures.of(LanceDataset.of(committed))
+    version = read_version if committed is None else committed.version
+    return Executed(before, after, read_version, version, result.facts, result.sections, result.problem, result.outcome)
 
 
 def _outdated(plan: StoredPlan, newest: Snapshot) -> PlanOutdated:

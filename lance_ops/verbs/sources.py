@@ -9,6 +9,7 @@ import pyarrow as pa
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.committers import MANIFEST_STORE_OPTION
 from lance_ops.maintenance.ingest import RawReader, found_file
+from lance_ops.verbs.contract import AbsentTable, Execution, Target
 
 __all__ = ["source_batches", "source_bytes", "source_token", "version_id"]
 
@@ -31,16 +32,18 @@ def source_bytes(data: LanceDataset, source: str) -> int:
     return _opened(data, source).snapshot.size_bytes if _is_dataset(source) else found_file(source, {}).size_bytes
 
 
-def source_token(data: LanceDataset, source: str) -> str:
+def source_token(work: Execution, source: str) -> str:
     """Return what changes when the content of a source does: a dataset's version, or a raw file's token."""
     if not _is_dataset(source):
-        return found_file(source, {}).token
-    opened = _opened(data, source)
+        return found_file(source, work.raw_storage_options).token
+    opened = _opened(work.data, source)
     return f"version {opened.version}, {version_id(opened)}"
 
 
-def version_id(data: LanceDataset) -> str:
-    """Return what distinguishes the opened version from another one of the same number."""
+def version_id(data: Target) -> str:
+    """Return what distinguishes the opened version from another one of the same number; "" if there is no table."""
+    if isinstance(data, AbsentTable):
+        return ""
     manifest = data.snapshot.manifest
     return manifest.transaction_file or (manifest.timestamp.isoformat() if manifest.timestamp else "")
 

@@ -16,10 +16,9 @@ from dataclasses import asdict, field
 from datetime import UTC, datetime
 from typing import Any
 
-from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
-from lance_ops.verbs.contract import Preview, Verb
+from lance_ops.verbs.contract import Execution, Preview, Verb
 from lance_ops.verbs.given_options import make_verb
 from lance_ops.verbs.sources import source_token, version_id
 
@@ -31,7 +30,7 @@ _MOST_CHARACTERS = 1 << 20
 
 @dataclass(frozen=True)
 class StoredPlan:
-    """A verb to execute on `read_version` of the dataset at `uri`.
+    """A verb to execute on `read_version` of the dataset at `uri`; 0 stands for a dataset that does not exist yet.
 
     `version_id` distinguishes that version from one of the same number in a dataset that was created anew. `sources`
     has a token of the content of each file or dataset that the verb reads.
@@ -46,11 +45,12 @@ class StoredPlan:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, verb: Verb, data: LanceDataset, preview: Preview) -> StoredPlan:
-        """Pin a verb to the opened version."""
+    def of(cls, verb: Verb, work: Execution, preview: Preview) -> StoredPlan:
+        """Pin a verb to the version that it was previewed on."""
+        target = work.target
         moment = datetime.now(UTC).isoformat(timespec="seconds")
-        sources = {source: source_token(data, source) for source in verb.sources}
-        return cls(verb, data.uri, data.version, version_id(data), preview.summary, moment, sources)
+        sources = {source: source_token(work, source) for source in verb.sources}
+        return cls(verb, target.uri, target.version, version_id(target), preview.summary, moment, sources)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as values for JSON, with its digest."""

@@ -77,7 +77,9 @@ def test_a_change_states_its_reason_and_is_bounded(dataset_uri: str, tmp_path: P
 
 def test_a_verb_and_its_options_are_checked(dataset_uri: str) -> None:
     write_dataset(pa.table({"x": [1]}), dataset_uri)
-    assert "there is no verb 'nothing': use one of delete_rows" in run("plan", dataset_uri, "nothing").stderr
+    assert (
+        "there is no verb 'nothing': use one of ingest_files, delete_rows" in run("plan", dataset_uri, "nothing").stderr
+    )
     assert run("plan", dataset_uri, "compact", "word").exit_code == 2
 
 

@@ -10,6 +10,7 @@ import pytest
 from lance_ops.dagster.declaration import RawFiles, StoreLocation
 from lance_ops.dagster.landing.landing import LandedFile, group_files, list_files, list_landing
 from lance_ops.errors import InvalidInput
+from lance_ops.maintenance.ingest import found_file
 
 pytestmark = pytest.mark.dagster
 
@@ -30,6 +31,13 @@ def test_hidden_files_other_files_and_the_marker_do_not_count() -> None:
     raw = RawFiles(uri="/in", glob="*.parquet")
     files = [landed(p) for p in ("a.parquet", "_a.parquet", ".b.parquet", "c.csv", "_tmp/d.parquet", "e/f.parquet")]
     assert [batch.key for batch in group_files(raw, files, NOW).ready] == ["a"]
+
+
+def test_a_file_that_is_named_has_the_token_of_its_landing(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    (listed,) = list_files(StoreLocation(str(tmp_path), {}))
+    assert isinstance(listed, LandedFile)
+    assert found_file(str(tmp_path / "a.csv"), {}).token == listed.token
 
 
 def test_a_young_or_empty_file_waits() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from lance_ops.api import dataset, write_dataset
+from lance_ops.dagster.landing import batch_states
 from lance_ops.dagster.ops import Launch, launch, launch_class, launch_plan
 from lance_ops.verbs import (
     ALL_VERBS,
@@ -17,6 +19,7 @@ from lance_ops.verbs import (
     Compact,
     DeleteRows,
     Erase,
+    IngestFiles,
     Reindex,
     Repair,
     Restore,
@@ -168,3 +171,31 @@ def test_verbs_of_rows_and_of_copies_run_as_jobs_on_the_launch_s_options(filled:
     filled.run("clone", launch(Clone(target), dry_run=False))
     assert dataset(target).to_table(["id"], filter="city = 'Chur'").to_pylist() == [{"id": 1}]
     assert filled.head_versions() == [4]
+
+
+def test_landed_batches_are_ingested_by_a_plan_and_are_not_asked_for_again(deployment: Deployment) -> None:
+    for number in range(2):
+        deployment.land(f"d{number}", range(number * 10, number * 10 + 10))
+    junk = deployment.land("junk", range(1))
+    landed_at = junk.stat().st_mtime
+    junk.write_bytes(b"junk")
+    os.utime(junk, (landed_at, landed_at))
+    preview = deployment.run("ingest_files")
+    page = output_metadata(preview)["lance/plan"]
+    assert "Ingest 2 files of 2 batches, 20 rows" in page
+    assert "1 batches would be set aside" in page and "quarantined: raw file" in page
+    assert "| rows | 0 | 20 |" in page
+    deployment.land("d2", range(20, 30))
+    with pytest.raises(dg.Failure, match="1 of 3 batches are set aside"):
+        deployment.run("ingest_files", launch_plan(IngestFiles, preview.run_id))
+    assert (deployment.data.version, deployment.data.count_rows()) == (1, 20)
+    assert deployment.head_versions() == [1]
+    states = {batch.key: batch.state.value for batch in batch_states(deployment.config, deployment.instance).batches}
+    assert states == {"d0": "ingested", "d1": "ingested", "d2": "landed", "junk": "quarantined"}
+    asked = [request.partition_key or request.tags for request in deployment.tick(raise_on_error=False).run_requests]
+    assert asked and "d0" not in str(asked) and "d1" not in str(asked)
+    assert deployment.data.count_rows() == 30
+    named = deployment.run("ingest_files", launch(IngestFiles(only=("d2",))))
+    assert "skipped: the table holds it" in output_metadata(named)["lance/plan"]
+    with pytest.raises(dg.Failure, match="is in the landing folder"):
+        deployment.run("ingest_files", launch(IngestFiles((str(junk),))))

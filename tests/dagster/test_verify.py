@@ -14,11 +14,17 @@ import lance_ops
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head import build_version_sensor, integrity
 from lance_ops.dagster.jobs import build_schedules
-from lance_ops.dagster.ops import Verify
+from lance_ops.dagster.ops import launch, launch_class, launch_plan
 from lance_ops.maintenance.verification import VerificationOptions, VerificationReport, verify_uri
+from lance_ops.maintenance.verification import verify as verify_snapshot
+from lance_ops.snapshot import Snapshot
+from lance_ops.verbs import Verify
+from lance_ops.verbs.upkeep import verify as verify_verb
 from tests.dagster.deployment import Deployment, check_results, output_metadata, values
 
 pytestmark = pytest.mark.dagster
+
+NOW = launch(Verify(), dry_run=False)
 
 
 def flip(deployment: Deployment, fragment: int) -> Path:
@@ -40,7 +46,7 @@ def intact_history(deployment: Deployment) -> list[bool]:
 
 def test_a_verification_of_an_intact_dataset_succeeds_and_is_an_evaluation_of_the_check(deployment: Deployment) -> None:
     deployment.fill(3)
-    result = deployment.run("verify")
+    result = deployment.run("verify", NOW)
     metadata = output_metadata(result)
     assert (metadata["lance/num_damages"], metadata["lance/next_part"]) == (0, 0)
     assert metadata["lance/num_files"] >= 3
@@ -49,11 +55,25 @@ def test_a_verification_of_an_intact_dataset_succeeds_and_is_an_evaluation_of_th
     assert deployment.data.version == 3
 
 
+def test_a_verification_is_previewed_and_its_plan_executed_finds_what_is_damaged(deployment: Deployment) -> None:
+    deployment.fill(2)
+    preview = deployment.run("verify")
+    page = output_metadata(preview)["lance/plan"]
+    assert "Full verification of version 2: 2 files" in page
+    assert "| data files, deletion files and rows of fragments | 1 |" in page
+    assert intact_history(deployment) == []
+    flip(deployment, 0)
+    with pytest.raises(dg.Failure, match="fragment 0; run lance-ops repair") as failed:
+        deployment.run("verify", launch_plan(Verify, preview.run_id))
+    assert "| damaged | checksum | 0 |" in values(failed.value.metadata)["lance/outcome"]
+    assert intact_history(deployment) == [False]
+
+
 def test_a_damaged_fragment_fails_the_run_and_the_check_and_is_named(deployment: Deployment) -> None:
     deployment.fill(3)
     path = flip(deployment, 1)
     with pytest.raises(dg.Failure, match="1 damages in .*: fragment 1; run lance-ops repair") as failed:
-        deployment.run("verify")
+        deployment.run("verify", NOW)
     metadata = values(failed.value.metadata)
     assert metadata["lance/damaged_fragments"] == "1"
     assert path.name in metadata["lance/damages"]
@@ -68,7 +88,7 @@ def test_a_newest_version_that_does_not_open_is_a_damage(deployment: Deployment)
     newest = min(Path(deployment.config.uri, "_versions").glob("*.manifest"))
     newest.write_bytes(b"garbage")
     with pytest.raises(dg.Failure, match="manifest"):
-        deployment.run("verify")
+        deployment.run("verify", NOW)
     assert intact_history(deployment) == [False]
 
 
@@ -77,18 +97,24 @@ def test_bounded_runs_continue_one_another(deployment: Deployment, monkeypatch: 
     flip(deployment, 2)
     bounds: list[tuple[int | None, int]] = []
 
-    def by_the_byte(
-        uri: str, version: Any, storage: Any, options: VerificationOptions, runner: Any
-    ) -> VerificationReport:
+    def by_the_byte(options: VerificationOptions) -> VerificationOptions:
         bounds.append((options.max_bytes, options.first_part))
-        smaller = VerificationOptions(max_bytes=1, first_part=options.first_part)
-        return verify_uri(uri, version, storage, smaller, runner)
+        return VerificationOptions(max_bytes=1, first_part=options.first_part)
 
-    monkeypatch.setattr(integrity, "verify_uri", by_the_byte)
+    def of_uri(uri: str, version: Any, storage: Any, options: VerificationOptions, runner: Any) -> VerificationReport:
+        return verify_uri(uri, version, storage, by_the_byte(options), runner)
+
+    def of_snapshot(snapshot: Snapshot, options: VerificationOptions, runner: Any) -> VerificationReport:
+        return verify_snapshot(snapshot, by_the_byte(options), runner)
+
+    monkeypatch.setattr(integrity, "verify_uri", of_uri)
+    monkeypatch.setattr(verify_verb, "verify", of_snapshot)
     passed = []
     for _ in range(3):
         result = deployment.location.run(
-            deployment.names.of("verify"), {"verify": Verify(max_megabytes=7)}, raise_on_error=False
+            deployment.names.of("verify"),
+            {"verify": launch(Verify(max_megabytes=7), dry_run=False)},
+            raise_on_error=False,
         )
         passed.append(result.success)
     assert passed == [True, True, False]
@@ -96,7 +122,7 @@ def test_bounded_runs_continue_one_another(deployment: Deployment, monkeypatch: 
     assert bounds == [(7 << 20, 0), (7 << 20, 1), (7 << 20, 2), (1024 << 20, 0)]
     monkeypatch.undo()
     with pytest.raises(dg.Failure, match="fragment 2"):
-        deployment.run("verify", Verify(everything=True))
+        deployment.run("verify", launch_class(Verify).model_validate({"dry_run": False, "max_megabytes": 0}))
 
 
 def test_only_a_full_pass_without_damage_counts_as_a_verification(
@@ -144,6 +170,8 @@ def test_a_verification_has_a_schedule_if_one_is_declared() -> None:
     declared = {"name": "a", "uri": "x", "maintenance": {"cron": None, "verification": {"cron": "0 1 * * *"}}}
     (schedule,) = build_schedules(DatasetConfig.model_validate(declared))
     assert (schedule.name, schedule.job_name, schedule.cron_schedule) == ("a_verify_schedule", "a_verify", "0 1 * * *")
+    (asked,) = schedule.evaluate_tick(dg.build_schedule_context()).run_requests or ()
+    assert asked.run_config["ops"]["verify"]["config"]["dry_run"] is False
     with pytest.raises(ValueError, match="not a cron schedule"):
         DatasetConfig.model_validate(declared | {"maintenance": {"verification": {"cron": "daily-ish"}}})
 

@@ -31,6 +31,7 @@ def test_the_code_location_loads() -> None:
         "flights_drop_index",
         "flights_erase",
         "flights_ingest",
+        "flights_ingest_files",
         "flights_maintenance",
         "flights_migrate",
         "flights_reindex",

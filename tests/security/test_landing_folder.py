@@ -22,9 +22,8 @@ from hypothesis import strategies as st
 from lance_ops.api import dataset
 from lance_ops.dagster.declaration import RawFiles, StoreLocation
 from lance_ops.dagster.landing.landing import LandedFile, Landing, SetAside, list_files, list_landing
-from lance_ops.dagster.landing.landing_entries import moment_of
 from lance_ops.errors import InvalidInput, RawFileRefused
-from lance_ops.maintenance.ingest import RawFile, RawLimits, ingest
+from lance_ops.maintenance.ingest import RawFile, RawLimits, ingest, moment_of
 from lance_ops.maintenance.ingest.raw_files import RawReader, RawReading
 from lance_ops.maintenance.ingest.raw_names import printable
 from tests.fleeting_folders import fleeting_folder

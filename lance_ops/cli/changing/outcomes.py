@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
+
+import typer
 
 from lance_ops import verbs
 from lance_ops.api import LanceDataset
-from lance_ops.cli.output import number, print_json, print_line, print_table, size
+from lance_ops.cli.output import number, print_facts, print_json, print_line, print_table, size
 from lance_ops.runners import Runner
 
-__all__ = ["preview_and_print", "print_measures", "print_outcome", "print_preview"]
+__all__ = ["preview_and_print", "print_executed", "print_measures", "print_outcome", "print_preview"]
 
 
 def preview_and_print(verb: verbs.Verb, opened: LanceDataset, runner: Runner, *, as_json: bool) -> None:
@@ -32,6 +35,23 @@ def print_outcome(
         print_line(f"{nothing}; version {before} stays")
     else:
         print_line(f"{done}: version {version}")
+
+
+def print_executed(title: str, done: verbs.Executed, *, as_json: bool) -> None:
+    """Print what a verb did, with sizes before and after; exit with code 1 if it ended with a problem."""
+    if as_json:
+        shown = {field.name: getattr(done, field.name) for field in fields(done) if field.name != "outcome"}
+        print_json(shown)
+    else:
+        print_line(title)
+        print_facts({name.replace("_", " "): str(value) for name, value in done.facts.items()})
+        print_measures(done.before, done.after, f"version {done.read_version} to {done.version}")
+        for section in done.sections:
+            print_table(section.title, section.header, section.lines)
+    if done.problem:
+        if not as_json:
+            print_line(done.problem, "red")
+        raise typer.Exit(1)
 
 
 def print_preview(preview: verbs.Preview) -> None:

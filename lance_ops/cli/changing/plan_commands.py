@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lance_ops import verbs
-from lance_ops.api import LanceDataset
 from lance_ops.cli.arguments import (
+    FileOptions,
     Json,
     OnSpark,
     OptionsFile,
     StorageOptions,
     Uri,
-    open_dataset,
-    open_readable,
+    open_target,
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import print_measures, print_preview
-from lance_ops.cli.output import print_facts, print_json, print_line, print_table
+from lance_ops.cli.changing.outcomes import print_executed, print_preview
+from lance_ops.cli.output import print_json, print_line, print_table
 
 __all__ = ["execute", "list_verbs", "plan"]
 
@@ -50,6 +48,7 @@ def plan(
     spark: OnSpark = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
+    file_option: FileOptions = None,
     as_json: Json = False,
 ) -> None:
     """Preview what a verb would do to the newest version, and store the plan. The dataset is not changed."""
@@ -60,8 +59,8 @@ def plan(
             raise typer.BadParameter(f"{option!r} is not OPTION=VALUE", param_hint="OPTION=VALUE")
         words[name].append(value)
     chosen = verbs.make_verb(verb, verbs.parse_options(verb, words))
-    opened = _opened(chosen, uri, storage_options(storage_option, options_file))
-    made, preview = verbs.make_plan(chosen, opened, runner(spark))
+    opened = open_target(chosen, uri, storage_options(storage_option, options_file))
+    made, preview = verbs.make_plan(chosen, opened, runner(spark), raw_storage_options=storage_options(file_option))
     if save is not None:
         save.write_text(made.to_json(), encoding="utf-8")
     if as_json:
@@ -78,21 +77,20 @@ def execute(
     spark: OnSpark = None,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
+    file_option: FileOptions = None,
     as_json: Json = False,
 ) -> None:
-    """Execute a stored plan, or refuse it with the versions that contradict it."""
+    """Execute a stored plan, or refuse it with the versions that contradict it.
+
+    Exit with code 1 if it ends with a problem, such as damages that a verification found.
+    """
     try:
         stored = verbs.StoredPlan.from_json(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{file}: {error}", param_hint="PLAN") from None
-    opened = _opened(stored.verb, uri, storage_options(storage_option, options_file))
-    done = verbs.execute_plan(stored, opened, runner(spark))
-    if as_json:
-        print_json(done)
-        return
-    print_line(f"{stored.verb.name}: {stored.summary}")
-    print_facts({name.replace("_", " "): str(value) for name, value in done.facts.items()})
-    print_measures(done.before, done.after, f"version {done.read_version} to {done.version}")
+    opened = open_target(stored.verb, uri, storage_options(storage_option, options_file))
+    done = verbs.execute_plan(stored, opened, runner(spark), raw_storage_options=storage_options(file_option))
+    print_executed(f"{stored.verb.name}: {stored.summary}", done, as_json=as_json)
 
 
 def list_verbs(
@@ -138,10 +136,6 @@ def _names_of_options(ctx: typer.Context) -> list[tuple[str, str]]:
     chosen = next((each for each in verbs.ALL_VERBS if each.name == ctx.params.get("verb")), None)
     options = {} if chosen is None else verbs.options_of(chosen)
     return [(f"{name}=", each.described.description) for name, each in options.items()]
-
-
-def _opened(verb: verbs.Verb, uri: str, options: Mapping[str, str] | None) -> LanceDataset:
-    return (open_readable if verb.opens_damaged else open_dataset)(uri, options)
 
 
 def _default(option: verbs.DeclaredOption) -> str:

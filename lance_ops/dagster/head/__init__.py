@@ -3,7 +3,7 @@
 from lance_ops.dagster.head.asset_specs import head_spec, index_specs
 from lance_ops.dagster.head.checks import build_checks
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_sensor
-from lance_ops.dagster.head.integrity import INTACT, verify_some
+from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_part_to_verify
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.report import report_versions
 from lance_ops.dagster.head.verdicts import Verdict, health_markdown, judge, measure
@@ -24,8 +24,9 @@ __all__ = [
     "head_spec",
     "health_markdown",
     "index_specs",
+    "intact_evaluation",
     "judge",
     "measure",
+    "next_part_to_verify",
     "report_versions",
-    "verify_some",
 ]

@@ -24,7 +24,7 @@ from lance_ops.maintenance.verification import (
 )
 from lance_ops.runners import Runner
 
-__all__ = ["INTACT", "last_full_pass_at", "verify_some"]
+__all__ = ["INTACT", "intact_evaluation", "last_full_pass_at", "next_part_to_verify", "verify_some"]
 
 INTACT = "intact"
 """The name of the check."""
@@ -76,14 +76,25 @@ def verify_some(
     Raises `DatasetNotFound`.
     """
     location, level = config.table(), VerificationLevel.QUICK if quick else VerificationLevel.FULL
-    past = _progress(instance, config, level)
     options = VerificationOptions(
         level,
         max_bytes=None if max_megabytes is None else max_megabytes * 1024**2,
-        first_part=0 if max_megabytes is None else past.next_part,
+        first_part=0 if max_megabytes is None else next_part_to_verify(instance, config, level),
     )
     report = verify_uri(location.uri, None, location.storage_options, options, runner)
-    return _evaluation(config, report, past.after(report, options.first_part))
+    return intact_evaluation(instance, config, report, options.first_part)
+
+
+def next_part_to_verify(instance: dg.DagsterInstance, config: DatasetConfig, level: VerificationLevel) -> int:
+    """Return the part where the next run of a level continues."""
+    return _progress(instance, config, level).next_part
+
+
+def intact_evaluation(
+    instance: dg.DagsterInstance, config: DatasetConfig, report: VerificationReport, first_part: int
+) -> dg.AssetCheckEvaluation:
+    """Return the evaluation of the check by a verification that began at a part."""
+    return _evaluation(config, report, _progress(instance, config, report.level).after(report, first_part))
 
 
 def last_full_pass_at(instance: dg.DagsterInstance, config: DatasetConfig) -> datetime | None:

@@ -2,8 +2,8 @@
 
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, BatchStatus
-from lance_ops.dagster.landing.batches import batches_asset
-from lance_ops.dagster.landing.landing import list_files
+from lance_ops.dagster.landing.batches import batches_asset, record_planned_batches
+from lance_ops.dagster.landing.landing import LandedBatch, list_files, list_landing
 from lance_ops.dagster.landing.landing_check import build_landing_check
 from lance_ops.dagster.landing.landing_entries import LandedFile
 from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
@@ -17,6 +17,7 @@ __all__ = [
     "BatchReport",
     "BatchState",
     "BatchStatus",
+    "LandedBatch",
     "LandedFile",
     "batch_states",
     "batches_asset",
@@ -24,5 +25,7 @@ __all__ = [
     "build_raw_sensor",
     "build_settled_check",
     "list_files",
+    "list_landing",
     "named_with_reasons",
+    "record_planned_batches",
 ]

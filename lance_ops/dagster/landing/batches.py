@@ -17,10 +17,10 @@ from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.landing.settled_check import named_with_reasons, settled_evaluation
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.runners import LanceRunner, runner_key
-from lance_ops.maintenance.ingest import IngestResult, ingest
+from lance_ops.maintenance.ingest import IngestBatch, IngestResult, ingest
 from lance_ops.runners import Runner
 
-__all__ = ["batches_asset"]
+__all__ = ["batches_asset", "record_planned_batches"]
 
 _ROW_COUNT = "dagster/partition_row_count"
 _EVENTS_PER_PARTITION = 4
@@ -42,11 +42,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             newest = open_if_exists(config)
             if newest is not None:
                 report_versions(context, config, newest, before.version if before else 0, started)
-        rows = _recorded_rows(context.instance, names.batches, result.skipped) | dict(result.rows_by_batch)
-        metadata = {
-            batch.key: _batch_metadata(batch, rows.get(batch.key), is_replay=batch.key in result.skipped)
-            for batch in landed
-        }
+        metadata = _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in landed], result)
         if result.refused:
             raise _record_refused(context, names, metadata, result)
         with names.partitions.answering_with(context.partition_keys):
@@ -71,8 +67,42 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         )(batches)
 
 
+def record_planned_batches(
+    context: dg.OpExecutionContext, config: DatasetConfig, batches: Sequence[IngestBatch], result: IngestResult
+) -> None:
+    """Record the batches that a plan ingested as their partitions; raise `dg.Failure` if some were set aside."""
+    names = DatasetNames(config.name)
+    context.instance.add_dynamic_partitions(names.of("batches"), [batch.key for batch in batches])
+    metadata = _metadata_by_batch(context.instance, names, batches, result)
+    if result.refused:
+        raise _record_refused(context, names, metadata, result)
+    _record_ingested(context, names, metadata, result)
+
+
+def _metadata_by_batch(
+    instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[IngestBatch], result: IngestResult
+) -> dict[str, dict[str, Any]]:
+    rows = _recorded_rows(instance, names.batches, result.skipped) | dict(result.rows_by_batch)
+    return {
+        batch.key: _batch_metadata(batch, rows.get(batch.key), is_replay=batch.key in result.skipped)
+        for batch in batches
+    }
+
+
+def _record_ingested(
+    context: dg.OpExecutionContext | dg.AssetExecutionContext,
+    names: DatasetNames,
+    metadata: Mapping[str, dict[str, Any]],
+    result: IngestResult,
+) -> None:
+    for key, of_batch in metadata.items():
+        context.log_event(
+            dg.AssetMaterialization(names.batches, partition=key, metadata=_run_metadata(result) | of_batch)
+        )
+
+
 def _record_refused(
-    context: dg.AssetExecutionContext,
+    context: dg.OpExecutionContext | dg.AssetExecutionContext,
     names: DatasetNames,
     metadata: Mapping[str, dict[str, Any]],
     result: IngestResult,
@@ -82,19 +112,13 @@ def _record_refused(
     The run fails, so that its partitions show which batches are missing. If a run succeeds, Dagster records all of its
     partitions.
     """
-    for key, of_batch in metadata.items():
-        reason = result.refused.get(key)
-        if reason is None:
-            context.log_event(
-                dg.AssetMaterialization(names.batches, partition=key, metadata=_run_metadata(result) | of_batch)
-            )
-        else:
-            known = {name: value for name, value in of_batch.items() if name != "lance/replayed"}
-            context.log_event(
-                dg.AssetObservation(
-                    names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason}
-                )
-            )
+    ingested = {key: of_batch for key, of_batch in metadata.items() if key not in result.refused}
+    _record_ingested(context, names, ingested, result)
+    for key, reason in result.refused.items():
+        known = {name: value for name, value in metadata[key].items() if name != "lance/replayed"}
+        context.log_event(
+            dg.AssetObservation(names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason})
+        )
     context.instance.report_runless_asset_event(settled_evaluation(names, result.refused))
     return dg.Failure(
         f"{len(result.refused)} of {len(metadata)} batches are set aside, the others are in the table. Mend or remove "
@@ -144,7 +168,7 @@ def _recorded_rows(instance: dg.DagsterInstance, batches: dg.AssetKey, keys: Seq
     return rows
 
 
-def _batch_metadata(batch: LandedBatch, num_rows: int | None, *, is_replay: bool) -> dict[str, Any]:
+def _batch_metadata(batch: IngestBatch, num_rows: int | None, *, is_replay: bool) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "lance/batch_token": batch.token,
         "lance/raw_files": len(batch.files),

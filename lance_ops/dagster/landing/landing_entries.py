@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.ingest import ListedFile, printable
+from lance_ops.maintenance.ingest import ListedFile, content_token, printable
 
-__all__ = ["LandedFile", "SetAside", "moment_of"]
+__all__ = ["LandedFile", "SetAside"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LandedFile:
     @property
     def token(self) -> str:
         """An identity of the content: the store's ETag, or else size and modification time."""
-        return self.etag or f"{self.size_bytes}-{self.modified.timestamp():.6f}"
+        return content_token(self.size_bytes, self.modified, self.etag)
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,3 @@ class SetAside:
     def sentence(self) -> str:
         """The name and the reason, with the remedy."""
         return f"{self.name}: set aside: {self.reason}"
-
-
-def moment_of(seconds: float) -> datetime | None:
-    """Return the time this many seconds after 1970; None for a number that is no date, which some disks store."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import field
 
 from lance_ops.core.records import dataclass
-from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside, moment_of
-from lance_ops.maintenance.ingest import ListedFile, why_not_literal
+from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
+from lance_ops.maintenance.ingest import ListedFile, moment_of, why_not_literal
 
 __all__ = ["list_local"]
 

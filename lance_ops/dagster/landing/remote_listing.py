@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from lance_ops.core.errors import InvalidInput, ObjectNotFound
 from lance_ops.dagster.declaration import StoreLocation
-from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside, moment_of
-from lance_ops.maintenance.ingest import failures_of_store, printable, remote_file_system, why_not_literal
+from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
+from lance_ops.maintenance.ingest import (
+    etag_of,
+    failures_of_store,
+    modified_of,
+    printable,
+    remote_file_system,
+    why_not_literal,
+)
 
 __all__ = ["list_remote"]
 
@@ -42,7 +49,7 @@ def list_remote(location: StoreLocation, *, follow_links: bool) -> Iterator[Land
             uri=uri,
             size_bytes=int(info["size"]),
             modified=_modified(info, path),
-            etag=_etag(info),
+            etag=etag_of(info),
         )
 
 
@@ -55,22 +62,9 @@ def _why_not_a_file(info: Mapping[str, Any], *, follow_links: bool) -> str | Non
 
 
 def _modified(info: Mapping[str, Any], path: str) -> datetime:
-    """Return the modification time; fsspec's file systems state it under different names."""
-    for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
-        match info.get(name):
-            case datetime() as moment:
-                return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            case float() | int() as seconds if (instant := moment_of(seconds)) is not None:
-                return instant
-            case str() as text:
-                return datetime.fromisoformat(text).astimezone(UTC)
-    raise InvalidInput(
-        f"raw file {printable(path)}: its file system does not say when it was modified, so it cannot be watched"
-    )
-
-
-def _etag(info: Mapping[str, Any]) -> str | None:
-    for name in ("ETag", "etag"):
-        if value := info.get(name):
-            return str(value).strip('"')
-    return None
+    modified = modified_of(info)
+    if modified is None:
+        raise InvalidInput(
+            f"raw file {printable(path)}: its file system does not say when it was modified, so it cannot be watched"
+        )
+    return modified

@@ -1,4 +1,4 @@
-"""Ops on a declared dataset: one for each verb of `lance_ops.verbs`, and those that measure, judge and verify.
+"""Ops on a declared dataset: one for each verb of `lance_ops.verbs`, and those that measure and judge.
 
 Each op runs its tasks by the run's runner and records the versions it commits on the head asset. By default it previews
 and stores its plan; see `planned.py`.
@@ -10,12 +10,10 @@ from lance_ops.dagster.ops.health import health_op, record_verdicts, verdict_op
 from lance_ops.dagster.ops.launch_config import Launch, launch, launch_class, launch_plan
 from lance_ops.dagster.ops.planned import planned_op
 from lance_ops.dagster.ops.verb import START, Work, verb_op
-from lance_ops.dagster.ops.verify import Verify, verify_op
 
 __all__ = [
     "START",
     "Launch",
-    "Verify",
     "Work",
     "health_op",
     "launch",
@@ -25,5 +23,4 @@ __all__ = [
     "record_verdicts",
     "verb_op",
     "verdict_op",
-    "verify_op",
 ]

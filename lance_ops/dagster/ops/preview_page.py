@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from lance_ops.dagster.markdown import size_text, table
-from lance_ops.verbs import Measures, Preview
+from collections.abc import Sequence
 
-__all__ = ["comparison", "preview_page"]
+from lance_ops.dagster.markdown import size_text, table
+from lance_ops.verbs import Measures, Preview, Section
+
+__all__ = ["comparison", "preview_page", "sections_page"]
 
 
 def preview_page(preview: Preview, past_seconds: float | None, run_id: str, execute_link: str | None = None) -> str:
@@ -20,11 +22,16 @@ def preview_page(preview: Preview, past_seconds: float | None, run_id: str, exec
     ]
     parts.append("; ".join(filter(None, cost)))
     parts += [f"⚠ {warning}" for warning in preview.warnings]
-    parts += [f"**{section.title}**\n\n{table(section.header, section.lines)}" for section in preview.sections]
+    parts.append(sections_page(preview.sections))
     if not preview.does_nothing:
         parts.append(f"To execute these stored options, launch with `execute: {run_id}`.")
         parts += [f"[Open the launchpad with this plan]({execute_link})"] if execute_link else []
     return "\n\n".join(filter(None, parts))
+
+
+def sections_page(sections: Sequence[Section]) -> str:
+    """Return titled tables one after the other."""
+    return "\n\n".join(f"**{section.title}**\n\n{table(section.header, section.lines)}" for section in sections)
 
 
 def comparison(before: Measures, after: Measures, *, estimated: bool = False) -> str:

@@ -8,14 +8,17 @@ from typing import Any
 
 import dagster as dg
 
+from lance_ops.api import LanceDataset
+from lance_ops.core.errors import DatasetNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
-from lance_ops.dagster.opening import open_readable, open_snapshot
+from lance_ops.dagster.opening import open_if_exists, open_readable, open_snapshot
 from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
+from lance_ops.verbs import AbsentTable, Target
 
 __all__ = ["START", "Work", "verb_op"]
 
@@ -25,11 +28,26 @@ START = "start"
 
 @dataclass(frozen=True)
 class Work:
-    """The context of a verb: the declared dataset, opened at its newest version when the op began."""
+    """The context of a verb: the declared dataset, opened at its newest version when the op began, if it exists."""
 
     context: dg.OpExecutionContext
     config: DatasetConfig
-    snapshot: Snapshot
+    opened: Snapshot | None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The opened version. Raises `DatasetNotFound` if no batch has created the dataset yet."""
+        if self.opened is None:
+            raise DatasetNotFound(f"{self.target.uri}: no dataset is there")
+        return self.opened
+
+    @property
+    def target(self) -> Target:
+        """What verbs are planned on: the opened version, or the place where the dataset will be."""
+        if self.opened is not None:
+            return LanceDataset.of(self.opened)
+        location = self.config.table()
+        return AbsentTable.at(location.uri, location.storage_options)
 
     @property
     def runner(self) -> Runner:
@@ -46,13 +64,16 @@ def verb_op(
     config_class: type[dg.Config] | None = None,
     *,
     opens_damaged: bool = False,
+    creates_table: bool = False,
+    only_reads: bool = False,
 ) -> dg.OpDefinition:
     """Return an op that opens the dataset, calls `work`, records new versions, and shows the metadata of `work`.
 
-    With `opens_damaged`, it opens the newest version that can be read, if the newest one cannot.
+    With `opens_damaged`, it opens the newest version that can be read, if the newest one cannot. With `creates_table`,
+    the dataset need not exist. With `only_reads`, the op does not wait for the dataset's writers.
     """
     names = DatasetNames(config.name)
-    open_newest = open_readable if opens_damaged else open_snapshot
+    open_newest = open_if_exists if creates_table else open_readable if opens_damaged else open_snapshot
 
     def compute(context: dg.OpExecutionContext) -> None:
         started = datetime.now(UTC)
@@ -60,9 +81,18 @@ def verb_op(
             snapshot = open_newest(config)
             # Dagster checks only the shape of the launch's configuration; the class checks its values here.
             options = config_class(**context.op_config) if config_class else None
-            metadata = dict(work(Work(context, config, snapshot), options))
-            newest = open_newest(config) if opens_damaged else snapshot.latest()
-            reported = report_versions(context, config, newest, snapshot.version, started)
+
+            def report() -> tuple[int, ...]:
+                newest = open_newest(config) if opens_damaged or snapshot is None else snapshot.latest()
+                before = snapshot.version if snapshot else 0
+                return report_versions(context, config, newest, before, started) if newest else ()
+
+            try:
+                metadata = dict(work(Work(context, config, snapshot), options))
+            except dg.Failure:  # the verb may have committed a version all the same
+                report()
+                raise
+            reported = report()
         metadata["lance/new_versions"] = ", ".join(map(str, reported)) or "none"
         context.add_output_metadata(metadata)
 
@@ -73,6 +103,6 @@ def verb_op(
         out=dg.Out(dg.Nothing),
         config_schema=config_class.to_config_schema().as_field() if config_class else None,
         required_resource_keys={runner_key(config)},
-        pool=names.pool,
+        pool=None if only_reads else names.pool,
         tags={"dagster/kind": "lance"},
     )(compute)

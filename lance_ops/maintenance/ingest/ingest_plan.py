@@ -212,16 +212,24 @@ def plan_ingest(
     raw_storage_options: Mapping[str, str] | None = None,
     options: IngestOptions | None = None,
     runner: Runner | None = None,
+    version: int | None = None,
 ) -> IngestPlan:
     """Skip the batches that the table holds and share the files of the others among tasks.
 
-    Where the files decide about the schema, tasks of `runner` find their columns first.
+    Where the files decide about the schema, tasks of `runner` find their columns first. `version` is the one to plan
+    on, by default the newest; 0 is that of a table that does not exist.
     """
     options = options or IngestOptions()
     keys = [batch.key for batch in batches]
     if len(set(keys)) != len(keys):
         raise InvalidInput(f"batches named twice: {sorted({key for key in keys if keys.count(key) > 1})}")
-    snapshot = Snapshot.open_if_exists(uri, storage_options)
+    snapshot = (
+        Snapshot.open(uri, version, storage_options)
+        if version
+        else None
+        if version == 0
+        else Snapshot.open_if_exists(uri, storage_options)
+    )
     new, replaced = _new_batches(batches, ingested_batches(snapshot) if snapshot else {}, options)
     files = [file for batch in new for file in batch.files]
     raw_options = dict(raw_storage_options or {})
@@ -248,9 +256,9 @@ def plan_ingest(
 
     change = SchemaChange()
     overwrites = snapshot is not None and options.schema_mode is SchemaMode.OVERWRITE
-    version = FileVersion.parse(options.data_storage_version) if snapshot is None else snapshot.file_version
+    file_version = FileVersion.parse(options.data_storage_version) if snapshot is None else snapshot.file_version
     if snapshot is None or (overwrites and files):
-        schema = table_schema(_with_own_columns(declared_or_found(None), options), version)
+        schema = table_schema(_with_own_columns(declared_or_found(None), options), file_version)
     else:
         schema = snapshot.schema
         if options.schema_mode is SchemaMode.ADD and files:
@@ -264,14 +272,14 @@ def plan_ingest(
     for name in (*options.required_columns, *options.own_columns):
         if name not in table.names:
             raise InvalidInput(f"{uri}: the table has no column {name!r}, which mode {options.mode.value!r} needs")
-    merge = None if options.mode is IngestMode.APPEND else _merge(uri, schema, version, options, storage_options)
+    merge = None if options.mode is IngestMode.APPEND else _merge(uri, schema, file_version, options, storage_options)
     missing, extra = options.missing_columns, options.extra_columns
     fitting = RowFitting(_without(table, options.own_columns), options.case_rule, missing, extra)
     first = IngestTask(
         merge.uri if merge else uri,
         (),
         merge.schema if merge else schema,
-        merge.file_version if merge else version,
+        merge.file_version if merge else file_version,
         options.limits,
         options.reading,
         fitting,
@@ -291,7 +299,7 @@ def plan_ingest(
         uri,
         snapshot,
         schema,
-        version,
+        file_version,
         new,
         tuple(key for key in keys if key not in kept),
         tasks,

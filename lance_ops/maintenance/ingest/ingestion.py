@@ -58,6 +58,7 @@ __all__ = [
     "discard",
     "execute",
     "ingest",
+    "plan_readable",
 ]
 
 _CONFLICT_RETRIES = 10
@@ -103,18 +104,21 @@ def ingest(
     raw_storage_options: Mapping[str, str] | None = None,
     options: IngestOptions | None = None,
     runner: Runner | None = None,
+    version: int | None = None,
 ) -> IngestResult:
     """Append the batches that are not in the table yet, as one version.
 
-    Raises `InvalidInput` for a batch that was ingested with other content, `RawFileRefused` for a raw file that is not
-    read, and `SchemaMismatch` naming the file and field that do not fit; the table is then unchanged. If bad batches
-    are set aside, the last two do not raise.
+    With `version` the ingestion is planned on that version, as by `plan_ingest`, and never again: a conflict with a
+    newer version raises `RetryableConflict` or `DatasetAlreadyExists`. Raises `InvalidInput` for a batch that was
+    ingested with other content, `RawFileRefused` for a raw file that is not read, and `SchemaMismatch` naming the file
+    and field that do not fit; the table is then unchanged. If bad batches are set aside, the last two do not raise.
     """
     runner = runner or InThreads()
-    for attempt in range(_CONFLICT_RETRIES + 1):
-        plan, unreadable = _plan_readable(
+    retries = _CONFLICT_RETRIES if version is None else 0
+    for attempt in range(retries + 1):
+        plan, unreadable = plan_readable(
             batches,
-            options or IngestOptions(),
+            (options or IngestOptions()).bad_batches,
             partial(
                 plan_ingest,
                 uri,
@@ -122,6 +126,7 @@ def ingest(
                 raw_storage_options=raw_storage_options,
                 options=options,
                 runner=runner,
+                version=version,
             ),
         )
         if plan is None:
@@ -131,7 +136,7 @@ def ingest(
             result = commit_ingest(plan.without(refused), outcomes, runner)
             return replace(result, refused=unreadable | refused)
         except (RetryableConflict, DatasetAlreadyExists):  # another run ingested a batch, or created the table
-            if attempt == _CONFLICT_RETRIES:
+            if attempt == retries:
                 raise
         finally:
             if plan.merge is not None:
@@ -139,8 +144,8 @@ def ingest(
     raise AssertionError("the loop returns or raises")
 
 
-def _plan_readable(
-    batches: Sequence[IngestBatch], options: IngestOptions, plan: Callable[[Sequence[IngestBatch]], IngestPlan]
+def plan_readable(
+    batches: Sequence[IngestBatch], bad: BadBatches, plan: Callable[[Sequence[IngestBatch]], IngestPlan]
 ) -> tuple[IngestPlan | None, dict[str, str]]:
     """Plan the batches; those whose schema cannot be read, or contradicts others, are set aside if the options say so.
 
@@ -155,11 +160,11 @@ def _plan_readable(
             return plan(left), refused
         except (RawFileRefused, FileDisagrees) as error:
             keys = [each.key for each in left for file in each.files if redact(shown_uri(file.uri)) == error.path]
-            if options.bad_batches is BadBatches.REFUSE or not keys:
+            if bad is BadBatches.REFUSE or not keys:
                 raise
             refused[keys[0]] = str(error)
         except BatchChanged as error:
-            if options.bad_batches is BadBatches.REFUSE:
+            if bad is BadBatches.REFUSE:
                 raise
             refused[error.key] = str(error)
 

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ from lance_ops.maintenance.ingest.raw_limits import (
     check_schema,
 )
 
-__all__ = ["OUT_OF_MEMORY", "decode", "main", "request_line"]
+__all__ = ["OUT_OF_MEMORY", "Decoded", "decode", "main", "request_line"]
 
 OUT_OF_MEMORY = 71
 """The exit status of a process that ran out of memory where it could not say so."""
@@ -49,8 +49,16 @@ _MAX_BATCH_ROWS = 128 * 1024
 _MAX_THREADS = 4
 
 
-def decode(descriptor: int, request: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return a file's schema and its batches, from an open descriptor.
+class Decoded(NamedTuple):
+    """A file's schema, its batches, and the number of rows that its footer states; None for formats without it."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    num_rows: int | None = None
+
+
+def decode(descriptor: int, request: RawRequest, limits: RawLimits) -> Decoded:
+    """Return what a file holds, from an open descriptor.
 
     Raises `DecodingRefused`, also while the batches are read.
     """
@@ -60,9 +68,9 @@ def decode(descriptor: int, request: RawRequest, limits: RawLimits) -> tuple[pa.
             raise DecodingRefused(f"it has {size_bytes:,} bytes", "file_bytes")
         allowed_bytes = limits.decoded_bytes(size_bytes)
         source = RawSource(f"/dev/fd/{descriptor}", request.compression, request.text.encoding, allowed_bytes)
-        schema, batches = _DECODERS[request.kind](source, request, limits)
-        check_schema(schema, limits)
-    return schema, _counted(batches, allowed_bytes, limits)
+        found = _DECODERS[request.kind](source, request, limits)
+        check_schema(found.schema, limits)
+    return found._replace(batches=_counted(found.batches, allowed_bytes, limits))
 
 
 def _counted(batches: Iterable[pa.RecordBatch], allowed_bytes: int, limits: RawLimits) -> Iterator[pa.RecordBatch]:
@@ -153,7 +161,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
 
 
-def _parquet(source: RawSource, _: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _parquet(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
     file = pa.parquet.ParquetFile(pa.OSFile(source.path), pre_buffer=False)
     metadata = file.metadata
     check_count(metadata.num_columns, "columns", limits.columns)
@@ -161,21 +169,30 @@ def _parquet(source: RawSource, _: RawRequest, limits: RawLimits) -> tuple[pa.Sc
     num_rows = sum(max(group.num_rows, 0) for group in groups)
     check_count(max(num_rows, metadata.num_rows), "rows", limits.rows)
     stated = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
-    return file.schema_arrow, file.iter_batches(_batch_rows(file.schema_arrow, stated), use_threads=True)
+    batches = file.iter_batches(_batch_rows(file.schema_arrow, stated), use_threads=True)
+    return Decoded(file.schema_arrow, batches, num_rows)
 
 
-def _ipc(source: RawSource, _: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _ipc(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
     reader = pa.ipc.open_file(pa.OSFile(source.path))
-    return reader.schema, (reader.get_batch(index) for index in range(reader.num_record_batches))
+    return Decoded(reader.schema, (reader.get_batch(index) for index in range(reader.num_record_batches)))
 
 
-def _orc(source: RawSource, _: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _orc(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
     file = pa.orc.ORCFile(pa.OSFile(source.path))
     check_count(file.nrows, "rows", limits.rows)
-    return file.schema, (file.read_stripe(index) for index in range(file.nstripes))
+    return Decoded(file.schema, (file.read_stripe(index) for index in range(file.nstripes)), file.nrows)
 
 
-_DECODERS = {"parquet": _parquet, "ipc": _ipc, "orc": _orc, "csv": decode_csv, "json": decode_json}
+def _csv(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
+    return Decoded(*decode_csv(source, request, limits))
+
+
+def _json(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
+    return Decoded(*decode_json(source, request, limits))
+
+
+_DECODERS = {"parquet": _parquet, "ipc": _ipc, "orc": _orc, "csv": _csv, "json": _json}
 
 
 def _batch_rows(schema: pa.Schema, stated_row_bytes: int) -> int:
@@ -208,8 +225,8 @@ def _refusals() -> Iterator[None]:
 # The process. Both ends speak over one socket:
 #
 #   parent: a line of JSON, with the file's descriptor   {"request": {…}, "limits": {…}, "only_schema": …}
-#   child:  a line of JSON                               {} or {"reason": …, "limit": …}
-#           if {}: an Arrow IPC stream, then a line      {} or {"reason": …, "limit": …}
+#   child:  a line of JSON                               {"num_rows": …} or {"reason": …, "limit": …}
+#           no reason: an Arrow IPC stream, then a line  {} or {"reason": …, "limit": …}
 
 
 def request_line(request: RawRequest, limits: RawLimits, *, only_schema: bool) -> bytes:
@@ -245,10 +262,10 @@ def main() -> None:
 def _answer(answers: Any, descriptor: int, request: RawRequest, limits: RawLimits, *, only_schema: bool) -> None:
     try:
         _allow_seconds(limits)
-        schema, batches = decode(descriptor, request, limits)
-        answers.write(b"{}\n")
-        with pa.ipc.new_stream(pa.PythonFile(answers, "w"), schema) as stream:
-            refusal = None if only_schema else _send(stream, batches, limits)
+        found = decode(descriptor, request, limits)
+        answers.write(json.dumps({"num_rows": found.num_rows}).encode() + b"\n")
+        with pa.ipc.new_stream(pa.PythonFile(answers, "w"), found.schema) as stream:
+            refusal = None if only_schema else _send(stream, found.batches, limits)
     except DecodingRefused as error:
         refusal = error
     answers.write(json.dumps({"reason": refusal.reason, "limit": refusal.limit} if refusal else {}).encode() + b"\n")

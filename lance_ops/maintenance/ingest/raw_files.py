@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import IO, Self
 
@@ -23,8 +25,12 @@ from lance_ops.maintenance.ingest.raw_decoding import decode
 from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawRequest, TextReading
 from lance_ops.maintenance.ingest.raw_locations import (
     ListedFile,
+    content_token,
+    etag_of,
     failures_of_store,
     local_path,
+    modified_of,
+    moment_of,
     open_local,
     remote_file_system,
 )
@@ -50,6 +56,8 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _NOT_READ = {".avro": "Arrow does not read Avro: write the file as Parquet or ORC"}
 
 _COPIED_BYTES = 4 * 1024**2
+_NO_MOMENT = datetime.fromtimestamp(0, UTC)
+"""Stands for the modification time of a file whose store states none, or one that is no date."""
 
 
 @dataclass(frozen=True)
@@ -141,15 +149,20 @@ class RawReader:
             if self._process is not None:
                 yield from self._process.batches(descriptor, request, self._limits)
             else:
-                yield from decode(descriptor, request, self._limits)[1]
+                yield from decode(descriptor, request, self._limits).batches
 
     def schema(self, file: RawFile, names: Sequence[str] | None = None) -> pa.Schema:
         """Return the schema of a file's rows, without metadata; a CSV file without a header has columns of `names`."""
+        return self.look(file, names)[0]
+
+    def look(self, file: RawFile, names: Sequence[str] | None = None) -> tuple[pa.Schema, int | None]:
+        """Return what `schema` does, and the number of rows that the footer states: of Parquet and ORC, else None."""
         request = self.request(file)
         if request.kind == "csv" and not self._text.header and names is not None:
             request = replace(request, names=tuple(names))
         with self._refusals(file), self._opened(file) as descriptor:
-            return self._schema(descriptor, request).remove_metadata()
+            schema, num_rows = self._look(descriptor, request)
+            return schema.remove_metadata(), num_rows
 
     def request(self, file: RawFile) -> RawRequest:
         """Return what to ask of the decoder for a file, by its ending; raise `RawFileRefused` for an unknown one."""
@@ -158,16 +171,17 @@ class RawReader:
 
     def _inferred(self, descriptor: int, request: RawRequest) -> pa.Schema | None:
         try:
-            return self._schema(descriptor, request)
+            return self._look(descriptor, request)[0]
         except DecodingRefused as refusal:
             if refusal.limit is not None or request.kind != "json":
                 raise
             return None
 
-    def _schema(self, descriptor: int, request: RawRequest) -> pa.Schema:
+    def _look(self, descriptor: int, request: RawRequest) -> tuple[pa.Schema, int | None]:
         if self._process is not None:
             return self._process.schema(descriptor, request, self._limits)
-        return decode(descriptor, request, self._limits)[0]
+        found = decode(descriptor, request, self._limits)
+        return found.schema, found.num_rows
 
     @contextmanager
     def _refusals(self, file: RawFile) -> Iterator[None]:
@@ -218,27 +232,38 @@ class RawReader:
         copy.flush()
 
 
-def found_file(uri: str, storage_options: Mapping[str, str]) -> RawFile:
+def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None = None) -> RawFile:
     """Return a raw file that a path or a URI names, with its size and a token of its content.
 
-    The token is the ETag of an object store, or the size and the time of its modification. Raises `RawFileRefused` for
-    a local file that cannot be looked at, and `ObjectNotFound` or `StoreError` for another one.
+    The token is the ETag of an object store, or the size and the time of its modification, as in a landing folder. With
+    `beneath`, a local file must be in that folder, and neither it nor a folder on the way to it is a link. Raises
+    `RawFileRefused` for a local file that cannot be looked at, and `ObjectNotFound` or `StoreError` for another one.
     """
     path = local_path(uri)
     if path is not None:
+        path = os.path.abspath(path)
         try:
-            status = os.stat(path)
+            status = os.stat(path) if beneath is None else os.lstat(path)
+            listed = None if beneath is None else _listed(path, status, os.path.abspath(os.path.expanduser(beneath)))
         except OSError as error:
             raise RawFileRefused(shown_uri(uri), f"{error.strerror}") from error
-        return RawFile(os.path.abspath(path), status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
+        token = content_token(status.st_size, moment_of(status.st_mtime) or _NO_MOMENT, None)
+        return RawFile(path, status.st_size, token, listed)
     with failures_of_store(uri, storage_options):
         filesystem, path = remote_file_system(uri, storage_options)
         info = filesystem.info(path)
-        size_bytes = int(info["size"])
-        changed = [
-            info[name] for name in ("ETag", "etag", "mtime", "LastModified", "updated", "created") if name in info
-        ]
-    return RawFile(uri, size_bytes, f"{size_bytes}-{changed[0] if changed else ''}".replace('"', ""))
+    size_bytes = int(info["size"])
+    return RawFile(uri, size_bytes, content_token(size_bytes, modified_of(info) or _NO_MOMENT, etag_of(info)))
+
+
+def _listed(path: str, status: os.stat_result, folder: str) -> ListedFile:
+    """Return the identity of a file beneath a folder; raise `RawFileRefused` for a link, and for a file elsewhere."""
+    inside = os.path.relpath(path, folder)
+    if inside.startswith(os.pardir):
+        raise RawFileRefused(shown_uri(path), f"it is not in {folder}")
+    if stat.S_ISLNK(status.st_mode):
+        raise RawFileRefused(shown_uri(path), "it is a symbolic link; copy the file here")
+    return ListedFile.of(folder, os.stat(folder), inside, status, follow_links=False)
 
 
 def raw_format(uri: str) -> tuple[str, str | None]:

@@ -18,6 +18,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,17 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import raise_alone, redact, secret_values, secrets_in
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 
-__all__ = ["ListedFile", "failures_of_store", "local_path", "open_local", "remote_file_system"]
+__all__ = [
+    "ListedFile",
+    "content_token",
+    "etag_of",
+    "failures_of_store",
+    "local_path",
+    "modified_of",
+    "moment_of",
+    "open_local",
+    "remote_file_system",
+]
 
 _STORE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://[^/]*")
 _LOCAL = ("file", "local")
@@ -88,6 +99,40 @@ def remote_file_system(uri: str, storage_options: Mapping[str, str]) -> tuple[An
     kind = get_filesystem_class(found["scheme"])
     options = {**kind._get_kwargs_from_urls(found[0]), **storage_options}
     return kind(**options), kind._strip_protocol(uri)
+
+
+def content_token(size_bytes: int, modified: datetime, etag: str | None) -> str:
+    """Return an identity of a file's content: the store's ETag, or else size and modification time."""
+    return etag or f"{size_bytes}-{modified.timestamp():.6f}"
+
+
+def etag_of(info: Mapping[str, Any]) -> str | None:
+    """Return the ETag that a file system of fsspec states of a file, if it states one."""
+    for name in ("ETag", "etag"):
+        if value := info.get(name):
+            return str(value).strip('"')
+    return None
+
+
+def modified_of(info: Mapping[str, Any]) -> datetime | None:
+    """Return when a file was modified, which fsspec's file systems state under different names; None if none does."""
+    for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
+        match info.get(name):
+            case datetime() as moment:
+                return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            case float() | int() as seconds if (instant := moment_of(seconds)) is not None:
+                return instant
+            case str() as text:
+                return datetime.fromisoformat(text).astimezone(UTC)
+    return None
+
+
+def moment_of(seconds: float) -> datetime | None:
+    """Return the time this many seconds after 1970; None for a number that is no date, which some disks store."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -59,17 +59,21 @@ class DecodingProcess:
     ) -> None:
         self.close()
 
-    def schema(self, descriptor: int, request: RawRequest, limits: RawLimits) -> pa.Schema:
-        """Return a file's schema; raise `DecodingRefused` if it is not read or exceeds a limit."""
-        stream = self._ask(descriptor, request, limits, only_schema=True)
+    def schema(self, descriptor: int, request: RawRequest, limits: RawLimits) -> tuple[pa.Schema, int | None]:
+        """Return a file's schema and the number of rows that its footer states, None for a format without it.
+
+        Raises `DecodingRefused` if the file is not read or exceeds a limit.
+        """
+        stream, num_rows = self._ask(descriptor, request, limits, only_schema=True)
         schema = stream.schema
         if next(self._read(stream, limits), None) is not None:
             raise AssertionError("rows were sent although only the schema was asked for")
-        return schema
+        return schema, num_rows
 
     def batches(self, descriptor: int, request: RawRequest, limits: RawLimits) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a file; raise as `schema` does. A caller that stops early closes the iterator."""
-        yield from self._read(self._ask(descriptor, request, limits, only_schema=False), limits)
+        stream, _ = self._ask(descriptor, request, limits, only_schema=False)
+        yield from self._read(stream, limits)
 
     def _read(self, stream: pa.RecordBatchReader, limits: RawLimits) -> Iterator[pa.RecordBatch]:
         at_end = False
@@ -103,7 +107,7 @@ class DecodingProcess:
 
     def _ask(
         self, descriptor: int, request: RawRequest, limits: RawLimits, *, only_schema: bool
-    ) -> pa.RecordBatchReader:
+    ) -> tuple[pa.RecordBatchReader, int | None]:
         if self._process is None:
             self._start()
         assert self._connection is not None
@@ -112,8 +116,9 @@ class DecodingProcess:
             line = request_line(request, limits, only_schema=only_schema)
             sent = socket.send_fds(self._connection, [line], [descriptor])
             self._connection.sendall(line[sent:])  # a wide schema does not fit into the socket's buffer
-            self._check_answer(limits)
-            return pa.ipc.open_stream(pa.PythonFile(self._answers, "r"))
+            num_rows = self._check_answer(limits).get("num_rows")
+            stream = pa.ipc.open_stream(pa.PythonFile(self._answers, "r"))
+            return stream, num_rows if isinstance(num_rows, int) else None
         except (OSError, pa.ArrowException) as error:
             raise self._ended(error, limits) from error
 
@@ -132,7 +137,7 @@ class DecodingProcess:
         self._answers = ours.makefile("rb")
         self.num_started += 1
 
-    def _check_answer(self, limits: RawLimits) -> None:
+    def _check_answer(self, limits: RawLimits) -> dict[str, Any]:
         assert self._answers is not None
         try:
             line = self._answers.readline()
@@ -140,9 +145,10 @@ class DecodingProcess:
             raise self._ended(error, limits) from error
         if not line.endswith(b"\n"):
             raise self._ended(EOFError("it said nothing"), limits)
-        answer = json.loads(line)
-        if answer:
+        answer: dict[str, Any] = json.loads(line)
+        if "reason" in answer:
             raise DecodingRefused(answer["reason"], answer["limit"])
+        return answer
 
     def _ended(self, error: BaseException, limits: RawLimits) -> DecodingRefused:
         """Return why there is no answer. The process is ended in any case."""

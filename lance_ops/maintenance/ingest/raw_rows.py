@@ -56,7 +56,7 @@ class RowFitting:
         names: dict[str, str] | None = None
         for batch in reader.batches(file, self._lead(file)):
             if names is None:
-                names = self._matched(file, batch.schema)
+                names = self.matched(file, batch.schema)
             known = batch.select(list(names))
             yield known.rename_columns(list(names.values())) if names else known
 
@@ -75,13 +75,13 @@ class RowFitting:
                     f"{len(self.table)}: {', '.join(self.table.names)}"
                 )
             return replace(request, names=tuple(self.table.names), lead=self.table)
-        names = self._matched(file, found)
+        names = self.matched(file, found)
         lead = [pa.field(given, self.table.field(name).type) for given, name in names.items()]
         if request.kind == "json":  # later rows may have fields that the first ones lack
             lead += [pa.field(each.name, each.type) for each in self.table if each.name not in names.values()]
         return replace(request, lead=pa.schema(lead), ignore_others=ignores)
 
-    def _matched(self, file: RawFile, found: pa.Schema) -> dict[str, str]:
+    def matched(self, file: RawFile, found: pa.Schema) -> dict[str, str]:
         """Return the table's name for each column of the file that it has."""
         where = f"raw file {shown_uri(file.uri)}"
         names: dict[str, str] = {}

@@ -9,7 +9,12 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.maintenance.verification.findings import DamageKind, Finding, FindingSeverity
     from lance_ops.maintenance.verification.report import VerificationLevel, VerificationReport
-    from lance_ops.maintenance.verification.verification import execute, verify, verify_uri
+    from lance_ops.maintenance.verification.verification import (
+        execute,
+        verify,
+        verify_newest_manifest,
+        verify_uri,
+    )
     from lance_ops.maintenance.verification.verification_plan import (
         VerificationOptions,
         VerificationPlan,
@@ -27,6 +32,7 @@ __all__ = [
     "execute",
     "plan_verification",
     "verify",
+    "verify_newest_manifest",
     "verify_uri",
 ]
 
@@ -41,6 +47,7 @@ _MODULES = {
     "execute": "verification",
     "plan_verification": "verification_plan",
     "verify": "verification",
+    "verify_newest_manifest": "verification",
     "verify_uri": "verification",
 }
 

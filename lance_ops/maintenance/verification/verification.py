@@ -27,7 +27,7 @@ from lance_ops.maintenance.verification.checks import (
     record_shared_row_ids,
 )
 from lance_ops.maintenance.verification.findings import CheckedFile, DamageKind, Finding, FindingCollector
-from lance_ops.maintenance.verification.report import VerificationReport
+from lance_ops.maintenance.verification.report import VerificationLevel, VerificationReport
 from lance_ops.maintenance.verification.verification_plan import (
     FragmentsTask,
     IndexEntriesTask,
@@ -42,7 +42,7 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 
-__all__ = ["Checked", "execute", "verify", "verify_uri"]
+__all__ = ["Checked", "execute", "verify", "verify_newest_manifest", "verify_uri"]
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,30 @@ def verify_uri(
     except (CorruptFile, UnsupportedFeature) as error:
         root = open_root(uri, storage_options)
         number = (root.committer.latest() if version is None else version) or 0
-        found = FindingCollector(number)
-        found.failed(DamageKind.MANIFEST, error)
-        level = (options or VerificationOptions()).level
-        return VerificationReport.of(root.store.uri, number, level, (), found.findings, ())
+        return _of_manifest(root.store.uri, number, error, (options or VerificationOptions()).level)
     return verify(snapshot, options, runner)
+
+
+def verify_newest_manifest(snapshot: Snapshot, level: VerificationLevel) -> VerificationReport | None:
+    """Return the report of a newer version than the opened one whose manifest cannot be read; None if there is none."""
+    newest = snapshot.committer.latest()
+    if newest is None or newest <= snapshot.version:
+        return None
+    try:
+        snapshot.at(newest)
+    except VersionNotFound:  # a concurrent clean-up removed it
+        return None
+    except (CorruptFile, UnsupportedFeature) as error:
+        return _of_manifest(snapshot.store.uri, newest, error, level)
+    return None
+
+
+def _of_manifest(
+    uri: str, version: int, error: CorruptFile | UnsupportedFeature, level: VerificationLevel
+) -> VerificationReport:
+    found = FindingCollector(version)
+    found.failed(DamageKind.MANIFEST, error)
+    return VerificationReport.of(uri, version, level, (), found.findings, ())
 
 
 def execute(task: VerificationTask) -> Checked:

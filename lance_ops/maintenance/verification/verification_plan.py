@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 from uuid import UUID
 
 from lance_ops.core.errors import InvalidInput, VersionNotFound
@@ -76,6 +76,7 @@ class VerificationOptions:
 class FragmentsTask:
     """Check fragments, by their positions in the manifest: a damaged manifest may have two of one id."""
 
+    what: ClassVar[str] = "data files, deletion files and rows of fragments"
     snapshot: SnapshotReference
     positions: tuple[int, ...]
     decode: bool
@@ -86,6 +87,7 @@ class FragmentsTask:
 class IndexTask:
     """Check the files of an index segment."""
 
+    what: ClassVar[str] = "files of index segments"
     snapshot: SnapshotReference
     uuid: UUID
     decode: bool
@@ -96,6 +98,7 @@ class IndexTask:
 class IndexEntriesTask:
     """Compare the entries of an index segment with rows of the fragments that it covers."""
 
+    what: ClassVar[str] = "index entries, compared with rows"
     snapshot: SnapshotReference
     uuid: UUID
     spans: tuple[RowSpan, ...]
@@ -106,6 +109,7 @@ class IndexEntriesTask:
 class RowIdsTask:
     """Find live rows that share a stable row id in `[start, stop)`."""
 
+    what: ClassVar[str] = "stable row ids"
     snapshot: SnapshotReference
     start: int
     stop: int
@@ -117,11 +121,13 @@ class RowIdsTask:
 class TableTask:
     """Check the manifest; with `references`, also the hint, tags and branches."""
 
+    what: ClassVar[str] = "manifest, tags and branches"
     snapshot: SnapshotReference
     references: bool
     size_bytes: int = 0
 
 
+_CHECKS = [each.what for each in (TableTask, RowIdsTask, FragmentsTask, IndexTask, IndexEntriesTask)]
 VerificationTask: TypeAlias = FragmentsTask | IndexTask | IndexEntriesTask | RowIdsTask | TableTask
 
 
@@ -144,6 +150,29 @@ class VerificationPlan:
     def num_tasks(self) -> int:
         """The number of tasks."""
         return len(self.tasks)
+
+    @property
+    def checks(self) -> Mapping[str, tuple[int, int]]:
+        """What is checked, each with the number of tasks and of the bytes that they look at."""
+        found: dict[str, tuple[int, int]] = {}
+        for task in sorted(self.tasks, key=lambda task: _CHECKS.index(task.what)):
+            num_tasks, size = found.get(task.what, (0, 0))
+            found[task.what] = num_tasks + 1, size + task.size_bytes
+        return found
+
+    def files(self, snapshot: Snapshot) -> Mapping[str, int]:
+        """The data files and files of indices of the planned snapshot that are checked, with their recorded sizes."""
+        manifest = snapshot.manifest
+        indices = {index.uuid: index for index in manifest.indices}
+        found: dict[str, int] = {}
+        for task in self.tasks:
+            match task:
+                case FragmentsTask(of, positions, _, _) if of.version == self.version:
+                    for position in positions:
+                        found |= {file.path: file.file_size_bytes for file in manifest.fragments[position].files}
+                case IndexTask(of, uuid, _, _) if of.version == self.version:
+                    found |= {f"{uuid}/{file.path}": file.size_bytes for file in indices[uuid].files}
+        return found
 
     @property
     def job(self) -> Job:

@@ -8,7 +8,6 @@ from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.refs import branch_uri, delete_branch, open_branch
-from lance_ops.runners import Runner
 from lance_ops.verbs.chosen_version import chosen_version
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
@@ -32,8 +31,9 @@ class Branch(Verb):
     tag: Annotated[str | None, Option("Instead: the tag of the version to begin with.")] = None
     action: Annotated[Literal["create", "delete"], Option("What to do with the branch.")] = "create"
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Show the version that the branch begins with, or the rows that would go with it."""
+        data = work.data
         size = Measures.of(data)
         if (self.branch in data.branches.list()) != (self.action == "delete"):
             exists = "exists already" if self.action == "create" else "does not exist"

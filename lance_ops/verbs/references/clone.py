@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import DatasetAlreadyExists
 from lance_ops.core.records import dataclass
-from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.chosen_version import chosen_version
 from lance_ops.verbs.contract import Execution, Measures, Preview, Verb, VerbResult, WhenMoved
@@ -32,8 +31,9 @@ class Clone(Verb):
     tag: Annotated[str | None, Option("Instead: the tag of the version to copy.")] = None
     shallow: Annotated[bool, Option("Read this dataset's files where they are, instead of copying them.")] = False
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Show what would be copied."""
+        data = work.data
         if Snapshot.open_if_exists(self.target, data.snapshot.storage_options) is not None:
             raise DatasetAlreadyExists(f"{self.target} holds a dataset already")
         source, size = self._source(data), Measures.of(data)

@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar, Literal
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
-from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
@@ -26,8 +25,9 @@ class Tag(Verb):
     version: Annotated[int | None, Option("The version to name; by default the newest.", at_least=1)] = None
     action: Annotated[Literal["create", "move", "delete"], Option("What to do with the tag.")] = "create"
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Say what the tag names now."""
+        data = work.data
         now = data.tags.list().get(self.tag)
         if (now is None) != (self.action == "create"):
             raise InvalidInput(f"{data.uri}: tag {self.tag!r} {'does not exist' if now is None else 'exists already'}")

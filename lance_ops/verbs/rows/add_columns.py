@@ -13,7 +13,6 @@ from lance_ops.api import LanceDataset
 from lance_ops.changing import columns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
-from lance_ops.runners import Runner
 from lance_ops.verbs.contract import (
     Execution,
     Measures,
@@ -57,8 +56,9 @@ class AddColumns(Verb):
     ] = None
     reason: Annotated[str, Option("Why the columns are added; optional. The version's transaction states it.")] = ""
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Compute the columns for the first rows."""
+        data = work.data
         transforms = self._transforms()
         if isinstance(transforms, Mapping):
             added, _ = columns.bind_computed(data.snapshot, transforms)

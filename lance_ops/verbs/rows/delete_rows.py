@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
-from lance_ops.runners import Runner
 from lance_ops.verbs.contract import (
     Execution,
     Measures,
@@ -50,11 +49,12 @@ class DeleteRows(Verb):
         """The files of keys."""
         return self.key_files
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Count the rows and show some of them."""
+        data = work.data
         self._check()
         if self.predicate is not None:
-            num_rows = data.count_rows(self.predicate, runner=runner)
+            num_rows = data.count_rows(self.predicate, runner=work.runner)
             sample = sample_of(data, self.predicate, "Rows that would go")
         else:
             found = match_keys(data, self.key_files, self.on)

@@ -16,7 +16,6 @@ from lance_ops.maintenance.erasure import (
     erase,
     plan_erasure,
 )
-from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.given_keys import read_keys
@@ -62,10 +61,11 @@ class Erase(Verb):
         """The files of keys."""
         return self.key_files
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Show what holds the rows; no row is shown, because a preview is kept."""
+        data = work.data
         options = self._options()
-        found = plan_erasure(data.snapshot, self._subject(data), runner)
+        found = plan_erasure(data.snapshot, self._subject(data), work.runner)
         before, num_rows = Measures.of(data), found.main.num_live_rows
         try:
             check_permitted(found, options)

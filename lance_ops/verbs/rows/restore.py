@@ -9,7 +9,6 @@ from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.refs import branch_of, erasure_before, reference_store
-from lance_ops.runners import Runner
 from lance_ops.snapshot import history
 from lance_ops.verbs.chosen_version import chosen_version
 from lance_ops.verbs.contract import (
@@ -40,8 +39,9 @@ class Restore(Verb):
     tag: Annotated[str | None, Option("Instead: the tag of the version to restore.")] = None
     reason: Annotated[str, Option("Required. Why it comes back; the new version's transaction states it.")] = ""
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """List the versions that would be undone, and warn if rows come back that were deleted."""
+        data = work.data
         required_reason_properties(self.reason, "why the version comes back")
         chosen = self._chosen(data)
         restored = LanceDataset.of(data.snapshot.at(chosen))

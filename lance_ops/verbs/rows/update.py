@@ -34,10 +34,11 @@ class Update(Verb):
     reason: Annotated[str, Option("Why the rows change; optional. The version's transaction states it.")] = ""
     at_most_rows: Annotated[int | None, Option("Refuse when more rows match.", at_least=0)] = None
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Count the rows, and show some of them with their new values."""
+        data = work.data
         changing.bind_updates(data.snapshot, self.values)
-        num_rows = self._count(data, runner)
+        num_rows = self._count(data, work.runner)
         values = {f"{column} (new)": value for column, value in self.values.items()}
         before = Measures.of(data)
         rewritten = before.size_bytes * num_rows // max(before.rows + before.deleted_rows, 1)

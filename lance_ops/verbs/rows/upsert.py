@@ -11,7 +11,6 @@ from lance_ops.api import LanceDataset, MergeInsertBuilder
 from lance_ops.changing import merge_insert
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
-from lance_ops.runners import Runner
 from lance_ops.verbs.contract import (
     Execution,
     Measures,
@@ -68,8 +67,9 @@ class Upsert(Verb):
         """The files or the dataset that come in."""
         return self.files
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Join the keys, count the rows of each kind, and show some of them."""
+        data = work.data
         on = self._on(data)
         found = match_keys(data, self.files, on, self.delete_unmatched)
         self._check_number(found)

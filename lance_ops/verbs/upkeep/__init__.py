@@ -5,5 +5,6 @@ from lance_ops.verbs.upkeep.compact import Compact
 from lance_ops.verbs.upkeep.migrate import Migrate
 from lance_ops.verbs.upkeep.reindex import DropIndex, Reindex
 from lance_ops.verbs.upkeep.repair import Repair
+from lance_ops.verbs.upkeep.verify import Verify
 
-__all__ = ["Cleanup", "Compact", "DropIndex", "Migrate", "Reindex", "Repair"]
+__all__ = ["Cleanup", "Compact", "DropIndex", "Migrate", "Reindex", "Repair", "Verify"]

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, ClassVar
 
-from lance_ops.api import LanceDataset
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import (
     CleanupOptions,
@@ -14,7 +13,6 @@ from lance_ops.maintenance.cleanup import (
     cleanup_old_versions,
     explain_cleanup_old_versions,
 )
-from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
@@ -49,10 +47,11 @@ class Cleanup(Verb):
     keep_branch_starts: Annotated[bool, Option("Keep the versions that branches began with.")] = True
     delete_rate_limit: Annotated[int | None, Option("Delete at most this many files a second.", at_least=1)] = None
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Count the versions and files, and list some of them."""
+        data = work.data
         explained = explain_cleanup_old_versions(
-            data.snapshot, self._options(), include_files=True, max_files=_MOST_FILES, tasks=CleanupTasks(runner)
+            data.snapshot, self._options(), include_files=True, max_files=_MOST_FILES, tasks=CleanupTasks(work.runner)
         )
         stats, size = explained.stats, Measures.of(data)
         files = tuple((path,) for path in explained.candidate_files)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
-from lance_ops.api import LanceDataset
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.compaction import CompactionOptions, compact_files, plan_clustering, plan_compaction
-from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
@@ -52,8 +50,9 @@ class Compact(Verb):
         Literal["linear", "z_order"], Option("Sort by one column after the other, or along a Z curve through them.")
     ] = "linear"
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Show the groups that would be rewritten, or sorted."""
+        data = work.data
         snapshot, options, before = data.snapshot, self._options(), Measures.of(data)
         groups = self._groups(snapshot, options)
         lines, dropped, fewer, read = [], 0, 0, 0

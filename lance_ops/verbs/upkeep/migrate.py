@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, ClassVar
 
-from lance_ops.api import LanceDataset
 from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.compaction import migrate_files, plan_migration
-from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 
@@ -29,8 +27,9 @@ class Migrate(Verb):
 
     data_storage_version: Annotated[str, Option("The file version, such as 2.1, or stable.")] = "stable"
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Count the fragments and bytes of each version, and those to rewrite."""
+        data = work.data
         snapshot, version, before = data.snapshot, FileVersion.parse(self.data_storage_version), Measures.of(data)
         plan = plan_migration(snapshot, version)
         size = sum(task.size_bytes for task in plan.tasks)

@@ -13,7 +13,6 @@ from lance_ops.core.schema import Schema
 from lance_ops.indices import index_type_named
 from lance_ops.maintenance.health import IndexCoverage, index_coverage
 from lance_ops.maintenance.indexing import create_scalar_index, drop_index, optimize_indices, rebuild_index
-from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
@@ -40,8 +39,9 @@ class Reindex(Verb):
     ] = field(default_factory=dict)
     rebuild: Annotated[bool, Option("Train anew instead of merging the missing rows in.")] = False
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Show the coverage of each index, and what would be done."""
+        data = work.data
         snapshot, before = data.snapshot, Measures.of(data)
         present = {index.name: index for index in index_coverage(snapshot)}
         lines, num_rows = [], 0
@@ -141,8 +141,9 @@ class DropIndex(Verb):
 
     index: Annotated[str, Option("The index's name.")]
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Show the index."""
+        data = work.data
         found = [index for index in index_coverage(data.snapshot) if index.name == self.index]
         if not found:
             names = ", ".join(index.name for index in index_coverage(data.snapshot)) or "none"

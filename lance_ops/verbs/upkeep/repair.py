@@ -42,9 +42,10 @@ class Repair(Verb):
         Literal["full", "quick"], Option("Verify all bytes, or only presence, sizes and metadata of files.")
     ] = "full"
 
-    def preview(self, data: LanceDataset, runner: Runner) -> Preview:
+    def preview(self, work: Execution) -> Preview:
         """Verify, and list what would be mended and what would not."""
-        plan, before = self._plan(data, runner), Measures.of(data)
+        data = work.data
+        plan, before = self._plan(data, work.runner), Measures.of(data)
         mended = tuple((each.name, each.explanation) for each in plan.actions[:_MOST_LINES])
         left = tuple((str(each.damage), each.reason) for each in plan.refusals[:_MOST_LINES])
         summary = f"mend version {plan.version} by {len(plan.actions)} actions"

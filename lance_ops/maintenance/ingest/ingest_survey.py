@@ -1,0 +1,162 @@
+"""Look at raw files before an ingestion: which fit, what becomes of their columns, and which are refused and why.
+
+A survey reads footers of files that know their types, and the first block of text files. So it does not find values
+that do not fit; those are found when the rows are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from lance_ops.blobs import schema_to_write
+from lance_ops.changing.columns import SchemaChange
+from lance_ops.core.errors import RawFileRefused, SchemaMismatch
+from lance_ops.core.records import dataclass
+from lance_ops.maintenance.ingest.ingest_plan import (
+    BadBatches,
+    IngestOptions,
+    IngestPlan,
+    IngestTask,
+    plan_ingest,
+)
+from lance_ops.maintenance.ingest.ingestion import plan_readable
+from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, is_text
+from lance_ops.maintenance.ingest.raw_names import shown_uri
+from lance_ops.maintenance.ingest.raw_rows import ExtraColumns
+from lance_ops.runners import InThreads, Runner
+from lance_ops.writing import conform_present_columns
+
+__all__ = ["IngestSurvey", "SurveyedFile", "survey_ingest"]
+
+
+@dataclass(frozen=True)
+class SurveyedFile:
+    """A file of a batch, and what would become of it.
+
+    `num_rows` is None where no footer states it. `columns` have the table's names and the file's types. `effects` say
+    in words what the policies do to its columns. A file with a reason in `refused` would not be ingested.
+    """
+
+    file: RawFile
+    key: str
+    num_rows: int | None = None
+    columns: pa.Schema | None = None
+    effects: tuple[str, ...] = ()
+    refused: str = ""
+
+    def with_changes(self, change: SchemaChange) -> SurveyedFile:
+        """Return the file with what its columns do to the table's schema."""
+        columns = self.columns or pa.schema([])
+        added = [each.name for each in columns if each.name in change.added.names]
+        widened = [f"{each.name} to {each.type}" for each in columns if change.widened.get(each.name) == each.type]
+        effects = [f"adds {', '.join(added)}"] if added else []
+        effects += [f"widens {', '.join(widened)}"] if widened else []
+        return replace(self, effects=(*effects, *self.effects))
+
+
+@dataclass(frozen=True)
+class IngestSurvey:
+    """The files of the batches that are new, in their order, and the plan for those that can be read.
+
+    `plan` is None if no batch is left. `refused` has the reason of each batch that would not be ingested.
+    """
+
+    plan: IngestPlan | None
+    files: tuple[SurveyedFile, ...]
+    refused: Mapping[str, str]
+
+    @property
+    def num_rows(self) -> int | None:
+        """The rows of the files that fit; None if a footer does not state them."""
+        counts = [each.num_rows for each in self.files if each.key not in self.refused]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def survey_ingest(
+    uri: str,
+    batches: Sequence[IngestBatch],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    raw_storage_options: Mapping[str, str] | None = None,
+    options: IngestOptions | None = None,
+    runner: Runner | None = None,
+    version: int | None = None,
+) -> IngestSurvey:
+    """Plan an ingestion as `ingest` would, and look at its files in tasks. Nothing is written.
+
+    A bad batch is in `refused`, whatever the options say of bad batches. Other errors are raised as by `plan_ingest`.
+    """
+    used = runner or InThreads()
+    asked = options or IngestOptions()
+    plan, unreadable = plan_readable(
+        batches,
+        BadBatches.SET_ASIDE,
+        partial(
+            plan_ingest,
+            uri,
+            storage_options=storage_options,
+            raw_storage_options=raw_storage_options,
+            options=asked,
+            runner=used,
+            version=version,
+        ),
+    )
+    found = [each for part in used.map(look_at_files, plan.tasks, plan.job) for each in part] if plan else []
+    refused = {**unreadable}
+    for each in found:
+        if each.refused:
+            refused.setdefault(each.key, each.refused)
+    shown = [each.with_changes(plan.change) for each in found] if plan else []
+    bad = [
+        SurveyedFile(file, batch.key, refused=unreadable[batch.key])
+        for batch in batches
+        if batch.key in unreadable
+        for file in batch.files
+    ]
+    return IngestSurvey(plan, (*shown, *bad), refused)
+
+
+def look_at_files(task: IngestTask) -> tuple[SurveyedFile, ...]:
+    """Return what would become of each file of a task."""
+    with RawReader(task.raw_storage_options, task.reading) as reader:
+        return tuple(_looked_at(file, key, reader, task) for file, key in zip(task.files, task.keys, strict=True))
+
+
+def _looked_at(file: RawFile, key: str, reader: RawReader, task: IngestTask) -> SurveyedFile:
+    table = task.fitting.table
+    num_rows = None
+    try:
+        schema, num_rows = reader.look(file, tuple(table.names))
+        names = task.fitting.matched(file, schema)
+        lacking = [name for name in table.names if name not in names.values()]
+        for name in task.required:
+            if name in lacking:
+                raise SchemaMismatch(f"raw file {shown_uri(file.uri)} has no column {name!r}, by which rows are merged")
+        found = schema.empty_table().select(list(names)).rename_columns(list(names.values()))
+        read = found if is_text(file.uri) else _conformed(file, found, schema_to_write(task.schema))
+    except (RawFileRefused, SchemaMismatch) as error:
+        return SurveyedFile(file, key, num_rows, refused=str(error))
+    ignored = [name for name in schema.names if name not in names] if task.fitting.extra is ExtraColumns.IGNORE else []
+    cast = [
+        f"casts {field.name}: {field.type} to {table.field(field.name).type}"
+        for field in found.schema
+        if not is_text(file.uri) and field.type != read.schema.field(field.name).type
+    ]
+    effects = (
+        *([f"fills {', '.join(lacking)} with nulls"] if lacking else []),
+        *([f"ignores {', '.join(ignored)}"] if ignored else []),
+        *cast,
+    )
+    return SurveyedFile(file, key, num_rows, found.schema, effects)
+
+
+def _conformed(file: RawFile, found: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the empty columns as the writer would cast them; raise `SchemaMismatch` for types that never fit."""
+    try:
+        return conform_present_columns(found, schema)
+    except SchemaMismatch as error:
+        raise SchemaMismatch(f"raw file {shown_uri(file.uri)}: {error}") from error
