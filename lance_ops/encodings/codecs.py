@@ -26,6 +26,9 @@ __all__ = ["Codec", "Lz4", "Zstd", "codec_of_scheme"]
 # The zstd library's default; pyarrow's is 1.
 _ZSTD_LEVEL = 3
 
+_FEW_BLOCKS = 4
+"""Arrow decompresses so few blocks of LZ4 as fast as the kernel, which a process would have to load first."""
+
 
 class Codec(ABC):
     """A general codec; `level` is the level in the description, or None if it states none."""
@@ -84,7 +87,8 @@ class Lz4(Codec):
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(raw_sizes, out=places[1:])
         out = new_bytes(int(places[-1]))
-        if kernels.do_without_numba(len(out)) and self._decompress_in_place(data, starts, sizes, out, places):
+        by_arrow = len(sizes) <= _FEW_BLOCKS or kernels.do_without_numba(len(out))
+        if by_arrow and self._decompress_in_place(data, starts, sizes, out, places):
             return out, raw_sizes
         begin, size = read_only(starts + self.size_bytes), read_only(sizes - self.size_bytes)
         decoded = kernels.lz4_decode(read_only(data), begin, size, out, read_only(places))

@@ -1,3 +1,7 @@
-"""Load numba, so that these tests call the compiled kernels from the first call on, and not their twins."""
+"""Load the kernels, so that these tests call them from the first call on, and not their twins."""
 
-import numba  # noqa: F401 # whoever loads it has spent what twins save
+from lance_ops import kernels
+from lance_ops.kernels.without_numba import TWINS
+
+for name in TWINS:
+    getattr(kernels, name).load()

@@ -153,10 +153,10 @@ def test_with_the_kernel_cache_off_kernels_work_when_no_folder_can_be_written(co
 
 SPLIT = """
 import sys
-import numba  # once it is there, kernels answer from the first call on
 import numpy as np
 from lance_ops import kernels
 from lance_ops.kernels.read_only_arrays import read_only
+kernels.split_strings.load()  # before, its twin would answer
 data, offsets = read_only(np.arange(40, dtype=np.uint8)), read_only(np.array([0, 7, 7, 20, 40]))
 out, sizes = np.zeros(120, np.uint8), np.zeros(2, np.int64)
 kernels.split_strings(data, offsets, read_only(np.array([3, 1])), 4, out, sizes)
@@ -185,10 +185,10 @@ def test_loading_a_kernel_does_not_import_the_modules_that_its_parts_come_from(c
 
 WORDS = """
 import hashlib
-import numba  # once it is there, kernels answer from the first call on
 import numpy as np
 from lance_ops import kernels
 from lance_ops.kernels import read_only
+kernels.pack_runs.load()  # before, its twin would answer
 values = np.random.default_rng(0).integers(0, 1 << 20, 3000, np.uint64)
 data = read_only(values.view(np.uint8))
 counts, offsets = read_only(np.array([1024, 1024, 952])), read_only(np.arange(0, 24_001, 8))

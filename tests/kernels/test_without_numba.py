@@ -378,3 +378,25 @@ def test_a_scan_of_some_megabytes_of_numbers_and_strings_loads_no_numba(tmp_path
         writer.write_batch(pa.table({"id": numbers, "name": names, "share": numbers / 3}))
     run = subprocess.run([sys.executable, "-c", _SCAN, path], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
+
+
+_TAKE = """
+import sys
+import numba
+from lance_ops import kernels
+from lance_ops.file import LanceFileReader
+for _ in range(int(sys.argv[2])):
+    LanceFileReader(sys.argv[1]).take_rows([3, 700])
+print(type(kernels.pick_packed).__name__)
+"""
+
+
+@pytest.mark.parametrize(("times", "kernel"), [(1, "FirstCalls"), (40, "CPUDispatcher")])
+def test_a_process_with_numba_loads_each_kernel_after_its_own_first_calls(
+    tmp_path: Path, times: int, kernel: str
+) -> None:
+    path = str(tmp_path / "numbers.lance")
+    with LanceFileWriter(path) as writer:
+        writer.write_batch(rows().select(["u16", "signed", "wide"]))
+    run = subprocess.run([sys.executable, "-c", _TAKE, path, str(times)], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [kernel]

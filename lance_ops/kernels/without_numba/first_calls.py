@@ -2,9 +2,11 @@
 
 A cold process needs 0.2 s of processor time to import numba and to load its first kernels. The twins in numpy lose less
 than that against the kernels while they write `_FREE_BYTES`, as a scan of a million rows of four columns does. The
-bound is that number of bytes, to which each call adds `_CALL_BYTES`; it is no number of calls. A twin answers until the
-bytes are used up or numba is loaded. From then on the compiled kernel answers, and no call passes through this module
-any more.
+bound is that number of bytes, to which each call adds `_CALL_BYTES`; it is no number of calls.
+
+To load one more kernel into a process that has numba takes some 10 ms. So a twin answers until the bytes are used up
+or numba is loaded, and in any case until it has written `_KERNEL_BYTES` itself. From then on the compiled kernel
+answers, and no call passes through this module any more.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ __all__ = ["FirstCalls", "do_without_numba"]
 _FREE_BYTES = 128 << 20
 _CALL_BYTES = 512 << 10
 """A call counts as this many more bytes: numpy takes its time for arrays of any size. A few hundred calls are free."""
+
+_KERNEL_BYTES = _FREE_BYTES // 20
+"""The share of one kernel, whose code takes about a twentieth of the time to load that numba takes."""
 
 _left = _FREE_BYTES
 
@@ -37,7 +42,7 @@ def do_without_numba(num_bytes: int) -> bool:
 
 
 class FirstCalls:
-    """A kernel whose numpy twin answers its calls until `do_without_numba` returns False.
+    """A kernel whose numpy twin answers its first calls, as far as the bytes of this module go.
 
     The twin returns None for arrays that it does not handle, as malformed ones. The kernel answers for them, and says
     what is wrong.
@@ -51,11 +56,14 @@ class FirstCalls:
         self.load = load
         self._weight = weight
         self._twin = twin
+        self._written = 0
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the twin or the kernel."""
-        written = (each.nbytes for each in arguments if isinstance(each, np.ndarray) and each.flags.writeable)
-        if do_without_numba(self._weight * sum(written)):
+        arrays = (each.nbytes for each in arguments if isinstance(each, np.ndarray) and each.flags.writeable)
+        num_bytes = self._weight * sum(arrays)
+        self._written += num_bytes + _CALL_BYTES
+        if do_without_numba(num_bytes) or self._written <= _KERNEL_BYTES:
             answer = self._twin(*arguments)
             if answer is not None:
                 return answer

@@ -7,18 +7,15 @@ from itertools import accumulate
 
 import numpy as np
 
-from lance_ops import kernels
-from lance_ops.core.arrow import new_bytes
 from lance_ops.core.ndarrays import Int64Array, UnsignedArray
 from lance_ops.core.records import dataclass
-from lance_ops.encodings import Encoding, check
+from lance_ops.encodings import Encoding, check, gather_ranges
 from lance_ops.file.leaves import Leaf
 from lance_ops.file.page_reading import Ranges, RowSelection, RowSlice, SourceBytes, Steps
 from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex
 from lance_ops.file.v2_1.layouts.chunk_reading import read_chunks
 from lance_ops.file.v2_1.layouts.contract import LeafRows, PageContext
 from lance_ops.file.v2_1.layouts.mini_block_description import MiniBlockDescription
-from lance_ops.kernels import read_only
 
 __all__ = ["JoinedPages"]
 
@@ -76,13 +73,7 @@ class JoinedPages:
         """Return the chunk words of all pages, end to end."""
         starts, sizes = self.starts[0], self.sizes[0]
         check((sizes % width == 0).all(), f"chunk words that are not {width} bytes wide")
-        ends = sizes.cumsum()
-        words = new_bytes(int(ends[-1]))
-        places = fetched.locate(starts)
-        kernels.copy_ranges(
-            read_only(fetched.data), read_only(places), read_only(sizes), words, read_only(ends - sizes)
-        )
-        return words.view(f"<u{width}")
+        return gather_ranges(fetched.data, fetched.locate(starts), sizes).view(f"<u{width}")
 
     def _ends_by_encoding(self) -> Sequence[tuple[Encoding, int]]:
         """Return each page's value encoding and the number of chunks up to its end; nothing if all are equal."""
