@@ -51,6 +51,7 @@ def etcd_server(folder: Path) -> Iterator[ManifestServer]:
         f"--listen-peer-urls={peer_url}",
         f"--initial-advertise-peer-urls={peer_url}",
         f"--initial-cluster=default={peer_url}",
+        "--unsafe-no-fsync",  # a slow disk must not make a request last longer than its client waits
     ]
     with running(command, port):
         yield ManifestServer(f"etcd://127.0.0.1:{port}")

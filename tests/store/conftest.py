@@ -11,6 +11,7 @@ import pytest
 
 from lance_ops.store import LocalStore
 from lance_ops.store.local import syncing
+from lance_ops.store.services.obstore import unsigned_head
 from tests.servers.obstore import OBJECT_SERVERS, ObjectServer, object_server_of
 
 __all__ = ["ObjectServer", "open_files"]
@@ -29,6 +30,12 @@ def open_files(folder: Path) -> list[str]:
 def object_server(request: pytest.FixtureRequest) -> ObjectServer:
     """A server of each service, used by each client."""
     return object_server_of(request, request.param)
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a server's time as long as a loaded machine takes: without an answer, other requests would follow."""
+    monkeypatch.setattr(unsigned_head, "_SECONDS", 120.0)
 
 
 @pytest.fixture
