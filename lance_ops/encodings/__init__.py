@@ -1,7 +1,7 @@
 """Encode the values of a page into compressed buffers, and decode them: one file for each encoding.
 
 `values` has the in-memory form, `contract` has the interface of an encoding, `registry` lists all encodings, and
-`choose` alone picks one for a page's values, with `choose_equal` for many pages at once.
+`choose` alone picks one for a page's values, with `choose_plain` for short pages and `choose_equal` for many at once.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         choose_zipped,
     )
     from lance_ops.encodings.choose_equal import choose_equal_levels, choose_equal_pages
+    from lance_ops.encodings.choose_plain import is_stored_plain, plain_encoding
     from lance_ops.encodings.codecs import codec_of_scheme
     from lance_ops.encodings.contract import ChunkBuffers, CorruptValues, EncodedChunks, Encoding, Picks, check
     from lance_ops.encodings.expansion import MAX_RATIO, check_expansion
@@ -78,7 +79,9 @@ __all__ = [
     "concat_values",
     "encoding_from_pb",
     "gather_ranges",
+    "is_stored_plain",
     "offsets_of_lengths",
+    "plain_encoding",
     "scatter_ranges",
     "select",
     "select_fixed",
@@ -119,7 +122,9 @@ _MODULES = {
     "concat_values": "values",
     "encoding_from_pb": "registry",
     "gather_ranges": "gather",
+    "is_stored_plain": "choose_plain",
     "offsets_of_lengths": "values",
+    "plain_encoding": "choose_plain",
     "scatter_ranges": "gather",
     "select": "selection",
     "select_fixed": "selection",

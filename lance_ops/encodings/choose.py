@@ -1,6 +1,7 @@
 """Decide how the values of a 2.1 or 2.2 page are laid out and encoded.
 
-No other module decides this; `choose_equal` decides the same of many pages at once.
+`choose_plain` decides before it which pages are too short to be measured; `choose_equal` decides the same of many
+pages at once. No other module decides this.
 
 The choice depends only on the values, the field's options and the file version, so the same values always make the
 same page. Candidates are tried from the fastest to read to the slowest. A slower candidate is taken only if it is

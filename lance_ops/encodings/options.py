@@ -38,7 +38,12 @@ class EncodingOptions:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str]) -> EncodingOptions:
-        """Return the options in a field's metadata; raise `InvalidInput` for a value that is not allowed."""
+        """Return the options in a field's metadata, `NO_OPTIONS` itself if there are none.
+
+        Raises `InvalidInput` for a value that is not allowed.
+        """
+        if not any(key == "packed" or key.startswith(_PREFIX) for key in metadata):
+            return NO_OPTIONS
         level, threshold = metadata.get(_PREFIX + "compression-level"), metadata.get(_PREFIX + "rle-threshold")
         divisor, ratio = metadata.get(_PREFIX + "dict-divisor"), metadata.get(_PREFIX + "dict-size-ratio")
         values_level = metadata.get(_PREFIX + "dict-values-compression-level")

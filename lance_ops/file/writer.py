@@ -7,6 +7,7 @@ page budget times the number of columns, however many rows come.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -19,7 +20,7 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import v0_1, v2_0, v2_1
 from lance_ops.file.arrow_values import storage_of
-from lance_ops.file.container import FieldWriter
+from lance_ops.file.container import FieldWriter, HeldBatch
 from lance_ops.file.container_body import ContainerBody
 from lance_ops.file.copied_columns import columns_to_append, columns_to_copy
 from lance_ops.file.file_body import FileBody
@@ -111,7 +112,12 @@ class FileWriter:
                 self._body = v0_1.V01Body(self._sink, schema, dictionaries or v0_1.Dictionaries(schema), batch_offsets)
             else:
                 self._body = ContainerBody(
-                    self._sink, schema, version, self._page_bytes, _field_writers(schema, version)
+                    self._sink,
+                    schema,
+                    version,
+                    self._page_bytes,
+                    partial(_field_writers, schema, version),
+                    _hold_of(schema, version),
                 )
         except BaseException:
             self._sink.abort()
@@ -240,6 +246,13 @@ def _field_writers(schema: Schema, version: FileVersion) -> Sequence[FieldWriter
     if version is FileVersion.V2_0:
         return [v2_0.V20FieldWriter(field) for field in schema.fields]
     return [v2_1.V21FieldWriter(field, version) for field in schema.fields]
+
+
+def _hold_of(schema: Schema, version: FileVersion) -> Callable[[Sequence[pa.Array]], HeldBatch] | None:
+    """Return what holds the first batch of a file, so that a file of one batch is written in one step."""
+    if version is FileVersion.V2_0 or not v2_1.holds_single_batch(schema):
+        return None
+    return partial(v2_1.SingleBatch, schema, version)
 
 
 def _storage_column(batch: pa.RecordBatch, at: int, field: Field) -> pa.Array:

@@ -9,13 +9,14 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.file.container.column_metadata import (
         MAX_ROWS,
+        PLAIN_COLUMN,
         Column,
         Page,
         decode_any,
         decode_column,
         decode_encoding,
     )
-    from lance_ops.file.container.column_writer import PLAIN_COLUMN, ColumnWriter, FieldWriter, WriteBytes, end_columns
+    from lance_ops.file.container.column_writer import ColumnWriter, FieldWriter, HeldBatch, WriteBytes
     from lance_ops.file.container.encoded_page import EncodedPage
     from lance_ops.file.container.footer import (
         ALIGNMENT,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         encode_extents,
     )
     from lance_ops.file.container.plain_columns import PlainColumns, decode_plain_columns
+    from lance_ops.file.container.single_pages import encode_single_page, encode_single_pages
 
 __all__ = [
     "ALIGNMENT",
@@ -37,6 +39,7 @@ __all__ = [
     "EncodedPage",
     "FieldWriter",
     "Footer",
+    "HeldBatch",
     "Page",
     "PlainColumns",
     "WriteBytes",
@@ -47,19 +50,21 @@ __all__ = [
     "decode_extents",
     "decode_plain_columns",
     "encode_extents",
-    "end_columns",
+    "encode_single_page",
+    "encode_single_pages",
 ]
 
 _MODULES = {
     "ALIGNMENT": "footer",
     "MAX_ROWS": "column_metadata",
     "PADDING": "footer",
-    "PLAIN_COLUMN": "column_writer",
+    "PLAIN_COLUMN": "column_metadata",
     "Column": "column_metadata",
     "ColumnWriter": "column_writer",
     "EncodedPage": "encoded_page",
     "FieldWriter": "column_writer",
     "Footer": "footer",
+    "HeldBatch": "column_writer",
     "Page": "column_metadata",
     "PlainColumns": "plain_columns",
     "WriteBytes": "column_writer",
@@ -70,7 +75,8 @@ _MODULES = {
     "decode_extents": "footer",
     "decode_plain_columns": "plain_columns",
     "encode_extents": "footer",
-    "end_columns": "column_writer",
+    "encode_single_page": "single_pages",
+    "encode_single_pages": "single_pages",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -18,7 +18,9 @@ from lance_ops.pb import file2_pb2
 from lance_ops.wire import parse_message
 
 __all__ = [
+    "COLUMN_ENCODING_URL",
     "MAX_ROWS",
+    "PLAIN_COLUMN",
     "Column",
     "Page",
     "add_page",
@@ -31,6 +33,10 @@ __all__ = [
 MAX_ROWS = 1 << 62
 """No page and no file has more rows, so that sums of lengths fit into 64 bits."""
 
+COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
+
+PLAIN_COLUMN = b"\n\x00"
+"""A `ColumnEncoding` message with the field `values` set: nothing is encoded for the column as a whole."""
 
 _MAX_SHARED_BYTES = 4096
 """Longer descriptions are parsed each time: they hold symbol tables or values, which few pages have in common."""

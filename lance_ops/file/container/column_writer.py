@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
-import numpy as np
 import pyarrow as pa
-from google.protobuf.any_pb2 import Any as AnyMessage
 
-from lance_ops import kernels
-from lance_ops.core.ndarrays import Int64Array
-from lance_ops.file.container.column_metadata import Page, add_page, encode_column
+from lance_ops.file.container.column_metadata import COLUMN_ENCODING_URL, PLAIN_COLUMN, Page, add_page, encode_column
 from lance_ops.file.container.encoded_page import EncodedPage
 from lance_ops.file.page_reading import Extent
-from lance_ops.kernels import read_only
 from lance_ops.pb import file2_pb2
 
-__all__ = ["PLAIN_COLUMN", "ColumnWriter", "FieldWriter", "WriteBytes", "end_columns"]
-
-_COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
-
-PLAIN_COLUMN = b"\n\x00"
-"""A `ColumnEncoding` message with the field `values` set: nothing is encoded for the column as a whole."""
+__all__ = ["ColumnWriter", "FieldWriter", "HeldBatch", "WriteBytes"]
 
 WriteBytes: TypeAlias = Callable[[memoryview], Extent]
 
@@ -45,7 +34,6 @@ class ColumnWriter(ABC, Generic[Piece]):
         self._measured_bytes = 0
         self._bound_bytes = 0
         self._first_row = 0
-        self._message: bytes | None = None
 
     def add(self, piece: Piece, first_row: int) -> None:
         """Take the next piece; `first_row` is the row of the file that it begins with or is part of."""
@@ -77,11 +65,6 @@ class ColumnWriter(ABC, Generic[Piece]):
             add_page(self._metadata, page.length, buffers, first_row, self._description_url, encoding)
             first_row += self._rows_of(page)
 
-    @property
-    def only_piece(self) -> Piece | None:
-        """The piece that is all of the column so far; None if there are more pieces, or pages."""
-        return self._pending[0] if len(self._pending) == 1 and not self._metadata.pages else None
-
     def copy_pages(self, pages: Iterable[Page], copy: Callable[[Extent], Extent], first_row: int = 0) -> None:
         """Add another file's pages, from row `first_row` on; `copy` copies one of their buffers into this file.
 
@@ -93,14 +76,7 @@ class ColumnWriter(ABC, Generic[Piece]):
 
     def metadata(self) -> bytes:
         """Return the column's metadata message."""
-        if self._message is not None:
-            return self._message
-        return encode_column(self._metadata, _COLUMN_ENCODING_URL, self._column_encoding)
-
-    def _end(self, message: bytes) -> None:
-        """Take the column's metadata message: its pending pieces have been written as the page that it describes."""
-        self._take_pending()
-        self._message = message
+        return encode_column(self._metadata, COLUMN_ENCODING_URL, self._column_encoding)
 
     def _take_pending(self) -> list[Piece]:
         pieces = self._pending
@@ -136,34 +112,10 @@ class ColumnWriter(ABC, Generic[Piece]):
         return page.length
 
 
-def end_columns(
-    columns: Sequence[ColumnWriter[Any]], buffers: Int64Array, length: int, description_url: str, encoding: bytes
-) -> None:
-    """Give columns their only page, which is already written and has all their rows.
-
-    The pages have equal lengths and descriptions; `buffers[i]` has the position and size of each buffer of page `i`.
-    """
-    page = file2_pb2.ColumnMetadata.Page(length=length)
-    page.encoding.direct.encoding = AnyMessage(type_url=description_url, value=encoding).SerializeToString()
-    before = encode_column(file2_pb2.ColumnMetadata(), _COLUMN_ENCODING_URL, PLAIN_COLUMN)
-    within, ends = page.SerializeToString(), np.empty(len(columns), np.int64)
-    out = np.empty(len(columns) * (len(before) + len(within) + 32) + 12 * buffers.size, np.uint8)
-    prefix, suffix = np.frombuffer(before, np.uint8), np.frombuffer(within, np.uint8)
-    kernels.write_columns(read_only(buffers).reshape(-1), buffers.shape[1], prefix, suffix, out, ends)
-    messages = out[: int(ends[-1])].tobytes()
-    for column, (start, stop) in zip(columns, pairwise([0, *ends.tolist()]), strict=True):
-        column._end(messages[start:stop])
-
-
 class FieldWriter(ABC):
     """A top-level field being written: the writers of all columns that store it."""
 
     writers: Sequence[ColumnWriter]  # type: ignore[type-arg]  # the type of pieces differs from column to column
-
-    @classmethod
-    def flush_together(cls, fields: Sequence[FieldWriter], write: WriteBytes) -> None:
-        """Write pages of columns that can be encoded together, before the rest of the pending pieces is flushed."""
-        return
 
     @abstractmethod
     def add(self, array: pa.Array, first_row: int, write: WriteBytes) -> None:
@@ -171,3 +123,11 @@ class FieldWriter(ABC):
 
         `write` writes the values of blobs, which lie outside pages.
         """
+
+
+class HeldBatch(ABC):
+    """The only batch of a file so far, while no field writer has it."""
+
+    @abstractmethod
+    def write_pages(self, write: WriteBytes) -> list[bytes]:
+        """Write the only page of each column; return the metadata messages of the columns, in order."""

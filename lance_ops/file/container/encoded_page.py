@@ -15,5 +15,5 @@ class EncodedPage:
     """A page's description, its buffers in the order in which the description numbers them, and its rows or items."""
 
     description: Message
-    buffers: tuple[Uint8Array, ...]
+    buffers: tuple[Uint8Array | bytes, ...]
     length: int

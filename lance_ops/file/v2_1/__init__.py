@@ -11,15 +11,18 @@ if TYPE_CHECKING:
     from lance_ops.file.v2_1.decoded_files import DECODED_FILES
     from lance_ops.file.v2_1.page_reader import describe_joinable, open_page, read_joined, read_pages
     from lance_ops.file.v2_1.reader import V21File
+    from lance_ops.file.v2_1.single_batch import SingleBatch, holds_single_batch
     from lance_ops.file.v2_1.writer import V21FieldWriter
 
 __all__ = [
     "DECODED_FILES",
+    "SingleBatch",
     "V21FieldWriter",
     "V21File",
     "assemble",
     "concat_rows",
     "describe_joinable",
+    "holds_single_batch",
     "open_page",
     "read_joined",
     "read_pages",
@@ -27,11 +30,13 @@ __all__ = [
 
 _MODULES = {
     "DECODED_FILES": "decoded_files",
+    "SingleBatch": "single_batch",
     "V21FieldWriter": "writer",
     "V21File": "reader",
     "assemble": "assembly",
     "concat_rows": "assembly",
     "describe_joinable": "page_reader",
+    "holds_single_batch": "single_batch",
     "open_page": "page_reader",
     "read_joined": "page_reader",
     "read_pages": "page_reader",

@@ -22,6 +22,7 @@ from lance_ops.encodings import (
 )
 from lance_ops.file.arrow_values import validity_of, values_of
 from lance_ops.file.container import EncodedPage, WriteBytes
+from lance_ops.file.leaves import Leaf
 from lance_ops.file.stored_blobs import store_blobs
 from lance_ops.file.v2_1.layers import Items
 from lance_ops.file.v2_1.layouts import (
@@ -33,14 +34,27 @@ from lance_ops.file.v2_1.layouts import (
     encode_mini_block,
 )
 from lance_ops.file.v2_1.levels import EncodedLevels, encode_levels
+from lance_ops.file.v2_1.short_page import encode_short_page
 
-__all__ = ["encode_blob_page", "encode_page", "store_blob_values"]
+__all__ = ["encode_blob_page", "encode_leaf_page", "encode_page", "store_blob_values"]
 
 _FIRST_ENTRIES = 4096
 
 
+def encode_leaf_page(leaf: Leaf, choice: PageChoice, rows: LeafRows) -> EncodedPage:
+    """Encode a page of a leaf that does not hold blobs; raise `UnsupportedFeature` naming its column."""
+    try:
+        return encode_page(rows, choice)
+    except UnsupportedFeature as error:
+        raise UnsupportedFeature(error.feature, f"column {leaf.field.name!r}") from error
+
+
 def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     """Choose the layout of a page and encode it."""
+    return encode_short_page(rows, choice) or _encode_measured(rows, choice)
+
+
+def _encode_measured(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     array = rows.values
     if pt.is_dictionary(array.type):
         return _encode_dictionary(rows, choice)

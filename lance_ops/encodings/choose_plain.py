@@ -1,0 +1,30 @@
+"""Decide which pages are stored plain, so that a short page loads and measures nothing else.
+
+The files of small appends have more metadata than values. What another encoding saves in a page of 2 KiB is less than
+that, and compaction chooses anew.
+"""
+
+from __future__ import annotations
+
+from lance_ops.encodings.contract import Encoding
+from lance_ops.encodings.flat import FlatEncoding
+from lance_ops.encodings.lanes import BLOCK
+from lance_ops.encodings.variable import VariableEncoding
+
+__all__ = ["is_stored_plain", "plain_encoding"]
+
+_MAX_BYTES = 2048
+
+
+def is_stored_plain(num_values: int, size_bytes: int) -> bool:
+    """Return whether numbers, booleans or strings without options are stored plain, in one chunk, whatever they are.
+
+    The size includes the offsets of strings. In 2.2 pages, a single distinct value is stored as a constant all the
+    same.
+    """
+    return num_values <= BLOCK and size_bytes <= _MAX_BYTES
+
+
+def plain_encoding(bits: int, *, is_variable: bool = False) -> Encoding:
+    """Return the encoding of numbers or booleans of this many bits, or of strings with offsets of this many bits."""
+    return VariableEncoding(bits) if is_variable else FlatEncoding(bits)

@@ -1,0 +1,158 @@
+"""Write a file whose rows come in one batch, with one page for each column, in one step.
+
+A writer that collects the rows of a column until they fill a page has a fixed cost, which is most of the cost of a
+small append. Here a column costs its page and its metadata. The pages are those that such a writer makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.core.ndarrays import Uint8Array
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.encodings import NO_OPTIONS, FixedWidth
+from lance_ops.file.arrow_values import validity_of, values_of
+from lance_ops.file.container import (
+    ALIGNMENT,
+    PADDING,
+    EncodedPage,
+    HeldBatch,
+    WriteBytes,
+    encode_single_page,
+    encode_single_pages,
+)
+from lance_ops.file.leaves import Leaf, leaves_of
+from lance_ops.file.v2_1.equal_pages import MAX_EQUAL_VALUES, encode_equal_pages
+from lance_ops.file.v2_1.layouts import PageChoice
+from lance_ops.file.v2_1.page_encoder import encode_leaf_page
+from lance_ops.file.v2_1.page_reader import PAGE_LAYOUT_URL
+from lance_ops.file.v2_1.short_page import NUMBER_WIDTHS, encode_short_page
+from lance_ops.file.v2_1.shred import shred
+
+__all__ = ["SingleBatch", "holds_single_batch"]
+
+_LEAST_TOGETHER, _MOST_TOGETHER = 8, 256
+"""Fewer columns are encoded one by one; more are encoded in several calls, which bounds the memory."""
+
+_PAD = bytes([PADDING]) * ALIGNMENT
+
+
+class _EqualKey(NamedTuple):
+    """What columns that are encoded together have in common, besides the number of rows."""
+
+    bytes_per_value: int
+    has_nulls: bool
+
+
+def holds_single_batch(schema: Schema) -> bool:
+    """Return whether a file of a schema can be written in one step; blobs are written before the pages."""
+    return not _holds_blobs(schema)
+
+
+class SingleBatch(HeldBatch):
+    """The only batch of a 2.1 or 2.2 file so far."""
+
+    def __init__(self, schema: Schema, version: FileVersion, columns: Sequence[pa.Array]) -> None:
+        """Hold columns without blobs; raise `SchemaMismatch` for a null where the schema has none."""
+        self._leaves = _leaves_to_write(schema, version)
+        self._rows = [rows for pair in zip(schema.fields, columns, strict=True) for rows in shred(*pair)]
+
+    def write_pages(self, write: WriteBytes) -> list[bytes]:
+        count = len(self._leaves)
+        messages: dict[int, bytes] = {}
+        equal: dict[_EqualKey, list[int]] = {}
+        for first in range(0, count, _MOST_TOGETHER):
+            short: dict[int, EncodedPage] = {}
+            for at in range(first, min(first + _MOST_TOGETHER, count)):
+                page = encode_short_page(self._rows[at], self._leaves[at][1])
+                if page is not None:
+                    short[at] = page
+                    continue
+                key = self._equal_key(at)
+                if key is not None:
+                    equal.setdefault(key, []).append(at)
+            messages.update(zip(short, _write_together(short.values(), write), strict=True))
+        for key, columns in equal.items():
+            if len(columns) >= _LEAST_TOGETHER:
+                for first in range(0, len(columns), _MOST_TOGETHER):
+                    messages.update(self._write_equal(columns[first : first + _MOST_TOGETHER], key, write))
+        for at in range(count) if len(messages) < count else ():
+            if at not in messages:
+                messages[at] = _write_page(encode_leaf_page(*self._leaves[at], self._rows[at]), write)
+        return [messages[at] for at in range(count)]
+
+    def _equal_key(self, at: int) -> _EqualKey | None:
+        """Return what a column has in common with others; None if it must be encoded alone."""
+        rows, (_, choice) = self._rows[at], self._leaves[at]
+        width = NUMBER_WIDTHS.get(rows.values.type.id, 0)
+        if not 0 < width <= 8 or rows.layers or choice.options is not NO_OPTIONS:
+            return None
+        if not 2 <= len(rows.values) <= MAX_EQUAL_VALUES:
+            return None
+        return _EqualKey(width, rows.values.null_count > 0)
+
+    def _write_equal(self, columns: Sequence[int], key: _EqualKey, write: WriteBytes) -> Iterator[tuple[int, bytes]]:
+        """Write pages of columns with this key, as far as they can be encoded together; yield their metadata."""
+        arrays = [self._rows[at].values for at in columns]
+        parts = [values.data for values in map(values_of, arrays) if isinstance(values, FixedWidth)]
+        numbers = np.concatenate(parts).view(f"<u{key.bytes_per_value}").reshape(len(columns), -1)
+        present = None
+        if key.has_nulls:
+            present = np.stack([validity for validity in map(validity_of, arrays) if validity is not None])
+        for pages in encode_equal_pages(numbers, present, self._leaves[columns[0]][1]):
+            position = write(memoryview(pages.data)).position  # type: ignore[arg-type]  # an array is one
+            places = pages.buffers + np.array([position, 0])
+            found = encode_single_pages(places, numbers.shape[1], PAGE_LAYOUT_URL, pages.description)
+            yield from zip([columns[number] for number in pages.columns.tolist()], found, strict=True)
+
+
+def _write_page(page: EncodedPage, write: WriteBytes) -> bytes:
+    """Write the buffers of a column's only page; return the column's metadata."""
+    extents = [write(memoryview(buffer)) for buffer in page.buffers]  # type: ignore[arg-type]  # an array is one
+    encoding = page.description.SerializeToString()
+    places = [extent.position for extent in extents], [extent.size for extent in extents]
+    return encode_single_page(*places, page.length, PAGE_LAYOUT_URL, encoding)
+
+
+def _write_together(pages: Iterable[EncodedPage], write: WriteBytes) -> list[bytes]:
+    """Write the buffers of short pages, each the only one of its column, at once; return the columns' metadata."""
+    parts: list[bytes | Uint8Array] = []
+    end = 0
+    places: list[tuple[list[int], list[int]]] = []
+    for page in pages:
+        positions, sizes = [], []
+        for buffer in page.buffers:
+            gap, size = -end % ALIGNMENT, len(buffer)
+            parts += (_PAD[:gap], buffer)
+            positions.append(end + gap)
+            sizes.append(size)
+            end += gap + size
+        places.append((positions, sizes))
+    start = write(memoryview(b"".join(parts))).position  # type: ignore[arg-type]  # an array is one
+    return [
+        encode_single_page(
+            [start + position for position in positions],
+            sizes,
+            page.length,
+            PAGE_LAYOUT_URL,
+            page.description.SerializeToString(),
+        )
+        for page, (positions, sizes) in zip(pages, places, strict=True)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _leaves_to_write(schema: Schema, version: FileVersion) -> tuple[tuple[Leaf, PageChoice], ...]:
+    """Return each leaf of a schema with what decides its pages besides its values."""
+    return tuple([(leaf, PageChoice(version, leaf.options)) for leaf in leaves_of(schema)])
+
+
+@lru_cache(maxsize=64)
+def _holds_blobs(schema: Schema) -> bool:
+    return any(leaf.field.is_blob_v1 for leaf in leaves_of(schema))
