@@ -8,12 +8,13 @@ and an unknown outcome are values. A commit that raises has written nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from typing import TypeAlias
 
 import pyarrow as pa
 
+from lance_ops.core.errors import VersionNotFound
 from lance_ops.core.records import dataclass
 
 __all__ = ["Abandoned", "CommitOutcome", "Committed", "Committer", "Conflict", "Unknown"]
@@ -97,6 +98,15 @@ class Committer(ABC):
     @abstractmethod
     def read(self, version: int) -> pa.Buffer:
         """Return the manifest's bytes. Raises `VersionNotFound`."""
+
+    def read_several(self, versions: Iterable[int]) -> Iterator[tuple[int, pa.Buffer]]:
+        """Yield each version that exists, with its manifest's bytes; some versions may be read ahead of the caller."""
+        for version in versions:
+            try:
+                data = self.read(version)
+            except VersionNotFound:
+                continue
+            yield version, data
 
     def as_listed(self, version: int) -> pa.Buffer | None:
         """Return the manifest's bytes at the time of the last call of `latest` or `versions`; None if not known.

@@ -7,7 +7,7 @@ store the conditional create still decides, so a lock that fails to exclude a wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeAlias
@@ -56,6 +56,9 @@ class LockedCommitter(Committer):
 
     def read(self, version: int) -> pa.Buffer:
         return self.unlocked.read(version)
+
+    def read_several(self, versions: Iterable[int]) -> Iterator[tuple[int, pa.Buffer]]:
+        return self.unlocked.read_several(versions)
 
     def as_listed(self, version: int) -> pa.Buffer | None:
         return self.unlocked.as_listed(version)

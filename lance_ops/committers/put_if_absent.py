@@ -5,9 +5,10 @@ The bytes identify a commit: a writer that reads its own bytes back has made the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
+from itertools import islice
 
 import pyarrow as pa
 
@@ -31,6 +32,8 @@ from lance_ops.core.records import dataclass
 from lance_ops.store import PutOutcome, Store, prove_conditional_create
 
 __all__ = ["PutIfAbsentCommitter", "check_version"]
+
+_READ_TOGETHER, _SHORT_BYTES = 64, 16 << 10
 
 
 class PutIfAbsentCommitter(Committer):
@@ -107,6 +110,27 @@ class PutIfAbsentCommitter(Committer):
             if renamed != path and self._store.exists(renamed):
                 return self._store.get(renamed)
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from error
+
+    def read_several(self, versions: Iterable[int]) -> Iterator[tuple[int, pa.Buffer]]:
+        """Read short manifests in place together: to find and open each by itself takes longer than to read it."""
+        numbers = iter(versions)
+        if not self._store.reads_in_place:
+            yield from super().read_several(numbers)
+        while together := [*islice(numbers, _READ_TOGETHER)]:
+            data = memoryview(bytearray(len(together) * _SHORT_BYTES))
+            starts = range(0, len(data), _SHORT_BYTES)
+            parts = [[(0, _SHORT_BYTES, start)] for start in starts]
+            sizes: list[int] | None = None
+            with suppress(LanceOpsError):
+                sizes = self._store.read_parts([*map(self.location, together)], parts, data)
+            if sizes is None:  # one of them is absent, or is no plain file
+                yield from super().read_several(together)
+                continue
+            for version, start, size in zip(together, starts, sizes, strict=True):
+                if size < _SHORT_BYTES:
+                    yield version, pa.py_buffer(bytes(data[start : start + size]))
+                else:
+                    yield from super().read_several([version])
 
     def as_listed(self, version: int) -> pa.Buffer | None:
         tag = self._tags.get(version)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lance_ops.committers import CommitOutcome, Committed, Conflict, PutIfAbsentCommitter, Unknown
 from lance_ops.committers.create_retries import CreateRetries
 from lance_ops.core.errors import StoreError, UnsafeStore, WriteRefused
-from lance_ops.core.file_names import ManifestNaming
+from lance_ops.core.file_names import ManifestNaming, manifest_name
 from lance_ops.store import (
     BytesLike,
     Fault,
@@ -269,3 +270,22 @@ def test_a_store_without_stamps_is_listed_each_time() -> None:
     before = len(store.calls)
     assert [committer.latest(), committer.latest(1), committer.latest(1)] == [1, 1, 1]
     assert [call.operation for call in store.calls[before:]].count("list_names") == 3
+
+
+def test_short_manifests_in_place_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "_versions").mkdir()
+    for version in range(1, 131):
+        (tmp_path / "_versions" / manifest_name(version, ManifestNaming.V2)).write_bytes(b"%d" % version)
+    committer = PutIfAbsentCommitter(LocalStore(str(tmp_path)))
+    assert committer.latest() == 130
+    read_parts, sizes = LocalStore.read_parts, list[int]()
+
+    def noting(store: LocalStore, paths: Sequence[str], *others: Any) -> list[int] | None:
+        sizes.append(len(paths))
+        return read_parts(store, paths, *others)
+
+    monkeypatch.setattr(LocalStore, "read_parts", noting)
+    monkeypatch.setattr(LocalStore, "view", None)
+    found = [(version, data.to_pybytes()) for version, data in committer.read_several(range(1, 131))]
+    assert found == [(version, b"%d" % version) for version in range(1, 131)]
+    assert sizes == [64, 64, 2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -43,6 +43,22 @@ def test_every_handle_reads_committed_versions_unchanged(new_committer: NewCommi
         assert [committer.read(v).to_pybytes() for v in (1, 9, 12)] == [b"manifest 1", b"manifest 9", b"manifest 12"]
         assert committer.exists(10)
         assert not committer.exists(13)
+
+
+def test_several_versions_are_read_without_those_that_were_removed(new_committer: NewCommitter) -> None:
+    committer = new_committer()
+    written = {version: b"%d" % version * (1 if version % 2 else 20_000) for version in range(1, 7)}
+    for version, data in written.items():
+        committer.commit(version, data)
+
+    def read(versions: Iterable[int]) -> dict[int, bytes]:
+        return {version: data.to_pybytes() for version, data in new_committer().read_several(versions)}
+
+    assert read(range(6, 0, -1)) == written
+    assert read([]) == {}
+    committer.remove(3)
+    del written[3]
+    assert read(range(1, 7)) == written
 
 
 def test_committing_an_existing_version_returns_a_conflict_with_the_winner(new_committer: NewCommitter) -> None:

@@ -249,7 +249,7 @@ def test_on_a_local_disk_no_version_is_listed(
 def test_clean_up_lists_the_versions_equally_often_however_many_there_are(
     tmp_path: Path, counts: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(version_removal, "_VERSIONS_AT_ONCE", 4)
+    monkeypatch.setattr(version_removal, "_IN_PLACE_AT_ONCE", 4)
     list_names = LocalStore.list_names
 
     def recording(store: LocalStore, directory: str, limit: int | None = None) -> Sequence[str]:

@@ -1,3 +1,4 @@
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,10 +12,11 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput, VersionNotFound
+from lance_ops.maintenance.cleanup import paced_deletes
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOptions
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
-from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_files
+from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_files, delete_in_place
 from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.store import LocalStore, ObjectInfo
 from lance_ops.store.paths import TEMPORARY_PREFIX
@@ -193,7 +195,7 @@ def test_delete_concurrency_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch,
     assert most == at_once
 
 
-@pytest.mark.parametrize(("size_bytes", "requests"), [(1 << 10, 1), (128 << 20, 20)])
+@pytest.mark.parametrize(("size_bytes", "requests"), [(1 << 10, 3), (128 << 20, 20)])
 def test_short_files_are_removed_by_the_calling_thread_and_large_ones_by_several(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size_bytes: int, requests: int
 ) -> None:
@@ -209,7 +211,27 @@ def test_short_files_are_removed_by_the_calling_thread_and_large_ones_by_several
     assert delete_files(store, infos, Pace(None), 16) == (infos, [])
     assert sorted(path for _, paths in asked for path in paths) == sorted(info.path for info in infos)
     assert len(asked) == requests
-    assert (threading.get_ident() in {thread for thread, _ in asked}) == (requests == 1)
+    assert (threading.get_ident() == asked[0][0]) == (requests == 3)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_short_files_are_removed_by_several_threads_once_one_has_waited_for_the_disk(
+    monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    monkeypatch.setattr(paced_deletes, "_LONG_WAIT_SECONDS", 0.01 if waits else math.inf)
+    threads: list[int] = []
+
+    def delete(part: Sequence[int]) -> Sequence[int]:
+        threads.append(threading.get_ident())
+        time.sleep(0.02)
+        return part
+
+    pace = Pace(None)
+    for first in (0, 100):
+        items = range(first, first + 40)
+        assert [item for part in delete_in_place(delete, items, pace, 4) for item in part] == [*items]
+    ours = [thread == threading.get_ident() for thread in threads]
+    assert ours == ([True, False, False, False, False, False] if waits else [True] * 6)
 
 
 def test_a_version_committed_after_the_plan_keeps_its_files(make: Make) -> None:

@@ -13,12 +13,12 @@ that version proves that the table's history produced this one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from lance_ops.committers import Committer
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import StoreError, VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
+from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupPlan,
@@ -33,7 +34,8 @@ from lance_ops.maintenance.cleanup.cleanup_plan import (
     branch_start_versions,
 )
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
-from lance_ops.maintenance.cleanup.paced_deletes import Pace
+from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_in_place
+from lance_ops.maintenance.cleanup.shared_work import cut
 from lance_ops.refs import list_branches, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Manifest
@@ -50,10 +52,9 @@ from lance_ops.transactions import (
 __all__ = ["OldVersion", "RemovedVersions", "begin_protected_versions", "remove_old_versions"]
 
 _VERSIONS_AT_ONCE = 64
+_IN_PLACE_AT_ONCE = 1024
+"""Long manifests of a local store are mapped, so that a batch of them takes no memory of its own."""
 _READ_AHEAD, _REMOVED_AT_ONCE = 8, 16
-
-_BegunRead = tuple[int, Callable[[], pa.Buffer]]
-"""A version, and what waits for its manifest's bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +104,8 @@ def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> It
     Announce the removal first (`announced_removal`).
     """
     gone: frozenset[int] = frozenset()
-    for at in range(0, len(plan.old_versions), _VERSIONS_AT_ONCE):
-        batch = plan.old_versions[at : at + _VERSIONS_AT_ONCE]
+    size = _IN_PLACE_AT_ONCE if snapshot.store.reads_in_place else _VERSIONS_AT_ONCE
+    for batch in cut(plan.old_versions, size):
         outcome = _put_back_protected(snapshot, plan, _remove_batch(snapshot, plan, batch, gone, pace))
         gone = frozenset(old.number for old in outcome.removed)
         yield outcome
@@ -131,22 +132,16 @@ def begin_protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> Callable[
 def _remove_batch(
     snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], gone: AbstractSet[int], pace: Pace
 ) -> RemovedVersions:
-    """Remove some versions. The batch before removed the versions `gone`, whose tokens are written down."""
-    numbers = iter(batch)
-    first_reads = deque(_begin_reads(snapshot, numbers, _READ_AHEAD))  # beside the look for tags, pins and branches
+    """Remove some versions, after the tokens of all of them are written down.
+
+    The batch before removed the versions `gone`, whose tokens are written down too.
+    """
+    reads = _begin_reads(snapshot, batch)  # beside the look for tags, pins and branches
     protected = _protected_versions(snapshot, plan)
     kept: list[OldVersion] = []
-    removed: list[OldVersion] = []
-    failed: list[OldVersion] = []
-    begun: deque[tuple[OldVersion, Callable[[], bool]]] = deque()
-    at_once = 1 if pace.is_set or snapshot.store.reads_in_place else _REMOVED_AT_ONCE
-
-    def finish() -> None:
-        old, is_removed = begun.popleft()
-        (removed if is_removed() else failed).append(old)
-
+    removable: list[OldVersion] = []
     has_token: set[int] = set()  # versions whose token was written down before their removal began
-    for old, previous in _with_previous(snapshot, first_reads, numbers, gone):
+    for old, previous in _with_previous(snapshot, reads, gone):
         if old.number in protected:
             kept.append(old)
             continue
@@ -155,42 +150,71 @@ def _remove_batch(
             _keep_token(previous, next_version=old)
         _keep_token(old)
         has_token.add(old.number)
+        removable.append(old)
+    is_removed = _remove_several(snapshot, [old.number for old in removable], pace, plan.options.delete_concurrency)
+    removed = tuple(old for old in removable if is_removed[old.number])
+    failed = tuple(old for old in removable if not is_removed[old.number])
+    return RemovedVersions(removed, failed, tuple(kept))
+
+
+def _remove_several(
+    snapshot: Snapshot, versions: Sequence[int], pace: Pace, delete_concurrency: int | None
+) -> dict[int, bool]:
+    """Remove versions; return for each whether it certainly does not exist any more."""
+    at_once = delete_concurrency or _REMOVED_AT_ONCE
+
+    def remove(part: Sequence[int]) -> list[bool]:
         pace.wait()
-        begun.append((old, snapshot.store.begin_call(partial(_is_removed, snapshot.committer, old.number))))
-        if len(begun) == at_once:
-            finish()
-    while begun:
-        finish()
-    return RemovedVersions(tuple(removed), tuple(failed), tuple(kept))
+        return [_is_removed(snapshot.committer, version) for version in part]
+
+    if snapshot.store.reads_in_place and not pace.is_set:
+        outcomes = delete_in_place(remove, versions, pace, at_once)
+    else:
+        workers = 1 if pace.is_set else min(at_once, len(versions))
+        outcomes = map_ordered(remove, cut(versions, 1), workers, workers)
+    return dict(zip(versions, chain.from_iterable(outcomes), strict=True))
 
 
 def _with_previous(
-    snapshot: Snapshot, begun: deque[_BegunRead], numbers: Iterator[int], gone: AbstractSet[int]
+    snapshot: Snapshot, reads: Iterable[tuple[int, pa.Buffer]], gone: AbstractSet[int]
 ) -> Iterator[tuple[OldVersion, OldVersion | None]]:
-    """Yield each version that exists, and the version before it: as this loop read it, or as it is in the store.
+    """Yield each version that was read, and the version before it: as this loop read it, or as it is in the store.
 
-    The versions are those whose reading has begun, and then `numbers`.
     A version that is `gone` is not asked for: to find out that a version is missing takes a listing of all versions.
-    A version is read just before it is yielded, or few versions before in a remote store, since another clean-up may
-    remove it at any time.
     """
     previous: OldVersion | None = None
-    while begun:
-        number, read = begun.popleft()
-        begun.extend(_begin_reads(snapshot, numbers, 1))
-        try:
-            old = OldVersion(snapshot, number, snapshot.committer.location(number), read())
-        except VersionNotFound:  # another clean-up removed it
-            continue
+    for number, data in reads:
+        old = OldVersion(snapshot, number, snapshot.committer.location(number), data)
         if previous is None or previous.number != number - 1:
             previous = None if number - 1 in gone else _read_if_exists(snapshot, number - 1)
         yield old, previous
         previous = old
 
 
-def _begin_reads(snapshot: Snapshot, numbers: Iterator[int], at_most: int) -> Iterator[_BegunRead]:
-    for number in islice(numbers, at_most):
-        yield number, snapshot.store.begin_call(partial(snapshot.committer.read, number))
+def _begin_reads(snapshot: Snapshot, versions: Iterable[int]) -> Iterator[tuple[int, pa.Buffer]]:
+    """Begin to read versions in a remote store; return what yields those that exist, with their manifests' bytes.
+
+    A version is read few versions before it is yielded, since another clean-up may remove it at any time.
+    """
+    committer, store = snapshot.committer, snapshot.store
+    if store.reads_in_place:
+        return committer.read_several(versions)
+    numbers = iter(versions)
+    begun = deque(
+        (number, store.begin_call(partial(committer.read, number))) for number in islice(numbers, _READ_AHEAD)
+    )
+
+    def finish() -> Iterator[tuple[int, pa.Buffer]]:
+        while begun:
+            number, read = begun.popleft()
+            begun.extend((n, store.begin_call(partial(committer.read, n))) for n in islice(numbers, 1))
+            try:
+                data = read()
+            except VersionNotFound:  # another clean-up removed it
+                continue
+            yield number, data
+
+    return finish()
 
 
 def _put_back_protected(snapshot: Snapshot, plan: CleanupPlan, outcome: RemovedVersions) -> RemovedVersions:

@@ -38,17 +38,18 @@ class ManifestCache:
         manifest = self._find(data, path)
         if manifest is None:
             manifest = decode_manifest(data, path)
-            if not in_passing or len(self._manifests) < self._capacity:
-                self._keep(data, path, manifest)
+            self._keep(data, path, manifest, in_passing)
         return manifest
 
-    def decode_with_transaction(self, data: pa.Buffer, path: str) -> tuple[Manifest, bytes | None]:
+    def decode_with_transaction(
+        self, data: pa.Buffer, path: str, *, in_passing: bool = False
+    ) -> tuple[Manifest, bytes | None]:
         """Return the manifest as `decode` does, and the encoded transaction in its file, if there is one."""
         manifest = self._find(data, path)
         if manifest is not None:
             return manifest, inline_transaction(data, path)
         manifest, transaction = decode_with_transaction(data, path)
-        self._keep(data, path, manifest)
+        self._keep(data, path, manifest, in_passing)
         return manifest, transaction
 
     def add(self, data: bytes, path: str, manifest: Manifest) -> None:
@@ -61,8 +62,8 @@ class ManifestCache:
         cached = self._manifests.get(path)
         return cached[1] if cached is not None and cached[0].equals(data) else None
 
-    def _keep(self, data: pa.Buffer, path: str, manifest: Manifest) -> None:
-        if data.size > _LONGEST_BYTES:
+    def _keep(self, data: pa.Buffer, path: str, manifest: Manifest, in_passing: bool = False) -> None:
+        if data.size > _LONGEST_BYTES or (in_passing and len(self._manifests) >= self._capacity):
             return
         copied = pa.py_buffer(data.to_pybytes())  # a local store's buffer may map the file
         with self._lock:

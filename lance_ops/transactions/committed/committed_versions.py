@@ -65,25 +65,26 @@ def read_version(store: Store, committer: Committer, version: int, *, as_listed:
     return decode_version(store, committer, version, _read(committer, version, as_listed))
 
 
-def read_manifest(
-    store: Store, committer: Committer, version: int, *, as_listed: bool = False, in_passing: bool = False
-) -> Manifest:
+def read_manifest(store: Store, committer: Committer, version: int, *, as_listed: bool = False) -> Manifest:
     """Read a version's manifest; raise `VersionNotFound` if it was never made or was cleaned up.
 
     With `as_listed`, for a caller that has just listed the versions, the manifest is not requested if the listing tells
-    its bytes. It may have been cleaned up since the listing. `in_passing` is as in `ManifestCache.decode`.
+    its bytes. It may have been cleaned up since the listing.
     """
-    where, data = _where(store, committer, version), _read(committer, version, as_listed)
-    return _checked(MANIFEST_CACHE.decode(data, where, in_passing=in_passing), store, version)
+    where, data = _where(store, committer, version), _read(committer, version, as_listed)  # the first may list versions
+    return _checked(MANIFEST_CACHE.decode(data, where), store, version)
 
 
-def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> CommittedVersion:
+def decode_version(
+    store: Store, committer: Committer, version: int, data: pa.Buffer, *, in_passing: bool = False
+) -> CommittedVersion:
     """Decode a manifest, `data`; the transaction is read from the manifest, or from its file.
 
-    A table may keep transactions only in its manifests, so they are looked for there first.
+    A table may keep transactions only in its manifests, so they are looked for there first. `in_passing` is as in
+    `ManifestCache.decode`.
     """
     where = _where(store, committer, version)
-    manifest, inline = MANIFEST_CACHE.decode_with_transaction(data, where)
+    manifest, inline = MANIFEST_CACHE.decode_with_transaction(data, where, in_passing=in_passing)
     _checked(manifest, store, version)
     return CommittedVersion(
         manifest, _read_transaction(store, manifest) if inline is None else StoredTransaction(inline, where)
@@ -96,27 +97,41 @@ def versions_newest_first(
     """Yield the retained versions from the newest (or `up_to`) to `down_to`, but for those that clean-up removes
     meanwhile.
 
-    In a remote store versions are read ahead of the caller: the more of them, the more the caller has asked for, and
+    Versions are read ahead of the caller: in a remote store the more of them, the more the caller has asked for, and
     many at once if it will read `to_the_end`.
     """
-    return _newest_first(read_version, store, committer, down_to, up_to, to_the_end)
+    return _newest_first(partial(decode_version, in_passing=to_the_end), store, committer, down_to, up_to, to_the_end)
 
 
 def manifests_newest_first(store: Store, committer: Committer, *, to_the_end: bool = False) -> Iterator[Manifest]:
     """Yield the manifests of the versions that `versions_newest_first` yields."""
-    return _newest_first(partial(read_manifest, in_passing=to_the_end), store, committer, 1, None, to_the_end)
+    return _newest_first(partial(_decode_manifest, in_passing=to_the_end), store, committer, 1, None, to_the_end)
 
 
 def _newest_first(
-    read: Callable[..., T], store: Store, committer: Committer, down_to: int, up_to: int | None, to_the_end: bool
+    decode: Callable[[Store, Committer, int, pa.Buffer], T],
+    store: Store,
+    committer: Committer,
+    down_to: int,
+    up_to: int | None,
+    to_the_end: bool,
 ) -> Iterator[T]:
-    versions = reversed(committer.versions())
-    numbers = (version for version in versions if version >= down_to and (up_to is None or version <= up_to))
+    versions = committer.versions()
+    numbers = (version for version in versions[::-1] if version >= down_to and (up_to is None or version <= up_to))
+    is_told_by_listing = bool(versions) and committer.as_listed(versions[-1]) is not None
+    if to_the_end and store.reads_in_place and not is_told_by_listing:
+        for version, data in committer.read_several(numbers):
+            yield decode(store, committer, version, data)
+        return
+
+    def read(version: int) -> T:
+        return decode(store, committer, version, _read(committer, version, as_listed=True))
+
     begun: deque[Callable[[], T]] = deque()
     ahead = _READ_AHEAD if to_the_end else 1
     while True:
         for version in islice(numbers, ahead - len(begun)):
-            begun.append(store.begin_call(partial(read, store, committer, version, as_listed=True)))
+            begun.append(store.begin_call(partial(read, version)))
         if not begun:
             return
         ahead = min(2 * ahead, _READ_AHEAD)
@@ -125,6 +140,13 @@ def _newest_first(
         except VersionNotFound:
             continue
         yield found
+
+
+def _decode_manifest(
+    store: Store, committer: Committer, version: int, data: pa.Buffer, *, in_passing: bool = False
+) -> Manifest:
+    where = _where(store, committer, version)
+    return _checked(MANIFEST_CACHE.decode(data, where, in_passing=in_passing), store, version)
 
 
 def _read_transaction(store: Store, manifest: Manifest) -> StoredTransaction | None:
