@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +19,13 @@ _PAGE_BYTES = 4096
 
 
 def measured(operation: Callable[[], object]) -> dict[str, Any]:
-    """Run an operation and return the fields of a `Sample`."""
+    """Run an operation and return the fields of a `Sample`.
+
+    What was written before goes to the disk first. Otherwise an operation that syncs would also wait for what the copy
+    of its table, or the other contender's round, left unwritten.
+    """
     gc.collect()
+    os.sync()
     _forget_peak()
     cpu, start = time.process_time(), time.perf_counter()
     result = operation()

@@ -57,6 +57,7 @@ class ColdProcess:
         script = script_of(case_named(question["case"]).verb, self.name, str(self.root / question["files"]))
         if question["check"]:
             script += _CHECK.format(root=str(self.root), name=self.name, case=question["case"])
+        os.sync()  # as `measured` does before an operation
         start = time.perf_counter()
         process = subprocess.Popen(
             [sys.executable, "-c", script],

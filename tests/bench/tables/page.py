@@ -30,7 +30,8 @@ between the quartiles.
   compiled before, as an installation does it.
 - **The same bytes.** This library writes each table once, and both read it. What changes a table gets a fresh copy in
   each round. In a first round, not counted, both must give the same answer.
-- **Durable.** Ours syncs what it commits within the time; pylance leaves that to the system.
+- **Durable.** Ours syncs what it commits within the time; pylance leaves that to the system. Before each round, outside
+  the time, everything is written to the disk, so that a sync does not wait for what other rounds left unwritten.
 - **Rows.** Tables that grow in fragments have {rows} rows of four columns: `id` in no order with a B-tree, `bucket`,
   `value` and `name`. 1% means that 1% of each fragment's rows are deleted. Tables that grow in columns have columns of
   int32.
