@@ -117,3 +117,14 @@ def test_a_batch_is_late_if_an_earlier_version_has_a_greater_key() -> None:
     versions = {"d1": 1, "d3": 1, "d2": 2, "d5": 3, "d4": 3, "d0": 4}
     ingested = {key: IngestedBatch("t", version + 9, version) for key, version in versions.items()}
     assert late_batches(ingested) == {"d2", "d0"}
+
+
+def test_a_late_batch_stays_late_when_its_files_change_or_go() -> None:
+    ingested = held(batch("d2")) | held(batch("d1"), batch("d0"), version=2)
+    landing = Landing((batch("d2"), batch("d1", size_bytes=11)), ())
+    report = judge_batches(RawFiles.model_validate({"uri": "/in"}), landing, Evidence(ingested))
+    assert {each.key: (each.state, each.is_late) for each in report.batches} == {
+        "d0": (BatchState.VANISHED, True),
+        "d1": (BatchState.CHANGED, True),
+        "d2": (BatchState.INGESTED, False),
+    }

@@ -150,21 +150,21 @@ class _Judge:
         if asked is None:
             return self._in_table(batch)
         if batch.key not in self._wanted:
-            return _status(batch, BatchState.SUPERSEDED, "a newer batch is the whole table")
+            return self._status(batch, BatchState.SUPERSEDED, "a newer batch is the whole table")
         if asked.key in evidence.refused:
-            return _status(batch, BatchState.QUARANTINED, evidence.refused[asked.key], is_settled=False)
+            return self._status(batch, BatchState.QUARANTINED, evidence.refused[asked.key], is_settled=False)
         if asked.key in evidence.requested:
-            return _status(batch, BatchState.REQUESTED, "its run has not ended")
+            return self._status(batch, BatchState.REQUESTED, "its run has not ended")
         if asked.key in evidence.failed:
-            return _status(batch, BatchState.FAILED, evidence.failed[asked.key].sentence, is_settled=False)
+            return self._status(batch, BatchState.FAILED, evidence.failed[asked.key].sentence, is_settled=False)
         if batch.key in self._tokens:
-            return _status(batch, BatchState.CHANGED, "its new content is not in the table yet")
+            return self._status(batch, BatchState.CHANGED, "its new content is not in the table yet")
         if asked.key not in evidence.known:
-            return _status(batch, BatchState.LANDED, "the sensor asks for it next")
+            return self._status(batch, BatchState.LANDED, "the sensor asks for it next")
         reason = (
             "a restore or an overwrite took it out" if asked.key in evidence.recorded else "no run of it ended well"
         )
-        return _status(
+        return self._status(
             batch,
             BatchState.FAILED,
             f"{reason}, and none is under way: materialize partition {asked.key}",
@@ -176,10 +176,10 @@ class _Judge:
         if self._tokens.get(batch.key) == batch.token:
             return self._in_table(batch)
         if self._raw.marker is not None:
-            return _status(batch, BatchState.WAITING, f"its folder has no {self._raw.marker}")
+            return self._status(batch, BatchState.WAITING, f"its folder has no {self._raw.marker}")
         if self._raw.empty == "wait" and any(file.size_bytes == 0 for file in batch.files):
-            return _status(batch, BatchState.WAITING, "a file has 0 bytes: it may still be written")
-        return _status(batch, BatchState.WAITING, f"younger than {self._raw.settle_seconds:g} s")
+            return self._status(batch, BatchState.WAITING, "a file has 0 bytes: it may still be written")
+        return self._status(batch, BatchState.WAITING, f"younger than {self._raw.settle_seconds:g} s")
 
     def vanished(self) -> Iterator[BatchStatus]:
         """Yield the states of batches whose files are gone."""
@@ -212,8 +212,8 @@ class _Judge:
                 f"it changed after version {held.version} ingested it, and is left alone: put the files back, land it "
                 "under another name, or set raw.changed"
             )
-            return _status(batch, BatchState.CHANGED, reason, is_settled=False, version=held.version)
-        return _status(batch, BatchState.INGESTED, version=held.version, is_late=batch.key in self._late)
+            return self._status(batch, BatchState.CHANGED, reason, is_settled=False, version=held.version)
+        return self._status(batch, BatchState.INGESTED, version=held.version)
 
     def _is_later_content(self, key: str) -> bool:
         """Return whether a key names content that a batch had after it changed."""
@@ -221,17 +221,18 @@ class _Judge:
         evidence = self._evidence
         return bool(_KEY_OF_CHANGED.search(key)) and (before in evidence.held or before in evidence.known)
 
-
-def _status(
-    batch: LandedBatch,
-    state: BatchState,
-    reason: str = "",
-    *,
-    is_settled: bool = True,
-    is_late: bool = False,
-    version: int | None = None,
-) -> BatchStatus:
-    size_bytes = sum(file.size_bytes for file in batch.files)
-    return BatchStatus(
-        batch.key, state, reason, is_settled, is_late, version, len(batch.files), size_bytes, batch.modified
-    )
+    def _status(
+        self,
+        batch: LandedBatch,
+        state: BatchState,
+        reason: str = "",
+        *,
+        is_settled: bool = True,
+        version: int | None = None,
+    ) -> BatchStatus:
+        """Return the status of a landed batch; it stays late when its files change."""
+        size_bytes = sum(file.size_bytes for file in batch.files)
+        is_late = batch.key in self._late
+        return BatchStatus(
+            batch.key, state, reason, is_settled, is_late, version, len(batch.files), size_bytes, batch.modified
+        )
