@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from lance_ops.maintenance.ingest import (
     ingest,
 )
 from lance_ops.maintenance.ingest import ingestion as room
+from lance_ops.maintenance.ingest.raw_files import RawReader
 from tests.pickling_runner import PicklingRunner
 
 SET_ASIDE = IngestOptions(bad_batches=BadBatches.SET_ASIDE)
@@ -261,3 +264,52 @@ def test_declared_types_lead_text_files_and_name_columns_without_a_header(datase
     options = replace(SET_ASIDE, schema_mode=SchemaMode.ADD, column_types={"day": pa.string(), "code": pa.binary()})
     given(dataset_uri, one_each(added), options)
     assert lance_ops.dataset(dataset_uri).schema == pa.schema([*types.items(), ("day", pa.string())])
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_fields_within_structs_follow_the_policies_of_columns(dataset_uri: str, folder: Path, suffix: str) -> None:
+    def of(name: str, value: object) -> IngestBatch:
+        rows = [{"x": 1, "s": [value]}]
+        if suffix == "parquet":
+            return IngestBatch(name, (parquet(folder, f"{name}.parquet", pa.Table.from_pylist(rows)),))
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        return IngestBatch(name, (raw(folder / f"{name}.jsonl"),))
+
+    more, less = of("more", {"a": 3, "b": 4, "more": 5}), of("less", {"a": 6})
+    batches = [more, less, of("1", {"a": 1, "b": 2}), of("2", {"b": 2, "a": 1})]
+    options = replace(SET_ASIDE, reading=RawReading(isolated=False))
+    strict = replace(options, missing_columns=MissingColumns.REFUSE, extra_columns=ExtraColumns.IGNORE)
+    for name, policy, refused in (("default", options, ["more"]), ("strict", strict, ["less"])):
+        uri = f"{dataset_uri}-{name}"
+        found = given(uri, batches, policy)
+        assert list(found.refused) == refused
+        expected = "field 's.more' (int64) is not in the table" if name == "default" else "has no field 's.b'"
+        assert expected in found.refused[refused[0]]
+        assert {field.name for field in lance_ops.dataset(uri).schema.field("s").type.value_type} == {"a", "b"}
+        again = [batch for batch in batches if batch.key in refused]
+        assert given(uri, again, policy).refused == found.refused, "a later run judges alike"
+    given(dataset_uri, batches, replace(options, schema_mode=SchemaMode.ADD))
+    assert lance_ops.dataset(dataset_uri).to_table()["s"].to_pylist()[:2] == [
+        [{"a": 3, "b": 4, "more": 5}],
+        [{"a": 6, "b": None, "more": None}],
+    ]
+
+
+def test_the_schema_of_each_file_is_read_once_however_many_are_set_aside(
+    dataset_uri: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    schema = RawReader.schema
+
+    def counted(reader: RawReader, file: RawFile, names: Sequence[str] | None = None) -> pa.Schema:
+        asked.append(Path(file.uri).stem)
+        return schema(reader, file, names)
+
+    monkeypatch.setattr(RawReader, "schema", counted)
+    good = [parquet(folder, f"good{number}.parquet") for number in range(3)]
+    odd = [parquet(folder, f"odd{number}.parquet", pa.table({"x": [[1]]})) for number in range(2)]
+    torn = [junk(folder, f"junk{number}.parquet") for number in range(3)]
+    files = [torn[0], good[0], odd[0], torn[1], *good[1:], odd[1], torn[2]]
+    found = given(dataset_uri, one_each(*files), replace(SET_ASIDE, reading=RawReading(isolated=False)))
+    assert found.ingested == ("good0", "good1", "good2") and len(found.refused) == 5
+    assert sorted(asked) == sorted(Path(file.uri).stem for file in files)

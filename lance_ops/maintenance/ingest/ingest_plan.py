@@ -19,7 +19,7 @@ from lance_ops.maintenance.batch_ledger import IngestedBatch, ingested_batches
 from lance_ops.maintenance.ingest.by_key import HistoryColumns, KeyedBatches
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReading
 from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns, RowFitting, plain_schema
-from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
+from lance_ops.maintenance.ingest.raw_schemas import FoundSchemas, unified_raw_schema
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.writing import FragmentLimits, check_stable_row_ids, table_schema
@@ -213,11 +213,12 @@ def plan_ingest(
     options: IngestOptions | None = None,
     runner: Runner | None = None,
     version: int | None = None,
+    schemas: FoundSchemas | None = None,
 ) -> IngestPlan:
     """Skip the batches that the table holds and share the files of the others among tasks.
 
-    Where the files decide about the schema, tasks of `runner` find their columns first. `version` is the one to plan
-    on, by default the newest; 0 is that of a table that does not exist.
+    Where the files decide about the schema, tasks of `runner` find their columns first, but for files in `schemas`.
+    `version` is the one to plan on, by default the newest; 0 is that of a table that does not exist.
     """
     options = options or IngestOptions()
     keys = [batch.key for batch in batches]
@@ -252,6 +253,7 @@ def plan_ingest(
             mixed_as_text=False,
             runner=runner,
             job=Job.on("read the columns for", uri),
+            known=schemas,
         )
 
     change = SchemaChange()

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,7 +42,7 @@ from lance_ops.maintenance.ingest.ingest_plan import (
 )
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader
 from lance_ops.maintenance.ingest.raw_names import shown_uri
-from lance_ops.maintenance.ingest.raw_schemas import FileDisagrees
+from lance_ops.maintenance.ingest.raw_schemas import FileDisagrees, FoundSchemas
 from lance_ops.reading import ScanRequest, bind_filter, scan
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
@@ -145,28 +146,45 @@ def ingest(
 
 
 def plan_readable(
-    batches: Sequence[IngestBatch], bad: BadBatches, plan: Callable[[Sequence[IngestBatch]], IngestPlan]
+    batches: Sequence[IngestBatch], bad: BadBatches, plan: Callable[..., IngestPlan]
 ) -> tuple[IngestPlan | None, dict[str, str]]:
     """Plan the batches; those whose schema cannot be read, or contradicts others, are set aside if the options say so.
 
-    The plan is None if no batch is left.
+    The plan is None if no batch is left. However many are set aside, the schema of each file is read once.
     """
     refused: dict[str, str] = {}
+    schemas = FoundSchemas()
     while True:
         left = [batch for batch in batches if batch.key not in refused]
         if refused and not left:
             return None, refused
         try:
-            return plan(left), refused
+            return plan(left, schemas=schemas), refused
         except (RawFileRefused, FileDisagrees) as error:
-            keys = [each.key for each in left for file in each.files if redact(shown_uri(file.uri)) == error.path]
-            if bad is BadBatches.REFUSE or not keys:
+            found = _batches_with(left, schemas.refused) or _batch_named(left, error)
+            if bad is BadBatches.REFUSE or not found:
                 raise
-            refused[keys[0]] = str(error)
+            refused |= found
         except BatchChanged as error:
             if bad is BadBatches.REFUSE:
                 raise
             refused[error.key] = str(error)
+
+
+def _batches_with(batches: Sequence[IngestBatch], files: Mapping[RawFile, RawFileRefused]) -> dict[str, str]:
+    """Return the batches that have one of these files, each with the reason of its first one."""
+    found: dict[str, str] = {}
+    for batch in batches:
+        reasons = [str(files[file]) for file in batch.files if file in files]
+        if reasons:
+            found[batch.key] = reasons[0]
+    return found
+
+
+def _batch_named(batches: Sequence[IngestBatch], error: RawFileRefused | FileDisagrees) -> dict[str, str]:
+    """Return the batch whose file an error names, with the error's text."""
+    keys = (each.key for each in batches for file in each.files if redact(shown_uri(file.uri)) == error.path)
+    return {key: str(error) for key in islice(keys, 1)}
 
 
 def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str, str]]:

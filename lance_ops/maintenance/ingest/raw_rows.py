@@ -11,6 +11,7 @@ from dataclasses import replace
 from enum import Enum
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_ops.blobs import with_blobs_as
 from lance_ops.core.errors import SchemaMismatch
@@ -20,6 +21,7 @@ from lance_ops.core.schema import CaseRule, Schema
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader
 from lance_ops.maintenance.ingest.raw_limits import RawRequest
 from lance_ops.maintenance.ingest.raw_names import shown_uri
+from lance_ops.maintenance.ingest.raw_values import is_list
 
 __all__ = ["ExtraColumns", "MissingColumns", "RowFitting", "plain_schema"]
 
@@ -100,11 +102,32 @@ class RowFitting:
                 raise SchemaMismatch(f"{where}: column {field.name!r} is there twice: the table calls both {name!r}")
             else:
                 names[field.name] = name
+                self._check_within(where, field.name, field.type, self.table.field(name).type)
         if self.missing is MissingColumns.REFUSE:
             for name in self.table.names:
                 if name not in names.values():
                     raise SchemaMismatch(f"{where} has no column {name!r}, and missing columns are not filled")
         return names
+
+    def _check_within(self, where: str, path: str, given: pa.DataType, wanted: pa.DataType) -> None:
+        """Apply the policies to the fields of structs within a column; a cast drops and fills them without a word."""
+        if is_list(given) and is_list(wanted):
+            self._check_within(where, path, given.value_type, wanted.value_type)
+        if not (pt.is_struct(given) and pt.is_struct(wanted)):
+            return
+        for child in given:
+            below = f"{path}.{child.name}"
+            if wanted.get_field_index(child.name) >= 0:
+                self._check_within(where, below, child.type, wanted.field(child.name).type)
+            elif self.extra is ExtraColumns.REFUSE:
+                known = ", ".join(field.name for field in wanted)
+                raise SchemaMismatch(
+                    f"{where}: field {below!r} ({child.type}) is not in the table (which has {known} there): drop it, "
+                    "or ignore extra columns"
+                )
+        for child in wanted if self.missing is MissingColumns.REFUSE else ():
+            if given.get_field_index(child.name) < 0:
+                raise SchemaMismatch(f"{where} has no field '{path}.{child.name}', and missing columns are not filled")
 
 
 @dataclass(frozen=True)

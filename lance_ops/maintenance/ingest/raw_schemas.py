@@ -3,19 +3,20 @@
 A file that knows its types gives them; of a text file they are inferred from its first block. If files differ, the
 column begins with the type that most files give it. If two types are equally frequent, the first file decides. The type
 is then promoted until it holds the types of the other files, as int32 and float64 become float64. With `most_decide`,
-only text files promote a type, unless it is null or contains null.
+only text files promote a type, unless it is null or contains null, and none adds a field to a struct: the fields of
+structs are those that most files agree on, as the columns are.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, RawFileRefused, SchemaMismatch
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import redact
 from lance_ops.core.schema import CaseRule, spelled_as
@@ -23,7 +24,7 @@ from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReadin
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.runners import InThreads, Job, Runner
 
-__all__ = ["FileDisagrees", "unified_raw_schema"]
+__all__ = ["FileDisagrees", "FoundSchemas", "unified_raw_schema"]
 
 _FILES_PER_TASK = 64
 
@@ -46,6 +47,38 @@ class SchemaTask:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+class FoundSchemas:
+    """The schemas of raw files that have been read, and why others were refused.
+
+    One that is passed to several calls of `unified_raw_schema` makes them read each file once.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[RawFile, pa.Schema | RawFileRefused] = {}
+
+    @property
+    def refused(self) -> dict[RawFile, RawFileRefused]:
+        """The files that were refused, with the reasons."""
+        return {file: found for file, found in self._found.items() if isinstance(found, RawFileRefused)}
+
+    def read(self, wanted: SchemaTask, runner: Runner, job: Job | None) -> list[pa.Schema]:
+        """Return the schemas of the wanted files, and read those that are not known yet.
+
+        Raises `RawFileRefused` for the first file that was refused, when all of them have been read.
+        """
+        unknown = [file for file in wanted.files if file not in self._found]
+        tasks = [replace(wanted, files=part) for part in _parts(unknown)]
+        for task, found in zip(tasks, runner.map(read_schemas, tasks, job) if tasks else (), strict=True):
+            self._found.update(zip(task.files, found, strict=True))
+        schemas = []
+        for file in wanted.files:
+            schema = self._found[file]
+            if isinstance(schema, RawFileRefused):
+                raise schema
+            schemas.append(schema)
+        return schemas
+
+
 def unified_raw_schema(
     files: Sequence[RawFile],
     storage_options: Mapping[str, str],
@@ -58,12 +91,14 @@ def unified_raw_schema(
     mixed_as_text: bool = True,
     runner: Runner | None = None,
     job: Job | None = None,
+    known: FoundSchemas | None = None,
 ) -> pa.Schema:
-    """Return a schema with the columns of the table, if there is one, and of all files.
+    """Return a schema with the columns of the table, if there is one, and of all files. Files in `known` are not read.
 
     With `most_decide`, files with the same set of columns form a group. The schema has the columns of the largest group
     and those of `types`; if two groups are equally large, of the one whose file comes first. Each column has its most
-    frequent type, promoted for the other numbers of text files. With `mixed_as_text`, a CSV column of numbers in some
+    frequent type, promoted for the other numbers of text files; of structs, the fields count first, as the columns do,
+    and then the types. With `mixed_as_text`, a CSV column of numbers in some
     files and of texts in others is text; without it, it is what most files say. Reading the files with this schema then
     refuses the others.
 
@@ -75,8 +110,8 @@ def unified_raw_schema(
         raise InvalidInput("no raw files to take a schema from")
     types = types or {}
     names = tuple(types) or None if table is None else tuple(table.names)
-    tasks = [SchemaTask(part, reading, names, dict(storage_options)) for part in _parts(files)]
-    found = [schema for part in (runner or InThreads(1)).map(read_schemas, tasks, job) for schema in part]
+    wanted_files = SchemaTask(tuple(files), reading, names, dict(storage_options))
+    found = (known or FoundSchemas()).read(wanted_files, runner or InThreads(1), job)
     unified = {} if table is None else {each.name: each for each in table}
     spelled = _spelled(files, found, list(unified.values()), types, case_rule)
     wanted = {*unified, *types, *_columns_of_most(spelled)} if most_decide else None
@@ -87,11 +122,13 @@ def unified_raw_schema(
             if name not in unified:
                 unified[name] = each.with_type(types.get(name, each.type))
             elif name not in types:
-                known = unified[name]
-                promoted = _promoted(known, each, files[number], table, mixed_as_text=mixed_as_text)
+                before = unified[name]
+                promoted = _promoted(before, each, files[number], table, mixed_as_text=mixed_as_text)
                 is_guess = is_text(files[number].uri)  # whole numbers say nothing against fractions
-                if not most_decide or is_guess or known.type == each.type or _holds_null(known.type):
+                if not most_decide:
                     unified[name] = promoted
+                elif is_guess or before.type == each.type or _holds_null(before.type):
+                    unified[name] = promoted.with_type(_with_fields_of(before.type, promoted.type))
     return pa.schema(list(unified.values()))
 
 
@@ -132,18 +169,61 @@ def _by_column(schemas: Sequence[pa.Schema]) -> dict[str, list[tuple[int, pa.Fie
 
 
 def _types_of_most_first(given: Sequence[tuple[int, pa.Field]]) -> Iterator[tuple[int, pa.Field]]:
-    """Yield the first file's field of each type of a column, the most frequent type first."""
+    """Yield the first file's field of each type of a column: of the most frequent fields within, then types, first."""
     first: dict[pa.Field, tuple[int, pa.Field]] = {}
     for number, each in given:
         first.setdefault(each, (number, each))
     num_files = Counter(each.type for _, each in given)
-    yield from sorted(first.values(), key=lambda found: -num_files[found[1].type])
+    num_alike: Counter[frozenset[str]] = Counter()
+    for kind, count in num_files.items():
+        num_alike[_names_within(kind)] += count
+
+    def rank(found: tuple[int, pa.Field]) -> tuple[int, int]:
+        return -num_alike[_names_within(found[1].type)], -num_files[found[1].type]
+
+    yield from sorted(first.values(), key=rank)
 
 
-def read_schemas(task: SchemaTask) -> tuple[pa.Schema, ...]:
-    """Return the schema of each file."""
+def _names_within(kind: pa.DataType, path: str = "") -> frozenset[str]:
+    """Return the paths of the fields of the structs within a type; none for a type without structs."""
+    found: set[str] = set()
+    for number in range(kind.num_fields):
+        child = kind.field(number)
+        below = f"{path}.{child.name}" if pt.is_struct(kind) else path
+        found |= {below} if pt.is_struct(kind) else set()
+        found |= _names_within(child.type, below)
+    return frozenset(found)
+
+
+def _with_fields_of(first: pa.DataType, promoted: pa.DataType) -> pa.DataType:
+    """Return a promoted type without the fields of structs that the first type lacks.
+
+    A struct without fields says nothing about them, as null does.
+    """
+    if pt.is_struct(first) and pt.is_struct(promoted) and first.num_fields:
+        return pa.struct(
+            [
+                promoted.field(child.name).with_type(_with_fields_of(child.type, promoted.field(child.name).type))
+                for child in first
+            ]
+        )
+    if pt.is_list(first) and pt.is_list(promoted):
+        items = promoted.value_field
+        return pa.list_(items.with_type(_with_fields_of(first.value_type, items.type)))
+    return promoted
+
+
+def read_schemas(task: SchemaTask) -> tuple[pa.Schema | RawFileRefused, ...]:
+    """Return the schema of each file, or why the file is refused."""
     with RawReader(task.storage_options, task.reading) as reader:
-        return tuple(reader.schema(file, task.names) for file in task.files)
+        return tuple(_schema_or_refusal(reader, file, task.names) for file in task.files)
+
+
+def _schema_or_refusal(reader: RawReader, file: RawFile, names: tuple[str, ...] | None) -> pa.Schema | RawFileRefused:
+    try:
+        return reader.schema(file, names)
+    except RawFileRefused as error:
+        return error.with_traceback(None)  # which would hold the reader
 
 
 def _parts(files: Sequence[RawFile]) -> Iterator[tuple[RawFile, ...]]:
