@@ -46,6 +46,26 @@ def test_many_batches_become_one_version(landing: Path, dataset_uri: str) -> Non
     assert transaction.transaction_properties["lance_ops.batch.d3"] == batches[3].token
 
 
+@pytest.mark.parametrize(
+    ("sizes", "shares"),
+    [
+        ([37] * 8, [[37] * 4] * 2),  # not seven files and one
+        ([90, 90, 90, 90, 90], [[90, 90], [90, 90], [90]]),
+        ([130] * 4, [[130]] * 4),
+        ([10, 300, 10], [[10], [300], [10]]),
+        ([1, 255, 1], [[1, 255], [1]]),
+        ([200] + [0] * 6, [[200] + [0] * 4, [0, 0]]),
+        ([0] * 6, [[0] * 5, [0]]),
+    ],
+)
+def test_tasks_are_few_and_about_equal_in_bytes(dataset_uri: str, sizes: list[int], shares: list[list[int]]) -> None:
+    batches = [IngestBatch(str(n), (RawFile(f"{n}.parquet", size, "tag"),)) for n, size in enumerate(sizes)]
+    options = IngestOptions(schema=day(0).schema, max_bytes_per_task=256, max_files_per_task=5)
+    plan = plan_ingest(dataset_uri, batches, options=options)
+    assert [[file.size_bytes for file in task.files] for task in plan.tasks] == shares
+    assert [key for task in plan.tasks for key in task.keys] == [str(n) for n in range(len(sizes))]
+
+
 def test_ingest_enables_stable_row_ids_only_on_a_new_table(landing: Path, dataset_uri: str) -> None:
     stable = IngestOptions(enable_stable_row_ids=True)
     ingest(dataset_uri, [land(landing, "d0", day(0))], options=stable)

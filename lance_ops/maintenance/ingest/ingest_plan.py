@@ -380,12 +380,26 @@ def _check_batch_column(uri: str, table: pa.Schema, name: str) -> None:
         raise InvalidInput(f"{uri}: column {name!r} is {table.field(name).type}, and keys of batches are texts")
 
 
-def _shares(files: Sequence[tuple[str, RawFile]], options: IngestOptions) -> Iterator[list[tuple[str, RawFile]]]:
+def _shares(files: Sequence[tuple[str, RawFile]], options: IngestOptions) -> list[list[tuple[str, RawFile]]]:
+    """Return the files of each task, in order: as few tasks as the options allow, and their sizes about equal."""
+    most_bytes = max(options.max_bytes_per_task, 1)
+    shares = list(_cut(files, most_bytes, options.max_files_per_task))
+    least_bytes = sum(file.size_bytes for _, file in files) // max(len(shares), 1)
+    while len(shares) > 1 and most_bytes - least_bytes > most_bytes // 64:  # a smaller limit may need no more tasks
+        limit = (least_bytes + most_bytes) // 2
+        found = list(_cut(files, limit, options.max_files_per_task))
+        if len(found) > len(shares):
+            least_bytes = limit + 1
+        else:
+            most_bytes, shares = limit, found
+    return shares
+
+
+def _cut(files: Sequence[tuple[str, RawFile]], most_bytes: int, most_files: int) -> Iterator[list[tuple[str, RawFile]]]:
     share: list[tuple[str, RawFile]] = []
     size = 0
     for key, file in files:
-        full = len(share) >= options.max_files_per_task or size + file.size_bytes > options.max_bytes_per_task
-        if share and full:
+        if share and (len(share) >= most_files or size + file.size_bytes > most_bytes):
             yield share
             share, size = [], 0
         share.append((key, file))
