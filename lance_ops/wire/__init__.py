@@ -14,6 +14,7 @@ from lance_ops.wire.digests import (
 )
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe
+from lance_ops.wire.message_columns import FieldColumn, WireType, join_messages, read_message_columns
 from lance_ops.wire.shared_schemas import encoded_schema, shared_schema
 from lance_ops.wire.unknown import restore_unknown, unknown_fields, unknown_numbers
 
@@ -21,6 +22,8 @@ __all__ = [
     "DIGEST_BLOCK_BYTES",
     "MAGIC",
     "ChecksumReport",
+    "FieldColumn",
+    "WireType",
     "check_digest_block",
     "digest_block",
     "digest_block_report",
@@ -30,8 +33,10 @@ __all__ = [
     "encoded_schema",
     "frame",
     "has_digest_block",
+    "join_messages",
     "metadata_to_pb",
     "parse_message",
+    "read_message_columns",
     "restore_unknown",
     "schema_from_pb",
     "schema_to_pb",

@@ -1,7 +1,5 @@
 """Load the kernels, so that these tests call them from the first call on, and not their twins."""
 
-from lance_ops import kernels
-from lance_ops.kernels.without_numba import TWINS
+from tests.kernels.loaded import load_kernels
 
-for name in TWINS:
-    getattr(kernels, name).load()
+load_kernels()

@@ -16,9 +16,10 @@ import numpy as np
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.pb import table_pb2
-from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestHeads, ManifestParts, ManifestSizes
+from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestParts, ManifestSizes
 from lance_ops.table.fragments.fragment import Fragment
 from lance_ops.table.fragments.fragment_files import FragmentFiles, files_named_in
+from lance_ops.table.fragments.fragment_heads import FragmentHeads, heads_of
 from lance_ops.wire import parse_message
 
 __all__ = ["FragmentChanges", "FragmentList", "FragmentTotals", "FragmentsById"]
@@ -51,27 +52,19 @@ class FragmentTotals(NamedTuple):
     deletion_files: int
 
 
-class _RowCounts(NamedTuple):
-    """Each fragment's physical rows, and the deleted rows of the fragments with a deletion file, by position."""
-
-    physical: list[int]
-    deleted: dict[int, int]
-
-
 class FragmentList(Sequence[Fragment]):
     """An immutable sequence, equal to any sequence of equal fragments.
 
     Accessing a fragment raises as `Fragment.from_pb` does.
     """
 
-    __slots__ = ("_counts", "_decoded", "_heads", "_ids", "_items", "_messages", "_path", "_section")
+    __slots__ = ("_decoded", "_ids", "_items", "_messages", "_path", "_read_heads", "_section")
 
     def __init__(self, fragments: Iterable[Fragment] = ()) -> None:
         self._items: list[bytes | Fragment] = list(fragments)
         self._path = ""
         self._decoded: dict[int, Fragment] = {}
-        self._heads: list[FragmentHead] | None = None
-        self._counts: _RowCounts | None = None
+        self._read_heads: FragmentHeads | None = None
         self._ids: list[int] | None = None
         self._messages: list[bytes] | None = None
         self._section: bytes | None = None
@@ -117,7 +110,7 @@ class FragmentList(Sequence[Fragment]):
         if self._ids is None:
             decoded_ids = [item.id for item in self._items if not isinstance(item, bytes)]
             all_are_decoded = len(decoded_ids) == len(self._items)
-            self._ids = decoded_ids if all_are_decoded else [head.id for head in self._all_heads()]
+            self._ids = decoded_ids if all_are_decoded else self._heads.ids
         return self._ids
 
     @property
@@ -152,12 +145,12 @@ class FragmentList(Sequence[Fragment]):
     @property
     def num_rows(self) -> int:
         """The number of rows that are not deleted, as far as the manifest states it; decodes no fragment."""
-        physical, deleted = self._row_counts
+        _, physical, deleted = self._heads
         return sum(physical) - sum(deleted.values())
 
     def check_row_counts(self) -> None:
         """Raise `CorruptFile` if a fragment states more deleted rows than rows; decodes no fragment."""
-        physical, deleted = self._row_counts
+        _, physical, deleted = self._heads
         if any(map(gt, deleted.values(), map(physical.__getitem__, deleted))):
             at = next(at for at, rows in deleted.items() if rows > physical[at])
             reason = f"{deleted[at]} of {physical[at]} rows are deleted"
@@ -169,7 +162,7 @@ class FragmentList(Sequence[Fragment]):
         Every fragment must state its rows (`state_their_rows`). Raises `CorruptFile` as `check_row_counts` does.
         """
         self.check_row_counts()
-        physical, deleted = self._row_counts
+        _, physical, deleted = self._heads
         live = np.array(physical, np.int64)
         live[[*deleted]] -= np.array([*deleted.values()], np.int64)
         return live
@@ -177,13 +170,13 @@ class FragmentList(Sequence[Fragment]):
     @property
     def state_their_rows(self) -> bool:
         """Whether every fragment states its number of physical rows and of deleted rows."""
-        physical, deleted = self._row_counts
+        _, physical, deleted = self._heads
         return all(physical) and all(deleted.values())
 
     @property
     def have_deletions(self) -> bool:
         """Whether any fragment has a deletion file."""
-        return bool(self._row_counts.deleted)
+        return bool(self._heads.deleted_rows)
 
     def with_changes(
         self, changed: Mapping[int, Fragment], removed: Collection[int] = (), added: Sequence[Fragment] = ()
@@ -258,19 +251,11 @@ class FragmentList(Sequence[Fragment]):
         made._path = path
         return made
 
-    def _all_heads(self) -> list[FragmentHead]:
-        if self._heads is None:
-            self._heads = list(parse_message(ManifestHeads, self.section, self._path, "fragments").fragments)
-        return self._heads
-
     @property
-    def _row_counts(self) -> _RowCounts:
-        if self._counts is None:
-            heads = self._all_heads()
-            physical = [head.physical_rows for head in heads]
-            deletions = [(at, head.deletion_file) for at, head in enumerate(heads) if head.HasField("deletion_file")]
-            self._counts = _RowCounts(physical, {at: deletion.num_deleted_rows for at, deletion in deletions})
-        return self._counts
+    def _heads(self) -> FragmentHeads:
+        if self._read_heads is None:
+            self._read_heads = heads_of(self.to_messages(), self._path)
+        return self._read_heads
 
     def __len__(self) -> int:
         return len(self._items)
