@@ -91,7 +91,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 Reason = Annotated[
     str,
-    typer.Option("--reason", metavar="TEXT", help="Why the table is changed; stored in the version's transaction."),
+    typer.Option("--reason", metavar="TEXT", help="Why the table is changed; the version's transaction states it."),
 ]
 AtMostRows = Annotated[
     int | None, typer.Option("--at-most-rows", min=0, metavar="NUMBER", help="Refuse when more rows match.")

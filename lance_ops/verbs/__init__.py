@@ -30,7 +30,18 @@ if TYPE_CHECKING:
     from lance_ops.verbs.planning import Executed, do_now, execute_plan, make_plan
     from lance_ops.verbs.references import Branch, Clone, Tag
     from lance_ops.verbs.registry import ALL_VERBS, verb_named
-    from lance_ops.verbs.rows import AddColumns, DeleteRows, Erase, IngestFiles, Restore, Update, Upsert, sample_of
+    from lance_ops.verbs.rows import (
+        AddColumns,
+        DeleteDuplicates,
+        DeleteRows,
+        Erase,
+        IngestFiles,
+        Restore,
+        Update,
+        Upsert,
+        declared_schema,
+        sample_of,
+    )
     from lance_ops.verbs.stored_plan import StoredPlan
     from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair, Verify
 
@@ -44,6 +55,7 @@ __all__ = [
     "Clone",
     "Compact",
     "DeclaredOption",
+    "DeleteDuplicates",
     "DeleteRows",
     "DropIndex",
     "Erase",
@@ -68,6 +80,7 @@ __all__ = [
     "VerbResult",
     "Verify",
     "WhenMoved",
+    "declared_schema",
     "do_now",
     "execute_plan",
     "make_plan",
@@ -88,6 +101,7 @@ _MODULES = {
     "Clone": "references",
     "Compact": "upkeep",
     "DeclaredOption": "options",
+    "DeleteDuplicates": "rows",
     "DeleteRows": "rows",
     "DropIndex": "upkeep",
     "Erase": "rows",
@@ -113,6 +127,7 @@ _MODULES = {
     "VerbResult": "contract",
     "Verify": "upkeep",
     "WhenMoved": "contract",
+    "declared_schema": "rows",
     "do_now": "planning",
     "execute_plan": "planning",
     "make_plan": "planning",

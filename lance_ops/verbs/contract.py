@@ -165,6 +165,8 @@ class Verb(ABC):
     """The verb's name in stored plans, in the command line and in Dagster."""
     summary: ClassVar[str]
     """What the verb does, as one sentence of a job's page or of a list."""
+    command: ClassVar[str]
+    """The command of `lance-ops` that does it without a stored plan, or the group of such commands."""
     when_moved: ClassVar[WhenMoved]
     opens_damaged: ClassVar[bool] = False
     """Whether the verb begins at the newest readable version if the newest version cannot be read."""

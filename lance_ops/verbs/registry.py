@@ -5,7 +5,7 @@ from __future__ import annotations
 from lance_ops.core.errors import InvalidInput
 from lance_ops.verbs.contract import Verb
 from lance_ops.verbs.references import Branch, Clone, Tag
-from lance_ops.verbs.rows import AddColumns, DeleteRows, Erase, IngestFiles, Restore, Update, Upsert
+from lance_ops.verbs.rows import AddColumns, DeleteDuplicates, DeleteRows, Erase, IngestFiles, Restore, Update, Upsert
 from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair, Verify
 
 __all__ = ["ALL_VERBS", "verb_named"]
@@ -13,6 +13,7 @@ __all__ = ["ALL_VERBS", "verb_named"]
 ALL_VERBS: tuple[type[Verb], ...] = (
     IngestFiles,
     DeleteRows,
+    DeleteDuplicates,
     Update,
     Upsert,
     AddColumns,

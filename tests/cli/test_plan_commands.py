@@ -50,12 +50,21 @@ def test_every_command_that_changes_rows_says_first_what_it_would_do(dataset_uri
         ("reindex", "--drop", "x_idx"): "drop index x_idx",
         ("migrate", "--data-storage-version", "2.1"): "rewrite 3 of 3 fragments in file version 2.1",
         ("restore", "1"): "restore version 1, which undoes 1 versions",
+        ("verify", "--quick"): "quick verification of version 2: 5 files",
+        ("duplicates", "--on", "x", "--keep", "first"): "delete 0 of 12 rows",
         ("clone", str(tmp_path / "copy.lance")): f"copy version 2 in {tmp_path / 'copy.lance'}: 12 rows",
     }
     for (command, *options), summary in summaries.items():
         found = answer(command, dataset_uri, *options, "--dry-run")
         assert found["dry_run"] and found["preview"]["summary"].startswith(summary), (command, options, found)
+    for words, summary in {
+        ("tags", "create", dataset_uri, "t", "1"): "create tag t at version 1",
+        ("branches", "create", dataset_uri, "b"): "begin branch b with version 2",
+    }.items():
+        assert answer(*words, "--dry-run")["preview"]["summary"].startswith(summary)
+    assert run("tags", "delete", dataset_uri, "t", "--dry-run").exit_code == 1, "there is no such tag"
     assert dataset(dataset_uri).version == 2 and not (tmp_path / "copy.lance").exists()
+    assert not dataset(dataset_uri).tags.list() and not dataset(dataset_uri).branches.list()
     assert answer("reindex", dataset_uri, "--drop", "x_idx") == {"indices": [], "version": 3, "dry_run": False}
     assert run("reindex", dataset_uri, "--drop", "x_idx", "--rebuild").exit_code == 2
 
@@ -73,6 +82,16 @@ def test_a_change_states_its_reason_and_is_bounded(dataset_uri: str, tmp_path: P
         transaction = dataset(dataset_uri).read_transaction(answer(*given, "3")["version"])
         assert transaction is not None
         assert transaction.transaction_properties[REASON_PROPERTY] == f"{command} of today"
+
+
+def test_a_deletion_or_a_restoration_without_a_reason_states_what_was_asked_for(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": range(12)}), dataset_uri)
+    versions = [answer("delete", dataset_uri, "x < 3")["version"], answer("restore", dataset_uri, "1")["version"]]
+    stated = [dataset(dataset_uri).read_transaction(version) for version in versions]
+    assert [each and each.transaction_properties[REASON_PROPERTY] for each in stated] == [
+        "on the command line: rows with x < 3",
+        "on the command line: back to 1 instead of 2",
+    ]
 
 
 def test_a_verb_and_its_options_are_checked(dataset_uri: str) -> None:

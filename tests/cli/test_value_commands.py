@@ -144,7 +144,12 @@ def test_duplicates_are_counted_shown_and_deleted(numbers: str, monkeypatch: pyt
         *("3", "keys", "of", "12", "rows", "repeat", "x", "rows", "0", "4", "4", "4")
     ]
     assert answer("duplicates", numbers, "--on", "x", "--on", "name", "--spark", "local[2]")["num_keys"] == 0
-    assert answer("duplicates", numbers, "--on", "raw", "--keep", "last") == {"num_deleted_rows": 11, "version": 3}
+    would = answer("duplicates", numbers, "--on", "raw", "--keep", "last", "--dry-run")["preview"]
+    assert would["summary"] == "delete 11 of 12 rows: 1 keys have several" and dataset(numbers).version == 2
+    assert run("duplicates", numbers, "--on", "raw", "--keep", "last", "--at-most-rows", "10").exit_code == 1
+    assert run("duplicates", numbers, "--on", "raw", "--dry-run").exit_code == 2
+    done = answer("duplicates", numbers, "--on", "raw", "--keep", "last")
+    assert done == {"num_deleted_rows": 11, "version": 3, "dry_run": False}
     assert dataset(numbers).to_table()["name"].to_pylist() == ["row 11"]
     assert text("duplicates", numbers, "--on", "x", "--keep", "first") == "no key has two rows; version 3 stays\n"
     assert [verb for verb, _ in elsewhere.jobs] == ["compare keys of"]

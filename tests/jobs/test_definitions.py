@@ -27,6 +27,7 @@ def test_the_code_location_loads() -> None:
         "flights_cleanup",
         "flights_clone",
         "flights_compact",
+        "flights_delete_duplicates",
         "flights_delete_rows",
         "flights_drop_index",
         "flights_erase",

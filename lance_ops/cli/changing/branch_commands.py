@@ -7,8 +7,20 @@ from typing import Annotated
 
 import typer
 
-from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, reference, storage_options
+from lance_ops import verbs
+from lance_ops.cli.arguments import (
+    DryRun,
+    Json,
+    OptionsFile,
+    StorageOptions,
+    Uri,
+    open_dataset,
+    reference,
+    runner,
+    storage_options,
+)
 from lance_ops.cli.examples import shown_example
+from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import moment, print_json, print_line, print_table
 from lance_ops.refs import branch_uri
 
@@ -56,12 +68,18 @@ def create_branch(
     uri: Uri,
     name: Name,
     version: Version = None,
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Begin a branch; it shares the files of the version that it begins with."""
-    branch = open_dataset(uri, storage_options(storage_option, options_file)).create_branch(name, reference(version))
+    opened, chosen = open_dataset(uri, storage_options(storage_option, options_file)), reference(version)
+    if dry_run:
+        verb = verbs.Branch(name, tag=chosen) if isinstance(chosen, str) else verbs.Branch(name, chosen)
+        preview_and_print(verb, opened, runner(None), as_json=as_json)
+        return
+    branch = opened.create_branch(name, chosen)
     if as_json:
         print_json({"branch": name, "version": branch.version, "uri": branch.uri})
     else:
@@ -70,10 +88,19 @@ def create_branch(
 
 @branches_app.command("delete", epilog=shown_example("branches delete"))
 def delete_branch(
-    uri: Uri, name: Name, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
+    uri: Uri,
+    name: Name,
+    dry_run: DryRun = False,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
 ) -> None:
     """Remove a branch with its own files; one that others came from, or that is tagged, is refused."""
-    open_dataset(uri, storage_options(storage_option, options_file)).branches.delete(name)
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    if dry_run:
+        preview_and_print(verbs.Branch(name, action="delete"), opened, runner(None), as_json=as_json)
+        return
+    opened.branches.delete(name)
     if as_json:
         print_json({"branch": name, "deleted": True})
     else:

@@ -23,7 +23,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import preview_and_print, print_outcome
+from lance_ops.cli.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, size
 from lance_ops.maintenance.cleanup import CleanupStats
 from lance_ops.maintenance.compaction import CompactionOptions
@@ -46,7 +46,7 @@ def delete(
     on: Annotated[
         list[str] | None, typer.Option("--on", metavar="COLUMN", help="The key's column in both; may be repeated.")
     ] = None,
-    reason: Reason = "lance-ops delete",
+    reason: Reason = "",
     at_most_rows: AtMostRows = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
@@ -63,6 +63,7 @@ def delete(
     if bool(keys) != bool(on):
         raise typer.BadParameter("--keys FILE and --on COLUMN belong together")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
+    reason = reason or f"on the command line: rows with {predicate or f'a key of {_named(keys)}'}"
     verb = verbs.DeleteRows(predicate, reason, tuple(keys or ()), tuple(on or ()), at_most_rows)
     if dry_run:
         preview_and_print(verb, opened, runner(None if keys else spark), as_json=as_json)
@@ -273,7 +274,7 @@ def cleanup(
 def restore(
     uri: Uri,
     version: Annotated[str, typer.Argument(metavar="VERSION|TAG", help="The version to make the newest again.")],
-    reason: Reason = "lance-ops restore",
+    reason: Reason = "",
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
@@ -282,6 +283,7 @@ def restore(
     """Make an old version the newest one, as a new version."""
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     chosen = reference(version)
+    reason = reason or f"on the command line: back to {version} instead of {opened.version}"
     verb = verbs.Restore(tag=chosen, reason=reason) if isinstance(chosen, str) else verbs.Restore(chosen, reason=reason)
     if dry_run:
         preview_and_print(verb, opened, runner(None), as_json=as_json)
@@ -290,6 +292,10 @@ def restore(
     restored = done.facts["restored_version"]
     sentence, facts = f"version {restored} restored", {"restored": restored}
     print_outcome(done.read_version, done.version, facts, as_json=as_json, done=sentence, nothing="nothing changes")
+
+
+def _named(files: list[str] | None) -> str:
+    return ", ".join(file.rstrip("/").rpartition("/")[2] for file in files or ())
 
 
 def _print_cleanup(verb: str, stats: CleanupStats) -> None:

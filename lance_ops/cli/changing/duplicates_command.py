@@ -6,17 +6,22 @@ from typing import Annotated
 
 import typer
 
+from lance_ops import verbs
 from lance_ops.cli.arguments import (
+    AtMostRows,
+    DryRun,
     Json,
     OnSpark,
     OptionsFile,
+    Reason,
     StorageOptions,
     Uri,
     open_dataset,
     runner,
     storage_options,
 )
-from lance_ops.cli.output import counted, number, print_json, print_line, print_table
+from lance_ops.cli.outcomes import preview_and_print, print_outcome
+from lance_ops.cli.output import counted, number, print_json, print_table
 
 __all__ = ["duplicates"]
 
@@ -28,23 +33,37 @@ def duplicates(
         str | None, typer.Option(metavar="first|last", help="Keep this row of each key, and delete the others.")
     ] = None,
     examples: Annotated[int, typer.Option(min=0, help="Print this many of the most frequent keys.")] = 10,
+    reason: Reason = "",
+    at_most_rows: AtMostRows = None,
     spark: OnSpark = None,
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Count the rows that share their key with others, or delete all but one of each key."""
     opened = open_dataset(uri, storage_options(storage_option, options_file))
-    before = opened.version
     if keep is not None:
-        num_rows = opened.delete_duplicates(on, keep, runner=runner(spark))["num_deleted_rows"]
-        if as_json:
-            print_json({"num_deleted_rows": num_rows, "version": opened.version})
-        elif opened.version == before:
-            print_line(f"no key has two rows; version {before} stays")
-        else:
-            print_line(f"deleted {counted(num_rows, 'row')}: version {opened.version}")
+        given = {"on": tuple(on), "keep": keep, "reason": reason, "at_most_rows": at_most_rows}
+        verb = verbs.make_verb("delete_duplicates", given)
+        if dry_run:
+            preview_and_print(verb, opened, runner(spark), as_json=as_json)
+            return
+        done = verbs.do_now(verb, opened, runner(spark))
+        num_rows = int(done.facts["matching_rows"])
+        print_outcome(
+            done.read_version,
+            done.version,
+            {"num_deleted_rows": num_rows},
+            as_json=as_json,
+            done=f"deleted {counted(num_rows, 'row')}",
+            nothing="no key has two rows",
+        )
         return
+    only_with_keep = {"--dry-run": dry_run, "--reason": bool(reason), "--at-most-rows": at_most_rows is not None}
+    without = next((option for option, is_given in only_with_keep.items() if is_given), None)
+    if without is not None:
+        raise typer.BadParameter("nothing is deleted without --keep", param_hint=without)
     found = opened.duplicates(on, examples=examples, runner=runner(spark))
     if as_json:
         keys = [{"key": list(map(str, each.values)), "num_rows": each.num_rows} for each in found.examples]

@@ -18,7 +18,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import preview_and_print
+from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import print_facts, print_json, print_line
 
 __all__ = ["erase"]

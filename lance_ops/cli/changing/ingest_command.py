@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import pyarrow as pa
 import typer
 
-from lance_ops.api import json_to_schema
-from lance_ops.cli.arguments import DryRun, Json, OnSpark, OptionsFile, StorageOptions, Uri, runner, storage_options
+from lance_ops import verbs
+from lance_ops.cli.arguments import (
+    DryRun,
+    FileOptions,
+    Json,
+    OnSpark,
+    OptionsFile,
+    StorageOptions,
+    Uri,
+    open_target,
+    runner,
+    storage_options,
+)
+from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import counted, number, print_json, print_line
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.core.schema import SchemaMode, arrow_type_of
+from lance_ops.core.schema import SchemaMode
 from lance_ops.maintenance.ingest import (
     ChangedBatches,
     ExtraColumns,
     HistoryColumns,
-    IngestBatch,
     IngestMode,
     IngestOptions,
+    IngestResult,
     MissingColumns,
-    RawReading,
     TextReading,
-    found_file,
-    ingest,
-    plan_ingest,
 )
 from lance_ops.writing import FragmentLimits
 
@@ -107,64 +113,42 @@ def ingest_files(
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
-    file_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--file-storage-option", metavar="KEY=VALUE", help="An option of fsspec for the raw files' store."
-        ),
-    ] = None,
+    file_option: FileOptions = None,
     as_json: Json = False,
 ) -> None:
     """Append raw files, or merge them by key, as one version; a batch that the table holds already is left out."""
-    text = TextReading(
-        delimiter,
-        quote,
-        escape,
-        header,
-        encoding,
-        None if null_value is None else tuple(null_value),
-        empty_as_null,
-        tuple(date_format or ()),
-        tuple(timestamp_format or ()),
-    )
-    options = IngestOptions(
-        schema=None if schema is None else _declared(schema),
-        data_storage_version=data_storage_version,
-        enable_stable_row_ids=stable_row_ids,
-        limits=FragmentLimits(max_rows_per_file),
-        reading=RawReading(text=text),
-        schema_mode=schema_mode,
-        missing_columns=missing_columns,
-        extra_columns=extra_columns,
+    verb = verbs.IngestFiles(
+        tuple(files),
+        batch=batch,
+        table_schema=None if schema is None else _text_of(schema),
+        schema_mode=schema_mode.value,
+        missing_columns=missing_columns.value,
+        extra_columns=extra_columns.value,
         case_sensitive=case_sensitive,
         batch_column=batch_column,
-        changed_batches=changed,
-        mode=mode,
-        keys=tuple(key or ()),
-        history=HistoryColumns(valid_from),
+        changed=changed.value,
+        mode=mode.value,
+        on=tuple(key or ()),
+        valid_from=valid_from,
+        delimiter=delimiter,
+        quote=quote,
+        escape=escape,
+        header=header,
+        encoding=encoding,
+        null_values=None if null_value is None else tuple(null_value),
+        empty_as_null=empty_as_null,
+        date_formats=tuple(date_format or ()),
+        timestamp_formats=tuple(timestamp_format or ()),
+        data_storage_version=data_storage_version,
+        stable_row_ids=stable_row_ids,
+        max_rows_per_file=max_rows_per_file,
     )
-    of_table, of_files = storage_options(storage_option, options_file), storage_options(file_option)
-    found = [found_file(file, of_files or {}) for file in files]
-    batches = (
-        [IngestBatch(file.uri.rpartition("/")[2], (file,)) for file in found]
-        if batch is None
-        else [IngestBatch(batch, tuple(found))]
-    )
-    arguments: dict[str, Any] = {
-        "storage_options": of_table,
-        "raw_storage_options": of_files,
-        "options": options,
-        "runner": runner(spark),
-    }
+    opened = open_target(verb, uri, storage_options(storage_option, options_file))
+    of_files = storage_options(file_option)
     if dry_run:
-        plan = plan_ingest(uri, batches, **arguments)
-        keys = [each.key for each in plan.batches]
-        if as_json:
-            print_json({"ingested": keys, "skipped": list(plan.skipped), "replaced": plan.replaced, "dry_run": True})
-        else:
-            print_line(f"{counted(len(keys), 'batch')} would be ingested: {', '.join(keys) or 'none'}")
+        preview_and_print(verb, opened, runner(spark), as_json=as_json, raw_storage_options=of_files)
         return
-    result = ingest(uri, batches, **arguments)
+    result: IngestResult = verbs.do_now(verb, opened, runner(spark), raw_storage_options=of_files).outcome
     if as_json:
         print_json({**asdict(result), "dry_run": False})
     elif result.version is None:
@@ -177,14 +161,11 @@ def ingest_files(
         print_line(f"ingested {counted(result.num_rows, 'row')}{merged}: version {result.version}{replaced}")
 
 
-def _declared(file: Path) -> pa.Schema:
-    """Read a schema as `schema_to_json` writes it, or an object of names and logical types."""
+def _text_of(file: Path) -> str:
+    """Return the text of a schema; raise unless it is one."""
     try:
-        declared = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(declared, dict):
-            raise typer.BadParameter(f"{file} does not hold a JSON object", param_hint="--schema")
-        if isinstance(declared.get("fields"), list):
-            return json_to_schema(declared)
-        return pa.schema([(name, arrow_type_of(str(kind), (), name)) for name, kind in declared.items()])
+        text = file.read_text(encoding="utf-8")
+        verbs.declared_schema(text)
     except (OSError, ValueError, LanceOpsError) as error:
         raise typer.BadParameter(f"{file}: {error}", param_hint="--schema") from error
+    return text

@@ -20,7 +20,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import preview_and_print, print_outcome
+from lance_ops.cli.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
 
 __all__ = ["merge"]

@@ -20,7 +20,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import print_executed, print_preview
+from lance_ops.cli.outcomes import print_executed, print_preview
 from lance_ops.cli.output import print_json, print_line, print_table
 
 __all__ = ["execute", "list_verbs", "plan"]
@@ -106,7 +106,8 @@ def list_verbs(
         if as_json:
             print_json(summaries)
         else:
-            print_table("verbs", ["verb", "what it does"], list(summaries.items()))
+            known = [(each.name, each.summary, each.command) for each in verbs.ALL_VERBS]
+            print_table("verbs", ["verb", "what it does", "command without a stored plan"], known)
         return
     options = verbs.options_of(verbs.verb_named(verb)).values()
     if as_json:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from lance_ops.api import Tag
-from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, reference, storage_options
+from lance_ops import verbs
+from lance_ops.api import LanceDataset, Tag
+from lance_ops.cli.arguments import (
+    DryRun,
+    Json,
+    OptionsFile,
+    StorageOptions,
+    Uri,
+    open_dataset,
+    reference,
+    runner,
+    storage_options,
+)
 from lance_ops.cli.examples import shown_example
+from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import moment, print_json, print_line, print_table
 
 __all__ = ["tags_app"]
@@ -45,12 +57,17 @@ def create_tag(
     uri: Uri,
     name: Name,
     version: Version = None,
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Name a version."""
-    tags = open_dataset(uri, storage_options(storage_option, options_file)).tags
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    if dry_run:
+        _preview(opened, "create", name, version, as_json)
+        return
+    tags = opened.tags
     tags.create(name, reference(version))
     _report(name, tags.get_version(name), as_json)
 
@@ -60,26 +77,48 @@ def update_tag(
     uri: Uri,
     name: Name,
     version: Version = None,
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Move a tag to another version."""
-    tags = open_dataset(uri, storage_options(storage_option, options_file)).tags
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    if dry_run:
+        _preview(opened, "move", name, version, as_json)
+        return
+    tags = opened.tags
     tags.update(name, reference(version))
     _report(name, tags.get_version(name), as_json)
 
 
 @tags_app.command("delete", epilog=shown_example("tags delete"))
 def delete_tag(
-    uri: Uri, name: Name, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
+    uri: Uri,
+    name: Name,
+    dry_run: DryRun = False,
+    storage_option: StorageOptions = None,
+    options_file: OptionsFile = None,
+    as_json: Json = False,
 ) -> None:
     """Remove a tag; its version may then be cleaned up."""
-    open_dataset(uri, storage_options(storage_option, options_file)).tags.delete(name)
+    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    if dry_run:
+        _preview(opened, "delete", name, None, as_json)
+        return
+    opened.tags.delete(name)
     if as_json:
         print_json({"tag": name, "deleted": True})
     else:
         print_line(f"tag {name} removed")
+
+
+def _preview(
+    opened: LanceDataset, action: Literal["create", "move", "delete"], name: str, version: str | None, as_json: bool
+) -> None:
+    chosen = reference(version)
+    number = opened.tags.get_version(chosen) if isinstance(chosen, str) else chosen
+    preview_and_print(verbs.Tag(name, number, action), opened, runner(None), as_json=as_json)
 
 
 def _report(name: str, version: int, as_json: bool) -> None:

@@ -22,7 +22,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.changing.outcomes import preview_and_print, print_outcome
+from lance_ops.cli.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
 from lance_ops.core.arrow import pads
 from lance_ops.runners import Runner

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lance_ops import verbs
 from lance_ops.cli.arguments import (
     DryRun,
     Json,
@@ -20,6 +21,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
+from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import counted, print_json, print_line, print_table, size
 from lance_ops.maintenance.repair import RepairPlan, RepairResult
 from lance_ops.maintenance.verification import (
@@ -42,6 +44,7 @@ def verify(
         bool, typer.Option("--all-versions", help="Verify the other retained versions, too.")
     ] = False,
     spark: OnSpark = None,
+    dry_run: DryRun = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
@@ -51,6 +54,11 @@ def verify(
     wanted = reference(version)
     if isinstance(wanted, str):
         wanted = open_dataset(uri, storage_options(storage_option, options_file), version).version
+    if dry_run:
+        verb = verbs.Verify("quick" if quick else "full", wanted, all_versions)
+        opened = open_readable(uri, storage_options(storage_option, options_file))
+        preview_and_print(verb, opened, runner(None), as_json=as_json)
+        return
     options = VerificationOptions(level, all_versions)
     report = verify_uri(uri, wanted, storage_options(storage_option, options_file), options, runner(spark))
     if as_json:

@@ -199,6 +199,7 @@ class _Erasing:
             properties = {_REASON_PROPERTY: self._options.reason, _ERASURE_PROPERTY: self._report.id}
             head = commit_operation(head, operation, properties=properties, pending=deletions.pending)
             self._add(erased_rows=sum(map(len, live.values())))
+            self._has_committed(branch, head)
         reference = SnapshotReference.of(head)
         tasks = [
             RewriteTask(
@@ -223,6 +224,11 @@ class _Erasing:
             head = rebuild_index(head, name, runner=self._runner)
         names = {*self._report.rebuilt_indices, *(branch.stale_indices & present)}
         self._report = self._report.with_values(rebuilt_indices=tuple(sorted(names)))
+        self._has_committed(branch, head)
+
+    def _has_committed(self, branch: BranchHoldings, made: Snapshot) -> None:
+        committed = {**self._report.committed_versions, branch.name: made.version}
+        self._report = self._report.with_values(committed_versions=committed)
 
     def _remove_holders(self, found: Holdings) -> None:
         """Remove the tags and the older versions that hold the rows. What they name is removed in the end."""

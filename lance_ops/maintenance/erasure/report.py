@@ -48,7 +48,10 @@ class ErasedBranch:
 
 @dataclass(frozen=True)
 class ErasureReport:
-    """What an erasure did; `unproven` names what may still hold the rows, and `is_proven` that nothing does."""
+    """What an erasure did; `unproven` names what may still hold the rows, and `is_proven` that nothing does.
+
+    `committed_versions` has the last version that the erasure committed on each branch that it rewrote.
+    """
 
     id: str
     uri: str
@@ -63,6 +66,7 @@ class ErasureReport:
     removed_versions: tuple[str, ...] = ()
     removed_tags: tuple[str, ...] = ()
     branches: Mapping[str, ErasedBranch] = field(default_factory=dict)
+    committed_versions: Mapping[str, int] = field(default_factory=dict)
     searched_fragments: int = 0
     searched_values: int = 0
     files: tuple[ExaminedFile, ...] = ()

@@ -24,6 +24,7 @@ class Branch(Verb):
 
     name: ClassVar[str] = "branch"
     summary: ClassVar[str] = "Begin a line of versions beside this one, or remove one."
+    command: ClassVar[str] = "branches"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
     branch: Annotated[str, Option("The branch's name.")]

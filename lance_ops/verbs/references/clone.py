@@ -24,6 +24,7 @@ class Clone(Verb):
 
     name: ClassVar[str] = "clone"
     summary: ClassVar[str] = "Copy a version into a dataset of its own, with its files or with their names."
+    command: ClassVar[str] = "clone"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
     target: Annotated[str, Option("The URI of the new dataset; none may be there.")]

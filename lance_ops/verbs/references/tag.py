@@ -19,6 +19,7 @@ class Tag(Verb):
 
     name: ClassVar[str] = "tag"
     summary: ClassVar[str] = "Name a version, so that clean-up keeps it."
+    command: ClassVar[str] = "tags"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
     tag: Annotated[str, Option("The tag's name.")]

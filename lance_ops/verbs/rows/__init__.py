@@ -1,12 +1,24 @@
 """Verbs that change rows and their columns."""
 
 from lance_ops.verbs.rows.add_columns import AddColumns
+from lance_ops.verbs.rows.delete_duplicates import DeleteDuplicates
 from lance_ops.verbs.rows.delete_rows import DeleteRows
 from lance_ops.verbs.rows.erase import Erase
-from lance_ops.verbs.rows.ingest_files import IngestFiles
+from lance_ops.verbs.rows.ingest_files import IngestFiles, declared_schema
 from lance_ops.verbs.rows.restore import Restore
 from lance_ops.verbs.rows.sample_rows import sample_of
 from lance_ops.verbs.rows.update import Update
 from lance_ops.verbs.rows.upsert import Upsert
 
-__all__ = ["AddColumns", "DeleteRows", "Erase", "IngestFiles", "Restore", "Update", "Upsert", "sample_of"]
+__all__ = [
+    "AddColumns",
+    "DeleteDuplicates",
+    "DeleteRows",
+    "Erase",
+    "IngestFiles",
+    "Restore",
+    "Update",
+    "Upsert",
+    "declared_schema",
+    "sample_of",
+]

@@ -41,6 +41,7 @@ class AddColumns(Verb):
 
     name: ClassVar[str] = "add_columns"
     summary: ClassVar[str] = "Add columns of SQL expressions, or of a function."
+    command: ClassVar[str] = "add-columns"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
     values: Annotated[Mapping[str, str], Option("A SQL expression by new column, such as late: delay > 15.")] = field(

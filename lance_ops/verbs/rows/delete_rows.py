@@ -34,6 +34,7 @@ class DeleteRows(Verb):
 
     name: ClassVar[str] = "delete_rows"
     summary: ClassVar[str] = "Delete rows by predicate, or by keys."
+    command: ClassVar[str] = "delete"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
     predicate: Annotated[str | None, Option("A SQL condition, such as tailnum = 'N725MQ'.")] = None

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import ErasureNotProven, InvalidInput
+from lance_ops.core.file_names import MAIN_BRANCH
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.erasure import (
     ErasureOptions,
@@ -16,6 +17,7 @@ from lance_ops.maintenance.erasure import (
     erase,
     plan_erasure,
 )
+from lance_ops.refs import branch_of
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.given_keys import read_keys
@@ -34,6 +36,7 @@ class Erase(Verb):
 
     name: ClassVar[str] = "erase"
     summary: ClassVar[str] = "Erase rows from every version, tag and branch, and prove it."
+    command: ClassVar[str] = "erase"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
     predicate: Annotated[
@@ -108,7 +111,8 @@ class Erase(Verb):
             "report": page,
             "report_json": f"{report.uri}/{report.json_path}",
         }
-        return VerbResult(facts, data.snapshot.latest())
+        made = report.committed_versions.get(branch_of(data.snapshot) or MAIN_BRANCH)
+        return VerbResult(facts, None if made is None else data.snapshot.at(made), outcome=report)
 
     def _subject(self, data: LanceDataset) -> Subject:
         if (self.predicate is None) == (not self.key_files) or bool(self.key_files) != bool(self.on):

@@ -49,7 +49,7 @@ from lance_ops.verbs.contract import (
 from lance_ops.verbs.options import Option
 from lance_ops.writing import FragmentLimits
 
-__all__ = ["IngestFiles"]
+__all__ = ["IngestFiles", "declared_schema"]
 
 _MOST_LINES = 50
 _TEXT = TextReading()
@@ -65,6 +65,7 @@ class IngestFiles(Verb):
 
     name: ClassVar[str] = "ingest_files"
     summary: ClassVar[str] = "Bring raw files in, each batch exactly once."
+    command: ClassVar[str] = "ingest"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
     creates_table: ClassVar[bool] = True
 
@@ -209,7 +210,7 @@ class IngestFiles(Verb):
             self.timestamp_formats,
         )
         return IngestOptions(
-            schema=None if self.table_schema is None else _declared(self.table_schema),
+            schema=None if self.table_schema is None else declared_schema(self.table_schema),
             column_types={name: arrow_type_of(kind, (), name) for name, kind in self.columns.items()},
             data_storage_version=self.data_storage_version,
             enable_stable_row_ids=self.stable_row_ids,
@@ -370,7 +371,7 @@ def _limits(given: Mapping[str, str]) -> RawLimits:
     return replace(RawLimits(), **found)
 
 
-def _declared(text: str) -> pa.Schema:
+def declared_schema(text: str) -> pa.Schema:
     """Parse a schema as `schema_to_json` writes it, or an object of names and logical types."""
     try:
         declared = json.loads(text)

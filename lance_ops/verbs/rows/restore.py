@@ -33,6 +33,7 @@ class Restore(Verb):
 
     name: ClassVar[str] = "restore"
     summary: ClassVar[str] = "Make an old version the newest again."
+    command: ClassVar[str] = "restore"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REFUSED
 
     version: Annotated[int | None, Option("The version to restore.", at_least=1)] = None

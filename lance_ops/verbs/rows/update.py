@@ -25,6 +25,7 @@ class Update(Verb):
 
     name: ClassVar[str] = "update"
     summary: ClassVar[str] = "Set columns of rows to values of SQL expressions."
+    command: ClassVar[str] = "update"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
     values: Annotated[Mapping[str, str], Option("A SQL expression by column, such as delay: delay / 60.")] = field(

@@ -40,6 +40,7 @@ class Upsert(Verb):
 
     name: ClassVar[str] = "upsert"
     summary: ClassVar[str] = "Bring rows of files or of a dataset in by key: update, insert, delete."
+    command: ClassVar[str] = "merge"
     when_moved: ClassVar[WhenMoved] = WhenMoved.COMPARED
 
     files: Annotated[tuple[str, ...], Option("Raw files, or one dataset (.lance), that hold the rows.")] = ()

@@ -31,6 +31,7 @@ class Cleanup(Verb):
 
     name: ClassVar[str] = "cleanup"
     summary: ClassVar[str] = "Remove old versions and the files that nothing needs."
+    command: ClassVar[str] = "cleanup"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
     older_than_days: Annotated[

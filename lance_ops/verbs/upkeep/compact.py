@@ -21,6 +21,7 @@ class Compact(Verb):
 
     name: ClassVar[str] = "compact"
     summary: ClassVar[str] = "Merge small fragments and drop deleted rows, or sort all rows."
+    command: ClassVar[str] = "compact"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
     target_rows_per_fragment: Annotated[

@@ -23,6 +23,7 @@ class Migrate(Verb):
 
     name: ClassVar[str] = "migrate"
     summary: ClassVar[str] = "Rewrite data files in another version of the file format."
+    command: ClassVar[str] = "migrate"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
     data_storage_version: Annotated[str, Option("The file version, such as 2.1, or stable.")] = "stable"

@@ -30,6 +30,7 @@ class Reindex(Verb):
 
     name: ClassVar[str] = "reindex"
     summary: ClassVar[str] = "Build missing indices and cover new rows."
+    command: ClassVar[str] = "reindex"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
 
     indices: Annotated[tuple[str, ...], Option("Names of the indices to work on; none means all.")] = ()
@@ -137,6 +138,7 @@ class DropIndex(Verb):
 
     name: ClassVar[str] = "drop_index"
     summary: ClassVar[str] = "Drop an index."
+    command: ClassVar[str] = "reindex --drop NAME"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
     index: Annotated[str, Option("The index's name.")]

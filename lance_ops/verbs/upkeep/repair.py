@@ -29,6 +29,7 @@ class Repair(Verb):
 
     name: ClassVar[str] = "repair"
     summary: ClassVar[str] = "Verify the newest version, and mend what is damaged."
+    command: ClassVar[str] = "repair"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REFUSED
     opens_damaged: ClassVar[bool] = True
 

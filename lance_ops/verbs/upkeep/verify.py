@@ -33,6 +33,7 @@ class Verify(Verb):
 
     name: ClassVar[str] = "verify"
     summary: ClassVar[str] = "Look for missing and damaged files, wrong row counts and index entries."
+    command: ClassVar[str] = "verify"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
     opens_damaged: ClassVar[bool] = True
     only_reads: ClassVar[bool] = True

@@ -9,16 +9,22 @@ from typing import Any
 import typer
 
 from lance_ops import verbs
-from lance_ops.api import LanceDataset
 from lance_ops.cli.output import number, print_facts, print_json, print_line, print_table, size
 from lance_ops.runners import Runner
 
 __all__ = ["preview_and_print", "print_executed", "print_measures", "print_outcome", "print_preview"]
 
 
-def preview_and_print(verb: verbs.Verb, opened: LanceDataset, runner: Runner, *, as_json: bool) -> None:
+def preview_and_print(
+    verb: verbs.Verb,
+    opened: verbs.Target,
+    runner: Runner,
+    *,
+    as_json: bool,
+    raw_storage_options: Mapping[str, str] | None = None,
+) -> None:
     """Print what a verb would do to the opened version, for `--dry-run`. Nothing is changed."""
-    _, preview = verbs.make_plan(verb, opened, runner)
+    _, preview = verbs.make_plan(verb, opened, runner, raw_storage_options=raw_storage_options)
     if as_json:
         print_json({"preview": preview, "dry_run": True})
     else:

@@ -1,0 +1,76 @@
+"""Every verb has each of its doors: Python function, op, job, launchpad, commands, plan, and sizes before and after."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from lance_ops import verbs
+from lance_ops.cli import app
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.jobs import build_jobs
+from lance_ops.dagster.ops import Launch, launch_class
+from lance_ops.verbs import ALL_VERBS, Verb, options_of
+
+pytestmark = pytest.mark.dagster
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def jobs() -> dict[str, dg.JobDefinition]:
+    """The jobs of ops of a dataset with a landing folder."""
+    declared = DatasetConfig.model_validate({"name": "a", "uri": "x", "raw": {"uri": "y"}})
+    return {job.name: job for job in build_jobs(declared) if isinstance(job, dg.JobDefinition)}
+
+
+@pytest.mark.parametrize("verb", ALL_VERBS, ids=lambda verb: verb.name)
+class TestEveryVerb:
+    def test_is_a_class_of_the_room_with_options_that_are_described(self, verb: type[Verb]) -> None:
+        assert getattr(verbs, verb.__name__) is verb and verb.__name__ in verbs.__all__
+        assert verb.summary.endswith(".") and inspect.getdoc(verb)
+        assert all(option.described.description.endswith(".") for option in options_of(verb).values())
+
+    def test_says_what_it_would_do_and_does_it(self, verb: type[Verb]) -> None:
+        assert not inspect.isabstract(verb)
+        assert all(inspect.getdoc(getattr(verb, method)) for method in ("preview", "execute"))
+
+    def test_has_a_job_of_its_own_op_that_is_dry_and_executes_a_stored_plan(
+        self, verb: type[Verb], jobs: dict[str, dg.JobDefinition]
+    ) -> None:
+        (op,) = jobs[f"a_{verb.name}"].graph.node_defs
+        assert isinstance(op, dg.OpDefinition)
+        assert op.name == f"a__{verb.name}" and op.description == verb.summary
+        assert (op.pool is None) == verb.only_reads, "only a verb that writes waits for other writers"
+        config = op.config_schema.config_type
+        assert isinstance(config, dg.Shape)
+        assert set(config.fields) == {"dry_run", "execute", *options_of(verb)}
+        assert issubclass(launch_class(verb), Launch) and Launch().dry_run
+
+    def test_has_a_command_with_a_dry_run(self, verb: type[Verb]) -> None:
+        group = get_command(app)
+        assert isinstance(group, TyperGroup)
+        name, *options = verb.command.split()
+        found = group.commands[name]
+        changing = (
+            [each for title, each in found.commands.items() if title != "list"]
+            if isinstance(found, TyperGroup)
+            else [found]
+        )
+        for command in changing:
+            offered = {option for parameter in command.params for option in parameter.opts}
+            assert {"--dry-run", "--json", *options[:1]} <= offered, command.name
+
+    def test_is_on_the_page_of_verbs(self, verb: type[Verb]) -> None:
+        assert f"`{verb.name}`" in (DOCS / "dagster.md").read_text()
+
+
+def test_plan_and_execute_take_every_verb() -> None:
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    assert {"plan", "execute", "verbs"} <= set(group.commands)
