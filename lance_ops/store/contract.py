@@ -42,11 +42,12 @@ class PutOutcome(Enum):
 
 
 class ObjectInfo(NamedTuple):
-    """One listed object; `modified` is by the store's clock, in UTC."""
+    """One listed object; `modified` is by the store's clock, in UTC. `tag` is its entity tag, None if not stated."""
 
     path: str
     size_bytes: int
     modified: datetime
+    tag: str | None = None
 
 
 class View:

@@ -282,7 +282,7 @@ class FsspecStore(Store):
             for found in self._service.walk(self._fs(), directory):
                 path = found.key.removeprefix(start)
                 if wanted(path):
-                    yield ObjectInfo(path, found.size_bytes, found.modified)
+                    yield ObjectInfo(path, found.size_bytes, found.modified, found.tag)
 
     @contextmanager
     def _translating(self, verb: str, path: str) -> Iterator[None]:

@@ -46,6 +46,7 @@ class ListedObject:
     key: str
     size_bytes: int
     modified: datetime
+    tag: str | None = None
 
 
 class Service(ABC):

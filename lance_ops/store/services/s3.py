@@ -143,7 +143,8 @@ class S3(Service):
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         bucket, _, prefix = directory.partition("/")
         for found in _pages(fs, Bucket=bucket, Prefix=f"{prefix}/" if prefix else ""):
-            yield ListedObject(f"{bucket}/{found['Key']}", int(found["Size"]), found["LastModified"].astimezone(UTC))
+            modified, tag = found["LastModified"].astimezone(UTC), found.get("ETag", "").strip('"') or None
+            yield ListedObject(f"{bucket}/{found['Key']}", int(found["Size"]), modified, tag)
 
     def names(self, fs: Any, directory: str, limit: int | None) -> Mapping[str, str | None]:
         bucket, _, prefix = directory.partition("/")

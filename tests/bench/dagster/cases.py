@@ -33,10 +33,12 @@ from lance_ops.maintenance.ingest import ingest
 from tests.dagster.deployment import LANDED, Deployment
 from tests.dagster.running_daemon import home_with, team_instance
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, moto_server
+from tests.servers.listed_bucket import listed_bucket
 
 __all__ = ["CASES", "Case", "Measured"]
 
 _TOKEN_BYTES = b"x"
+_LISTING_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,13 @@ def tick_over_local_files(folder: Path, size: int) -> list[Measured]:
             path.write_bytes(_TOKEN_BYTES)
             os.utime(path, (LANDED, LANDED))
     return _ticks(folder, {"uri": str(landing)}, size)
+
+
+def tick_over_listed_bucket(folder: Path, size: int) -> list[Measured]:
+    """Tick over `size` objects, in folders of 1,000, of a server that answers each listing in a tenth of a second."""
+    with listed_bucket(size, _LISTING_SECONDS) as endpoint:
+        options = {"key": ACCESS_KEY, "secret": SECRET_KEY, "endpoint_url": endpoint}
+        return _ticks(folder, {"uri": "s3://bucket/landing", "storage_options": options, "settle_seconds": 0}, size)
 
 
 def tick_over_s3(folder: Path, size: int) -> list[Measured]:
@@ -153,6 +162,7 @@ def _ticks(folder: Path, raw: dict[str, Any], size: int) -> list[Measured]:
     return [
         Measured("tick over new files, which asks for 1,000", of_first.seconds, "s", 10),
         Measured("tick when all files are known", of_later.seconds, "s", 10),
+        Measured("processor time of this tick", of_later.cpu_seconds, "s"),
         Measured("more memory at the peak", _peak_mb() - before, "MB", 500),
         Measured("Dagster's records on disk", on_disk / 1e6, "MB", 500),
     ]
@@ -190,7 +200,8 @@ CASES = {
     "sqlite": Case("A backfill, records in SQLite", 2000, backfill_on_sqlite),
     "postgres": Case("A backfill, records in PostgreSQL", 2000, backfill_on_postgres),
     "local": Case("Sensor ticks over local files", 200_000, tick_over_local_files),
-    "s3": Case("Sensor ticks over objects of S3", 20_000, tick_over_s3),
+    "listed": Case("Sensor ticks over a bucket of S3, 0.1 s a page", 200_000, tick_over_listed_bucket),
+    "s3": Case("Sensor ticks over objects of moto, in one folder", 20_000, tick_over_s3),
 }
 
 

@@ -49,6 +49,7 @@ class ObstoreS3(ObstoreService):
 
     store_class = "S3Store"
     deleted_at_once = 1000
+    cuts_listings = True
 
     def __init__(self) -> None:
         super().__init__(S3())

@@ -17,12 +17,12 @@ from lance_ops.core.errors import StoreError
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.store.services.contract import ListedObject, Service, proxies_of
 from lance_ops.store.services.obstore.errors import RequestFailed, translating
+from lance_ops.store.services.obstore.listing import is_object, list_beneath, list_directly, list_in_order, tag_of
 from lance_ops.store.services.obstore.unsigned_head import time_of_server
 from lance_ops.store.storage_options import read_bool, read_count, read_seconds
 
 __all__ = ["ObstoreService"]
 
-_PAGE_NAMES = 1000
 _PART_BYTES = 16 << 20  # S3 takes 10,000 parts, so an object has at most 160 GB
 _CONCURRENT_PARTS = 4  # a writer holds this many parts in memory
 # The whole time of a request is bounded only loosely, because a large object takes long. A stalled one ends sooner.
@@ -45,6 +45,8 @@ class ObstoreService(Service):
     ranges_at_once = 8  # obstore sends at most 10 requests at once for one call
     store_class: str
     """The name of the class in `obstore.store`."""
+    cuts_listings = False
+    """Whether the service lists in order and from any name on, so that parts of a listing can be asked for at once."""
 
     def __init__(self, plain: Service) -> None:
         self.plain = plain
@@ -118,7 +120,7 @@ class ObstoreService(Service):
     def size(self, fs: Any, key: str) -> int:
         with translating():
             found = int(fs.head(_name(key))["size"])
-        if not found and not _is_object(fs, _name(key)):
+        if not found and not is_object(fs, _name(key)):
             raise FileNotFoundError(key)
         return found
 
@@ -164,22 +166,22 @@ class ObstoreService(Service):
 
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         bucket, _, prefix = directory.partition("/")
-        for found in _listed(fs, prefix, _PAGE_NAMES):
-            yield ListedObject(f"{bucket}/{found['path']}", int(found["size"]), found["last_modified"].astimezone(UTC))
+        listed = list_in_order(fs, prefix) if self.cuts_listings else list_beneath(fs, prefix)
+        for found in listed:
+            yield ListedObject(
+                f"{bucket}/{found['path']}", int(found["size"]), found["last_modified"].astimezone(UTC), tag_of(found)
+            )
 
     def names(self, fs: Any, directory: str, limit: int | None) -> Mapping[str, str | None]:
         prefix = directory.partition("/")[2]
         start = f"{prefix}/" if prefix else ""
         if limit is None:
-            with translating():
-                found = fs.list_with_delimiter(prefix or None)["objects"]
-            listed = (each for each in found if each["size"] or _is_listed_object(fs, each, prefix))
-            return {each["path"][len(start) :]: _tag_of(each) for each in listed}
+            return {each["path"][len(start) :]: tag_of(each) for each in list_directly(fs, prefix)}
         names: dict[str, str | None] = {}
-        for each in _listed(fs, prefix, limit):  # obstore bounds no listing with a delimiter
+        for each in list_beneath(fs, prefix, chunk=limit):  # obstore bounds no listing with a delimiter
             name = each["path"][len(start) :]
             if "/" not in name:
-                names[name] = _tag_of(each)
+                names[name] = tag_of(each)
                 if len(names) == limit:
                     break
         return names
@@ -235,37 +237,6 @@ class _Upload:
 def _name(key: str) -> str:
     """Return a key without its bucket."""
     return key.partition("/")[2]
-
-
-def _listed(fs: Any, prefix: str, chunk: int) -> Iterator[dict[str, Any]]:
-    """Yield the objects beneath a prefix, in the order of the server, without those that represent directories."""
-    with translating():
-        chunks = iter(fs.list(prefix or None, chunk_size=chunk))
-    while True:
-        with translating():
-            found = next(chunks, None)
-        if found is None:
-            return
-        yield from (each for each in found if each["size"] or _is_listed_object(fs, each, prefix))
-
-
-def _tag_of(listed: Mapping[str, Any]) -> str | None:
-    return (listed["e_tag"] or "").strip('"') or None
-
-
-def _is_listed_object(fs: Any, listed: Mapping[str, Any], prefix: str) -> bool:
-    """Return whether a listed empty object is one: obstore lists `name/` as `name`."""
-    return listed["path"] != prefix and _is_object(fs, listed["path"])
-
-
-def _is_object(fs: Any, name: str) -> bool:
-    """Return whether an empty object exists under exactly this name and does not represent a directory."""
-    try:
-        with translating():
-            marks = fs.get(name).attributes
-    except FileNotFoundError:
-        return False
-    return not any(marks.get(mark) == "true" for mark in ("hdi_isfolder", "is_directory"))
 
 
 def _copy_in_parts(fs: Any, source: str, target: str) -> None:

@@ -1,0 +1,84 @@
+"""A landing folder in S3 is listed by the store's client, and answers what s3fs would have answered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import boto3
+import pytest
+
+from lance_ops.dagster.declaration import StoreLocation
+from lance_ops.dagster.landing.landing import list_files
+from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
+from lance_ops.store import FsspecStore
+from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+
+pytestmark = [pytest.mark.dagster, pytest.mark.server]
+
+PLAIN = ("a.csv", "day=1/b.parquet", "day=1/_SUCCESS", "day=2/100% of ä.csv", "day=2/a b+c?.csv", "mark/")
+REFUSED_BY_OBSTORE = "day=3//c.csv"
+
+
+def landing_with(server: S3Server, *names: str) -> StoreLocation:
+    bucket = server.new_bucket()
+    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
+    client = boto3.client("s3", endpoint_url=server.endpoint, region_name="us-east-1", **keys)
+    for name in names:
+        client.put_object(Bucket=bucket, Key=f"in/{name}", Body=b"" if name.endswith(("_SUCCESS", "/")) else b"x\n1\n")
+    client.put_object(Bucket=bucket, Key="in-another-folder/d.csv", Body=b"x")
+    client.close()
+    options = {"key": ACCESS_KEY, "secret": SECRET_KEY, "endpoint_url": server.endpoint}
+    return StoreLocation(f"s3://{bucket}/in/", options)
+
+
+def by_s3fs(location: StoreLocation) -> StoreLocation:
+    """Return the location with an option that only s3fs has."""
+    return replace(location, storage_options={**location.storage_options, "default_cache_type": "readahead"})
+
+
+@pytest.fixture
+def store_listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The stores that were listed."""
+    listings, plain = list[str](), FsspecStore.list
+
+    def recorded(store: FsspecStore, prefix: str = "") -> object:
+        listings.append(store.uri)
+        return plain(store, prefix)
+
+    monkeypatch.setattr(FsspecStore, "list", recorded)
+    return listings
+
+
+@pytest.mark.parametrize(
+    "names", [PLAIN, (*PLAIN, REFUSED_BY_OBSTORE)], ids=["plain names", "one that obstore refuses"]
+)
+def test_the_store_lists_what_s3fs_lists(
+    s3_server: S3Server, names: tuple[str, ...], store_listings: list[str]
+) -> None:
+    location = landing_with(s3_server, *names)
+    found = {entry.path: entry for entry in list_files(location)}
+    assert store_listings == [location.uri.rstrip("/")]
+    assert found == {entry.path: entry for entry in list_files(by_s3fs(location))}
+    assert len(store_listings) == 1
+    assert found.keys() == {*names} - {"mark/"}
+    landed = found["day=1/b.parquet"]
+    assert isinstance(landed, LandedFile) and landed.token == landed.etag and landed.size_bytes == 4
+    assert isinstance(found.get(REFUSED_BY_OBSTORE), SetAside) == (REFUSED_BY_OBSTORE in names)
+
+
+def test_a_folder_or_bucket_that_is_not_there_is_empty(s3_server: S3Server) -> None:
+    location = landing_with(s3_server)
+    assert list(list_files(location)) == []
+    assert list(list_files(replace(location, uri="s3://no-such-bucket-anywhere/in"))) == []
+
+
+def test_variables_that_only_stores_read_leave_the_listing_to_s3fs(
+    s3_server: S3Server, store_listings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = landing_with(s3_server, "a.csv")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of other credentials")
+    assert [entry.path for entry in list_files(location)] == ["a.csv"]
+    monkeypatch.delenv("AWS_SESSION_TOKEN")
+    monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
+    assert [entry.path for entry in list_files(location)] == ["a.csv"]
+    assert store_listings == []
