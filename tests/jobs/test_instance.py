@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import dagster as dg
 import pytest
@@ -48,6 +49,50 @@ def test_two_processes_that_prepare_at_once_make_one_instance(tmp_path: Path) ->
 def test_the_instances_pools_are_by_op_and_limited(which: Literal["laptop", "team"]) -> None:
     settings = yaml.safe_load(instance_file(which))
     assert settings["concurrency"]["pools"] == {"granularity": "op", "default_limit": 1}
+
+
+def shown_settings(section: str) -> Any:
+    """Return the block of YAML in a section of the handbook."""
+    page = (REPOSITORY / "docs/operations.md").read_text()
+    (block,) = re.findall(r"```yaml\n(.*?)```", page.partition(f"\n## {section}\n")[2].partition("\n## ")[0], re.DOTALL)
+    return yaml.safe_load(block)
+
+
+def in_snake_case(values: Any) -> Any:
+    """Return Helm's values with the names of the instance's settings, as the chart's template writes them."""
+    if not isinstance(values, dict):
+        return values
+    return {re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", k): in_snake_case(v) for k, v in values.items()}
+
+
+def test_the_handbook_s_values_for_helm_are_the_settings_of_a_team(tmp_path: Path) -> None:
+    team, values = yaml.safe_load(instance_file("team")), shown_settings("Kubernetes")
+    daemon = in_snake_case(values["dagsterDaemon"])
+    queue = daemon["run_coordinator"]["config"]["queued_run_coordinator"]
+    retention = in_snake_case(values["retention"])
+    settings = {
+        **{name: daemon[name] for name in ("run_monitoring", "run_retries", "sensors", "schedules")},
+        "telemetry": values["telemetry"],
+        "retention": {"sensor": retention["sensor"]},
+        **values["additionalInstanceConfig"],
+    }
+    assert settings == {
+        **{name: found for name, found in team.items() if name != "storage"},
+        "run_monitoring": {**team["run_monitoring"], "max_resume_run_attempts": 0},
+    }
+    given = {name: found for name, found in queue.items() if found is not None}  # Helm drops a value that is null
+    coordinator = {"module": "dagster._core.run_coordinator", "class": "QueuedRunCoordinator", "config": given}
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump({**settings, "run_coordinator": coordinator}))
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert instance.run_retries_enabled and instance.run_monitoring_enabled
+        assert instance.global_op_concurrency_default_limit == 1
+
+
+def test_the_handbook_s_settings_of_a_deployment_are_those_of_a_team() -> None:
+    team, shown = yaml.safe_load(instance_file("team")), shown_settings("Dagster+")
+    assert shown["concurrency"] == team["concurrency"]
+    for name in ("run_monitoring", "run_retries"):
+        assert shown[name].items() <= team[name].items()
 
 
 def test_clearing_removes_only_what_the_demo_made(tmp_path: Path) -> None:
