@@ -117,7 +117,14 @@ _WRITES = "t(), lance_ops.write_dataset(t().to_table(), t().uri + '-copy')"
         ("t().to_table()", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "store.remote"), 280),
         ("t().take([3, 5])", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "store.remote"), 280),
         ("t().count_rows('id = 7')", (*_UNNEEDED_BY_READERS, "core.predicate.arrow", "store.remote"), 305),
-        (_APPENDS, ("changing.deletion", "maintenance.cleanup.cleanup", "refs", *_READERS), 330),
+        (
+            _APPENDS,
+            (
+                *("changing.deletion", "maintenance.cleanup.cleanup", "refs", *_READERS),
+                *("encodings.choose", "file.reader", "file.v2_1.page_encoder", "file.v2_1.layouts.mini_block"),
+            ),
+            275,
+        ),
         (_WRITES, ("changing", "maintenance.repair", "maintenance.verification", "file.v2_0"), 350),
     ],
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lance_ops.file.arrow_values import copy_array, reorder
     from lance_ops.file.blob_sidecar import SidecarWriter, verified_sidecar
     from lance_ops.file.checksums import checksum_report, read_verified
-    from lance_ops.file.copied_columns import stores_field_alike
+    from lance_ops.file.copied_columns import columns_to_append, columns_to_copy, stores_field_alike
     from lance_ops.file.file_session import LanceFileSession, ListResult
     from lance_ops.file.open_file import DescribedFile
     from lance_ops.file.page_reading import (
@@ -77,6 +77,8 @@ __all__ = [
     "WrittenFile",
     "can_read_together",
     "checksum_report",
+    "columns_to_append",
+    "columns_to_copy",
     "copy_array",
     "page_budget",
     "read_files_together",
@@ -118,6 +120,8 @@ _MODULES = {
     "WrittenFile": "writer",
     "can_read_together": "several_files",
     "checksum_report": "checksums",
+    "columns_to_append": "copied_columns",
+    "columns_to_copy": "copied_columns",
     "copy_array": "arrow_values",
     "page_budget": "writer",
     "read_files_together": "several_files",

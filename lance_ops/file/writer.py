@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
+from lance_ops import file
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.json import json_to_storage
 from lance_ops.core.records import dataclass
@@ -22,12 +23,13 @@ from lance_ops.file import v0_1, v2_0, v2_1
 from lance_ops.file.arrow_values import storage_of
 from lance_ops.file.container import FieldWriter, HeldBatch
 from lance_ops.file.container_body import ContainerBody
-from lance_ops.file.copied_columns import columns_to_append, columns_to_copy
 from lance_ops.file.file_body import FileBody
 from lance_ops.file.page_reading import Extent
-from lance_ops.file.reader import FileReader
 from lance_ops.file.supported_types import check_types
 from lance_ops.store import BytesLike, Store
+
+if TYPE_CHECKING:
+    from lance_ops.file.reader import FileReader
 
 __all__ = ["DEFAULT_PAGE_BYTES", "FileWriter", "WrittenFile", "page_budget"]
 
@@ -141,7 +143,7 @@ class FileWriter:
             return False
         if self._num_copied_rows not in (None, reader.num_rows):
             raise InvalidInput(f"columns of {self._num_copied_rows} and of {reader.num_rows} rows do not make one file")
-        columns = columns_to_copy(reader, field, self.version, self._page_bytes)
+        columns = file.columns_to_copy(reader, field, self.version, self._page_bytes)
         if columns is None:
             return False
         self._body.copy_columns(at, columns, reader.buffer)
@@ -155,7 +157,7 @@ class FileWriter:
         No value is decoded, and memory holds one buffer of a page at a time. Raises `InvalidInput` for a file whose
         pages do not fit: of another version, with other fields or with blobs.
         """
-        columns = columns_to_append(reader, self.schema.fields, self.version)
+        columns = file.columns_to_append(reader, self.schema.fields, self.version)
         if columns is None or self._num_copied_rows is not None:
             raise InvalidInput(f"the pages of {reader.path} cannot be appended to {self.path}: their columns differ")
         self._body.append_rows(columns, reader.num_rows, reader.buffer)

@@ -11,8 +11,9 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import EncodedChunks
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.values import FixedWidth
+from lance_ops.file import v2_1
 from lance_ops.file.reader import FileReader
-from lance_ops.file.v2_1 import page_encoder, single_batch
+from lance_ops.file.v2_1 import page_encoder
 from lance_ops.file.writer import FileWriter
 from lance_ops.store.memory import MemoryStore
 from tests.file.test_round_trip import PATH, V2_1_AND_LATER, written
@@ -87,7 +88,7 @@ def test_short_columns_are_encoded_by_one_call(monkeypatch: pytest.MonkeyPatch) 
 def test_columns_that_arrive_in_several_batches_are_encoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({f"c{number}": np.arange(700, dtype=np.int32) + number for number in range(9)})
     parts = pa.concat_tables([table, table])
-    monkeypatch.setattr(single_batch, "encode_equal_pages", None)
+    monkeypatch.setattr(v2_1, "encode_equal_pages", None)
     assert FileReader(written(parts), PATH).read().combine_chunks().equals(parts.combine_chunks())
 
 

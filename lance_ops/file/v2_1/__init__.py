@@ -9,6 +9,8 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.file.v2_1.assembly import assemble, concat_rows
     from lance_ops.file.v2_1.decoded_files import DECODED_FILES
+    from lance_ops.file.v2_1.equal_pages import MAX_EQUAL_VALUES, encode_equal_pages
+    from lance_ops.file.v2_1.page_encoder import encode_leaf_page
     from lance_ops.file.v2_1.page_reader import describe_joinable, open_page, read_joined, read_pages
     from lance_ops.file.v2_1.reader import V21File
     from lance_ops.file.v2_1.single_batch import SingleBatch, holds_single_batch
@@ -16,12 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DECODED_FILES",
+    "MAX_EQUAL_VALUES",
     "SingleBatch",
     "V21FieldWriter",
     "V21File",
     "assemble",
     "concat_rows",
     "describe_joinable",
+    "encode_equal_pages",
+    "encode_leaf_page",
     "holds_single_batch",
     "open_page",
     "read_joined",
@@ -30,12 +35,15 @@ __all__ = [
 
 _MODULES = {
     "DECODED_FILES": "decoded_files",
+    "MAX_EQUAL_VALUES": "equal_pages",
     "SingleBatch": "single_batch",
     "V21FieldWriter": "writer",
     "V21File": "reader",
     "assemble": "assembly",
     "concat_rows": "assembly",
     "describe_joinable": "page_reader",
+    "encode_equal_pages": "equal_pages",
+    "encode_leaf_page": "page_encoder",
     "holds_single_batch": "single_batch",
     "open_page": "page_reader",
     "read_joined": "page_reader",

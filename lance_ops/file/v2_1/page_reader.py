@@ -10,6 +10,7 @@ from lance_ops.file.leaves import Leaf
 from lance_ops.file.open_file import LeafPage
 from lance_ops.file.page_reading import Budget, RowSelection, Steps, naming_place
 from lance_ops.file.v2_1.layouts import (
+    PAGE_LAYOUT_URL,
     JoinedPages,
     LeafRows,
     MiniBlockDescription,
@@ -22,9 +23,7 @@ from lance_ops.file.v2_1.layouts import (
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 from lance_ops.wire import parse_message
 
-__all__ = ["PAGE_LAYOUT_URL", "describe_joinable", "open_page", "read_joined", "read_pages"]
-
-PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
+__all__ = ["describe_joinable", "open_page", "read_joined", "read_pages"]
 
 
 def open_page(page: Page, leaf: Leaf, size_bytes: int, path: str, place: str) -> PageLayout:

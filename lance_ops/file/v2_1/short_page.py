@@ -17,8 +17,9 @@ from lance_ops.core.ndarrays import OffsetArray, Uint8Array
 from lance_ops.encodings import NO_OPTIONS, FixedWidth, VariableWidth, is_stored_plain, plain_encoding
 from lance_ops.file.arrow_values import validity_of
 from lance_ops.file.container import EncodedPage
+from lance_ops.file.v2_1 import layouts
 from lance_ops.file.v2_1.layers import Items
-from lance_ops.file.v2_1.layouts import LeafRows, PageChoice, encode_constant
+from lance_ops.file.v2_1.layouts import LeafRows, PageChoice
 from lance_ops.file.v2_1.levels import encode_levels
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -84,7 +85,7 @@ def encode_short_page(rows: LeafRows, choice: PageChoice) -> EncodedPage | None:
     else:
         return None
     if value is not None:
-        return encode_constant(value, encode_levels([*rows.layers, Items(num_values)]), choice)
+        return layouts.encode_constant(value, encode_levels([*rows.layers, Items(num_values)]), choice)
     levels = b"" if not num_nulls else _definition_levels(array)
     chunk = _chunk(num_values, levels, values, large)
     word = _WORDS[large].pack(len(chunk) // 8 - 1 << 4)

@@ -17,6 +17,7 @@ from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import NO_OPTIONS, FixedWidth
+from lance_ops.file import v2_1
 from lance_ops.file.arrow_values import validity_of, values_of
 from lance_ops.file.container import (
     ALIGNMENT,
@@ -28,10 +29,7 @@ from lance_ops.file.container import (
     encode_single_pages,
 )
 from lance_ops.file.leaves import Leaf, leaves_of
-from lance_ops.file.v2_1.equal_pages import MAX_EQUAL_VALUES, encode_equal_pages
-from lance_ops.file.v2_1.layouts import PageChoice
-from lance_ops.file.v2_1.page_encoder import encode_leaf_page
-from lance_ops.file.v2_1.page_reader import PAGE_LAYOUT_URL
+from lance_ops.file.v2_1.layouts import PAGE_LAYOUT_URL, PageChoice
 from lance_ops.file.v2_1.short_page import NUMBER_WIDTHS, encode_short_page
 from lance_ops.file.v2_1.shred import shred
 
@@ -84,7 +82,7 @@ class SingleBatch(HeldBatch):
                     messages.update(self._write_equal(columns[first : first + _MOST_TOGETHER], key, write))
         for at in range(count) if len(messages) < count else ():
             if at not in messages:
-                messages[at] = _write_page(encode_leaf_page(*self._leaves[at], self._rows[at]), write)
+                messages[at] = _write_page(v2_1.encode_leaf_page(*self._leaves[at], self._rows[at]), write)
         return [messages[at] for at in range(count)]
 
     def _equal_key(self, at: int) -> _EqualKey | None:
@@ -93,7 +91,7 @@ class SingleBatch(HeldBatch):
         width = NUMBER_WIDTHS.get(rows.values.type.id, 0)
         if not 0 < width <= 8 or rows.layers or choice.options is not NO_OPTIONS:
             return None
-        if not 2 <= len(rows.values) <= MAX_EQUAL_VALUES:
+        if not 2 <= len(rows.values) <= v2_1.MAX_EQUAL_VALUES:
             return None
         return _EqualKey(width, rows.values.null_count > 0)
 
@@ -105,7 +103,7 @@ class SingleBatch(HeldBatch):
         present = None
         if key.has_nulls:
             present = np.stack([validity for validity in map(validity_of, arrays) if validity is not None])
-        for pages in encode_equal_pages(numbers, present, self._leaves[columns[0]][1]):
+        for pages in v2_1.encode_equal_pages(numbers, present, self._leaves[columns[0]][1]):
             position = write(memoryview(pages.data)).position  # type: ignore[arg-type]  # an array is one
             places = pages.buffers + np.array([position, 0])
             found = encode_single_pages(places, numbers.shape[1], PAGE_LAYOUT_URL, pages.description)

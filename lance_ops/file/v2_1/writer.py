@@ -14,9 +14,8 @@ from lance_ops.file.arrow_values import buffer_bytes
 from lance_ops.file.container import ColumnWriter, EncodedPage, FieldWriter, WriteBytes
 from lance_ops.file.leaves import Leaf, leaves_of_field
 from lance_ops.file.v2_1.assembly import concat_rows
-from lance_ops.file.v2_1.layouts import LeafRows, PageChoice
+from lance_ops.file.v2_1.layouts import PAGE_LAYOUT_URL, LeafRows, PageChoice
 from lance_ops.file.v2_1.page_encoder import encode_blob_page, encode_leaf_page, store_blob_values
-from lance_ops.file.v2_1.page_reader import PAGE_LAYOUT_URL
 from lance_ops.file.v2_1.shred import shred
 
 __all__ = ["V21FieldWriter"]

@@ -2,59 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from lance_ops.kernels.without_numba.byte_strings import (
-    join_strings,
-    place_items,
-    repeat_items,
-    split_strings,
-)
-from lance_ops.kernels.without_numba.chunk_places import locate_values, pick_strings, read_headers
-from lance_ops.kernels.without_numba.chunk_writing import cut_chunks, write_headers, write_parts
-from lance_ops.kernels.without_numba.distinct_values import hash_values, is_dictionary_of, number_distinct
+from lance_ops.core.lazy_import import import_on_first_use
 from lance_ops.kernels.without_numba.first_calls import FirstCalls, do_without_numba
-from lance_ops.kernels.without_numba.fsst import fsst_decode, fsst_decode_chunks
-from lance_ops.kernels.without_numba.fsst_encoding import fsst_encode, fsst_train
-from lance_ops.kernels.without_numba.levels import mark_nulls, renumber_levels
-from lance_ops.kernels.without_numba.packed_numbers import (
-    measure_integers,
-    pack_runs,
-    pick_packed,
-    read_widths,
-    unpack_blocks,
-)
 
 __all__ = ["TWINS", "WEIGHTS", "FirstCalls", "do_without_numba"]
 
-_ALL = (
-    cut_chunks,
-    fsst_decode,
-    fsst_decode_chunks,
-    fsst_encode,
-    fsst_train,
-    hash_values,
-    is_dictionary_of,
-    join_strings,
-    locate_values,
-    mark_nulls,
-    measure_integers,
-    number_distinct,
-    pack_runs,
-    pick_packed,
-    pick_strings,
-    place_items,
-    read_headers,
-    read_widths,
-    renumber_levels,
-    repeat_items,
-    split_strings,
-    unpack_blocks,
-    write_headers,
-    write_parts,
-)
-TWINS: dict[str, Callable[..., Any]] = {twin.__name__: twin for twin in _ALL}
+_PLACES = {
+    "cut_chunks": "chunk_writing",
+    "fsst_decode": "fsst",
+    "fsst_decode_chunks": "fsst",
+    "fsst_encode": "fsst_encoding",
+    "fsst_train": "fsst_encoding",
+    "hash_values": "distinct_values",
+    "is_dictionary_of": "distinct_values",
+    "join_strings": "byte_strings",
+    "locate_values": "chunk_places",
+    "mark_nulls": "levels",
+    "measure_integers": "packed_numbers",
+    "number_distinct": "distinct_values",
+    "pack_runs": "packed_numbers",
+    "pick_packed": "packed_numbers",
+    "pick_strings": "chunk_places",
+    "place_items": "byte_strings",
+    "read_headers": "chunk_places",
+    "read_widths": "packed_numbers",
+    "renumber_levels": "levels",
+    "repeat_items": "byte_strings",
+    "split_strings": "byte_strings",
+    "unpack_blocks": "packed_numbers",
+    "write_headers": "chunk_writing",
+    "write_parts": "chunk_writing",
+}
+_load = import_on_first_use(__name__, _PLACES)
+
+
+class _Twins(Mapping[str, Callable[..., Any]]):
+    """Loads the module of a twin when the twin is first asked for: most processes need a few of them."""
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name not in _PLACES:
+            raise KeyError(name)
+        twin: Callable[..., Any] = _load(name)
+        return twin
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+TWINS = _Twins()
 """The twins by the names of their kernels."""
 WEIGHTS = {"fsst_encode": 16, "fsst_train": 8 << 10}
 """How many bytes one written byte counts for, of twins that take longer than others for each."""

@@ -20,9 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops import encodings
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array
 from lance_ops.core.records import dataclass
-from lance_ops.encodings import Encoding, FixedWidth, Values, VariableWidth, check, check_expansion, encoding_from_pb
+from lance_ops.encodings import Encoding, FixedWidth, Values, VariableWidth, check, check_expansion
 from lance_ops.file.arrow_values import array_of, bits_per_value_of, is_variable
 from lance_ops.file.container import EncodedPage
 from lance_ops.file.page_reading import Ranges, RowSelection, RowSlice, SourceBytes, Steps
@@ -70,8 +71,8 @@ class ConstantPage(PageLayout):
         self._context = context
         self._scheme = read_scheme(message.layers, context.leaf)
         self._inline = message.inline_value if message.HasField("inline_value") else None
-        self._rep = encoding_from_pb(message.rep_compression) if message.HasField("rep_compression") else None
-        self._def = encoding_from_pb(message.def_compression) if message.HasField("def_compression") else None
+        self._rep = encodings.encoding_from_pb(message.rep_compression) if message.HasField("rep_compression") else None
+        self._def = encodings.encoding_from_pb(message.def_compression) if message.HasField("def_compression") else None
         self._num_rep, self._num_def = message.num_rep_values, message.num_def_values
         num_buffers = len(context.buffers)
         self._has_value_buffer = self._inline is None and num_buffers in (1, 3)

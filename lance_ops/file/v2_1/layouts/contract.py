@@ -24,6 +24,7 @@ from lance_ops.file.v2_1.levels import Entries, LevelScheme, decode_levels, sche
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = [
+    "PAGE_LAYOUT_URL",
     "LeafRows",
     "PageContext",
     "PageLayout",
@@ -34,6 +35,8 @@ __all__ = [
     "names_of",
     "read_scheme",
 ]
+
+PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 
 ToArray: TypeAlias = Callable[[BoolArray | None], pa.Array]
 
