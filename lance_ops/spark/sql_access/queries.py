@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_ops.api.namespaces import TableDescription
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate.binding import build
 from lance_ops.core.records import dataclass
 from lance_ops.spark.data_source import SourceOptions, visible_schema
@@ -64,11 +64,16 @@ def lance_query(text: str, tables: Tables) -> DataFrame | None:
 def explain_query(text: str, tables: Tables, prefix: str) -> DataFrame | None:
     """Return what Spark explains of a query that reads Lance tables, and how each of these is read.
 
-    Returns None if it reads none. `prefix` goes before the query to Spark. Raises as `lance_query` does.
+    Returns None if it reads none. `prefix` goes before the query to Spark. Raises as `lance_query` does, and
+    `UnsupportedFeature` for a statement that changes a Lance table: Spark knows no plan of it.
     """
     bound = _bind(text, tables)
     if bound is None:
         return None
+    if bound.changes_a_table:
+        raise UnsupportedFeature(
+            f"{prefix.strip()} of a statement that changes a Lance table; explain the SELECT that finds its rows"
+        )
     explained = bound.run(tables, prefix)
     plans = [f"== {each.title} ==\n{each.explain_plan()}\n" for each in bound.reads]
     shown = "\n".join([*(row[0] for row in explained.collect()), *plans])
@@ -83,6 +88,13 @@ class _BoundQuery:
     tree: exp.Expr
     references: list[_Reference]
     reads: list[TableQuery]
+
+    @property
+    def changes_a_table(self) -> bool:
+        """Whether the statement is no query, and its target is a Lance table."""
+        target = None if isinstance(self.tree, exp.Query) else self.tree.this
+        named = target.find(exp.Table) if isinstance(target, exp.Expr) else None
+        return any(reference.table is named for reference in self.references)
 
     def run(self, tables: Tables, prefix: str = "") -> DataFrame:
         """Hand the query to Spark with a DataFrame in place of each reference."""

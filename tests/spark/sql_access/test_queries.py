@@ -150,6 +150,9 @@ def test_other_statements_go_to_spark(spark: SparkSession, lake: Path, loads: li
     assert loads == [("flights", 1, ("id",), None, None)]
     assert explained.startswith("== Physical Plan ==")
     assert "== lance flights.lance v1 ==\nLanceRead: projection=[id], num_fragments=" in explained
+    for change in ("DELETE FROM flights WHERE id = 1", "UPDATE flights SET id = 1", "INSERT INTO flights SELECT 1"):
+        with pytest.raises(UnsupportedFeature, match="EXPLAIN of a statement that changes a Lance table"):
+            sql(spark, f"EXPLAIN {change}")
     with pytest.raises(UnsupportedFeature, match="ANALYZE of a Lance table in SQL; understood are SELECT"):
         sql(spark, f"ANALYZE TABLE lance.`{lake}/flights.lance` COMPUTE STATISTICS")
     with pytest.raises(InvalidInput, match="cannot be parsed.*create_view"):
