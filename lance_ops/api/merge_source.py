@@ -75,16 +75,24 @@ class TakesFrames(Protocol):
 
 @contextmanager
 def merge_source(
-    target: Snapshot, data: Any, schema: pa.Schema | None, runner: Runner | None, on: tuple[str, ...] = ()
+    target: Snapshot,
+    data: Any,
+    schema: pa.Schema | None,
+    runner: Runner | None,
+    on: tuple[str, ...] = (),
+    *,
+    keys: tuple[str, ...] = (),
 ) -> Iterator[MergeSource]:
     """Give the rows of `data`; with `on`, only these columns of a dataset. What is staged is removed in the end.
+
+    Raw files and a data frame without one of the columns `keys` are refused, as `InvalidInput`, before they are staged.
 
     `data` is what `reader_of` takes, the path of a dataset, of a raw file or a list of them, or a data frame that the
     runner takes.
     Raises `InvalidInput` for a `schema` beside files or such a data frame, and `SchemaMismatch` naming a column that
     the target does not have.
     """
-    stage = _Stage(target, runner or InThreads())
+    stage = _Stage(target, runner or InThreads(), keys)
     try:
         yield _rows_of(stage, data, schema, runner, on)
     finally:
@@ -132,6 +140,17 @@ def _columns_of(on: tuple[str, ...], schema: pa.Schema) -> set[str]:
     return {path if path in schema.names else split_path(path)[0] for path in on}
 
 
+def _check_has(names: Iterable[str], keys: Iterable[str]) -> None:
+    """Raise `InvalidInput` for a key that is in no column; the case of names is not looked at."""
+    listed = list(names)
+    known = {name.lower() for name in listed}
+    for key in keys:
+        if known.isdisjoint((key.lower(), split_path(key)[0].lower())):
+            raise InvalidInput(
+                f"the source has no column {key!r}, which the merge matches on; it has {', '.join(listed)}"
+            )
+
+
 def _size_bytes(rows: by_tasks.SourceRows) -> int:
     return rows.version.open().size_bytes
 
@@ -147,8 +166,8 @@ def _paths(data: Any) -> list[str]:
 class _Stage:
     """Datasets of one version beneath the target's `data`."""
 
-    def __init__(self, target: Snapshot, runner: Runner) -> None:
-        self._target, self._runner = target, runner
+    def __init__(self, target: Snapshot, runner: Runner, keys: tuple[str, ...]) -> None:
+        self._target, self._runner, self._keys = target, runner, keys
         self._folder: str | None = None
         self.storage_options = {
             key: value for key, value in target.storage_options.items() if key != MANIFEST_STORE_OPTION
@@ -156,6 +175,7 @@ class _Stage:
 
     def frame(self, data: Any, runner: TakesFrames, on: tuple[str, ...]) -> by_tasks.SourceRows:
         """Write a data frame, or only its columns `on`."""
+        _check_has(data.columns, self._keys)
         uri = self._new_uri()
         runner.write_frame(data, self._target, uri, self.storage_options, on)
         return by_tasks.SourceRows.of(Snapshot.open(uri, storage_options=self.storage_options))
@@ -164,6 +184,7 @@ class _Stage:
         """Write raw files in the table's types; with `on`, in their own types if they have other columns, too."""
         files = tuple(map(_raw_file, paths))
         given = ingest.unified_raw_schema(files, {})
+        _check_has(given.names, self._keys)
         has_others = on and not _columns_of(on, given).issuperset(given.names)
         uri = self._new_uri() if has_others else self._create(given)
         ingest.ingest(

@@ -139,6 +139,9 @@ def test_an_unknown_key_is_refused_before_a_task_reads_the_source(
     ):
         with pytest.raises(InvalidInput, match="no column 'nope'.* id, v, s"):
             act(str(tmp_path / "a.parquet"), runner=runner)
+    pq.write_table(rows(1).drop_columns("id"), tmp_path / "b.parquet")
+    with pytest.raises(InvalidInput, match="the source has no column 'id', .* it has v, s"):
+        upsert(dataset).execute([str(tmp_path / "b.parquet")], runner=runner)
     with pytest.raises(InvalidInput, match="changes nothing"):
         dataset.merge_insert("id").execute(str(tmp_path / "a.parquet"), runner=runner)
     assert (runner.jobs, sorted(Path(dataset.uri).rglob("*"))) == ([], before)

@@ -126,8 +126,8 @@ class MergeInsertBuilder:
         `conflict_retries` or `retry_timeout` is used up.
         """
         used = runner or InThreads()
-        merge_insert.merge_keys(self._dataset.snapshot, self._request)  # so that a mistake is raised before any work
-        with merge_source(self._dataset.snapshot, data_obj, schema, runner) as source:
+        keys = merge_insert.merge_keys(self._dataset.snapshot, self._request)  # a mistake is raised before any work
+        with merge_source(self._dataset.snapshot, data_obj, schema, runner, keys=keys) as source:
 
             def attempt(current: Snapshot) -> tuple[Snapshot, merge_insert.MergeCounts]:
                 if isinstance(source, pa.Table):
@@ -143,8 +143,8 @@ class MergeInsertBuilder:
     ) -> tuple[public.Transaction, ExecuteResult]:
         """Write the files of the merge, and return its transaction for `LanceDataset.commit`."""
         snapshot, used = self._dataset.snapshot, runner or InThreads()
-        merge_insert.merge_keys(snapshot, self._request)
-        with merge_source(snapshot, data_obj, schema, runner) as source:
+        keys = merge_insert.merge_keys(snapshot, self._request)
+        with merge_source(snapshot, data_obj, schema, runner, keys=keys) as source:
             if isinstance(source, pa.Table):
                 plan = merge_insert.plan_merge(snapshot, self._request, source)
                 prepared = merge_insert.prepare_merge(plan, used.map(merge_insert.find_matches, plan.tasks), used)
