@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,7 @@ def test_both_libraries_are_measured_on_the_table_that_ours_wrote(
     small = Size(lambda lib, uri: None, {"open": lambda lib, uri: None}, {"append": lambda lib, uri: None})
     monkeypatch.setitem(sizes.SIZES, "small", small)
     monkeypatch.setattr(sizes, "_in_a_process", noted)
+    monkeypatch.setattr(sizes, "_copy_table", shutil.copytree)
     assert [operation for operation, _ in sizes._measure_size("small", tmp_path)] == ["write", "open", "append"]
     assert taken == [
         ("write", "lance", "lance.lance"),
