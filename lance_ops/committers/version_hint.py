@@ -17,14 +17,14 @@ import os
 import re
 from hashlib import blake2b
 
+from lance_ops.committers.versions_directory import manifest_path
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, manifest_name
+from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming
 from lance_ops.store import Store
 
 __all__ = ["VERSION_HINT_PATH", "newest_by_hint", "uses_version_hint", "write_hint"]
 
-_NAME = "latest_version_hint.json"
-VERSION_HINT_PATH = f"{VERSIONS_DIR}/{_NAME}"
+VERSION_HINT_PATH = f"{VERSIONS_DIR}/latest_version_hint.json"
 
 _SWITCH = "LANCE_USE_VERSION_HINT"
 _OFF = ("0", "false", "off")
@@ -53,16 +53,15 @@ def newest_by_hint(store: Store, stamp: str) -> int | None:
     change a directory's times.
     """
     try:
-        versions = store.child(VERSIONS_DIR)
-        hint = versions.get(_NAME)
+        hint = store.get(VERSION_HINT_PATH)
         match = _SEALED.fullmatch(hint.to_pybytes()) if hint.size <= _LONGEST_BYTES else None
         if match is None:
             return None
         version = int(match[1])
         if _seal(version, stamp) != match[2].decode():
             return None
-        is_there = versions.exists(manifest_name(version, ManifestNaming.V2))
-        has_next = versions.exists(manifest_name(version + 1, ManifestNaming.V2))
+        is_there = store.exists(manifest_path(version, ManifestNaming.V2))
+        has_next = store.exists(manifest_path(version + 1, ManifestNaming.V2))
     except LanceOpsError:
         return None
     return version if is_there and not has_next else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -206,3 +208,17 @@ def test_a_new_fragment_with_a_carried_over_file_or_id_is_a_violation() -> None:
         with pytest.raises(ValueError, match=invariant):
             check_adds_no_violation(before, after)
     check_adds_no_violation(before, replace(before, fragments=before.fragments.with_added([fragment(2)])))
+
+
+def test_changes_are_found_once_and_do_not_keep_the_earlier_list_alive() -> None:
+    before = FragmentList([fragment(1), fragment(2)])
+    after = before.with_added([fragment(3)])
+    changes = after.changes_since(before)
+    assert after.changes_since(before) is changes
+    assert after.changes_since(FragmentList([fragment(1), fragment(2)])) == changes
+    assert after.changes_since(after).new == []
+    held = weakref.ref(before)
+    after.changes_since(before)
+    del before
+    gc.collect()
+    assert held() is None

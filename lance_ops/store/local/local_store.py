@@ -337,14 +337,14 @@ class LocalStore(Store):
         return self._examine(path)[0] if path else self.root
 
     def _examine(self, path: str) -> tuple[str, os.stat_result | None]:
-        """Return the absolute path and its `lstat` result, None if it is absent.
+        """Return the absolute path beneath the root and its `lstat` result, None if it is absent.
 
         Raises `UnsafePath` if a symbolic link on the way leads out of the root, `OSError` where the path cannot be
         read.
         """
-        full, status = self.root, None
-        for part in path.split("/") if path else ():
-            full = f"{full}/{part}" if full != "/" else f"/{part}"
+        full, status = self.root if self.root != "/" else "", None
+        for part in path.split("/"):
+            full = f"{full}/{part}"
             try:
                 status = os.lstat(full)
             except (FileNotFoundError, NotADirectoryError):

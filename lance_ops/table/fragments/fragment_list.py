@@ -6,6 +6,7 @@ until it is accessed, and the next manifest takes over the messages unchanged.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping, Sequence
 from itertools import pairwise
 from operator import gt
@@ -58,7 +59,9 @@ class FragmentList(Sequence[Fragment]):
     Accessing a fragment raises as `Fragment.from_pb` does.
     """
 
-    __slots__ = ("_decoded", "_ids", "_items", "_messages", "_path", "_read_heads", "_section")
+    __slots__ = (
+        "__weakref__", "_changes", "_decoded", "_ids", "_items", "_messages", "_path", "_read_heads", "_section",
+    )  # fmt: skip
 
     def __init__(self, fragments: Iterable[Fragment] = ()) -> None:
         self._items: list[bytes | Fragment] = list(fragments)
@@ -68,6 +71,7 @@ class FragmentList(Sequence[Fragment]):
         self._ids: list[int] | None = None
         self._messages: list[bytes] | None = None
         self._section: bytes | None = None
+        self._changes: tuple[weakref.ref[FragmentList], FragmentChanges] | None = None
 
     @classmethod
     def of(cls, fragments: Sequence[Fragment]) -> FragmentList:
@@ -222,10 +226,18 @@ class FragmentList(Sequence[Fragment]):
         return self._made(rebased, self._path)
 
     def changes_since(self, before: FragmentList) -> FragmentChanges:
-        """Return the changes since `before`; a changed fragment counts as a new one."""
+        """Return the changes since `before`; a changed fragment counts as a new one.
+
+        A commit asks several times, so the last answer is kept. Do not change its list.
+        """
+        known = self._changes
+        if known is not None and known[0]() is before:
+            return known[1]
         positions, grew = self._new_positions(before)
         new = [self[at] for at in positions]
-        return FragmentChanges(new, some_are_gone=len(self) - len(new) < len(before), grew=grew)
+        changes = FragmentChanges(new, some_are_gone=len(self) - len(new) < len(before), grew=grew)
+        self._changes = weakref.ref(before), changes
+        return changes
 
     def files_since(self, before: FragmentList) -> FragmentFiles:
         """Return the files that fragments name which are new or changed since `before`; decode no fragment.
