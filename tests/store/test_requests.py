@@ -199,6 +199,22 @@ def test_a_delete_reads_no_manifest_that_the_process_wrote_itself_and_knows(coun
     assert counted.requests(lambda: dataset.delete("a = 2")) == {"GET": 4, "LIST": 2, "PUT": 6}
 
 
+def test_a_merge_of_many_keys_into_a_short_table_reads_the_index_and_the_files_that_change(s3_server: S3Server) -> None:
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        options = replace(s3_server, endpoint=proxy.endpoint).storage_options
+        rows = pa.table({"a": range(40), "b": range(40)})
+        table = lance_ops.write_dataset(rows, s3_server.new_uri("t"), max_rows_per_file=5, storage_options=options)
+        table.create_scalar_index("a", "BTREE")
+        table = lance_ops.dataset(table.uri, storage_options=options)
+        proxy.seen.clear()
+        changed = pa.table({"a": [*range(10, 15), *range(100, 120)], "b": [0] * 25})
+        table.merge_insert("a").when_matched_update_all().execute(changed)
+        gets = [path for method, path in proxy.seen if request_name(method, path) == "GET"]
+        # The two files of the index, and of eight fragments the one that holds keys of the source.
+        assert sorted("_indices" in path for path in gets) == [False, True, True]
+        assert table.to_table(filter="b = 0")["a"].to_pylist() == [0, *range(10, 15)]
+
+
 def test_a_restore_pins_its_version_beside_what_it_looks_for(s3_server: S3Server) -> None:
     together, met, lock = threading.Barrier(3, timeout=120), list[str](), threading.Lock()
     with lossy_proxy(s3_server.endpoint) as proxy:

@@ -57,6 +57,10 @@ _MAX_KEYS_PER_ROW = 0.0003
 A B-tree lookup takes about 20 µs and reads a page of some thousand keys; a scan takes about 10 ns for each key.
 """
 
+_SHORT_INDEX_ROWS = 16_384
+_SHORT_INDEX_FILES = 2
+"""Where reads are requests, an index of few rows takes one for each file; a scan, one or more for each fragment."""
+
 
 @dataclass(frozen=True)
 class MatchTask:
@@ -132,6 +136,9 @@ def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...
 
 def most_keys_for_index(snapshot: Snapshot) -> int:
     """Return the largest number of distinct source keys for which an index is used."""
+    is_short = snapshot.num_rows <= _SHORT_INDEX_ROWS and len(snapshot.fragments) > _SHORT_INDEX_FILES
+    if is_short and not snapshot.store.reads_in_place:
+        return _SHORT_INDEX_ROWS
     return max(_MIN_KEYS_FOR_INDEX, int(_MAX_KEYS_PER_ROW * snapshot.num_rows))
 
 
