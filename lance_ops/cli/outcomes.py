@@ -9,10 +9,10 @@ from typing import Any
 import typer
 
 from lance_ops import verbs
-from lance_ops.cli.output import number, print_facts, print_json, print_line, print_table, size
+from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, print_table, size
 from lance_ops.runners import Runner
 
-__all__ = ["preview_and_print", "print_executed", "print_measures", "print_outcome", "print_preview"]
+__all__ = ["preview_and_print", "print_dry_run", "print_executed", "print_measures", "print_outcome", "print_preview"]
 
 
 def preview_and_print(
@@ -25,6 +25,11 @@ def preview_and_print(
 ) -> None:
     """Print what a verb would do to the opened version, for `--dry-run`. Nothing is changed."""
     _, preview = verbs.make_plan(verb, opened, runner, raw_storage_options=raw_storage_options)
+    print_dry_run(preview, as_json=as_json)
+
+
+def print_dry_run(preview: verbs.Preview, *, as_json: bool) -> None:
+    """Print a preview for `--dry-run`."""
     if as_json:
         print_json({"preview": preview, "dry_run": True})
     else:
@@ -63,7 +68,10 @@ def print_executed(title: str, done: verbs.Executed, *, as_json: bool) -> None:
 def print_preview(preview: verbs.Preview) -> None:
     """Print a preview for people."""
     print_line(preview.summary)
-    if preview.after is not None:
+    if preview.after == preview.before:
+        kept = preview.before
+        print_line(f"the newest version keeps {counted(kept.rows, 'row')} in {counted(kept.fragments, 'fragment')}")
+    elif preview.after is not None:
         print_measures(preview.before, preview.after, "before, and after by estimate")
     costs = {"reads": preview.reads_bytes, "writes": preview.writes_bytes}
     if any(costs.values()):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Upsert,
         declared_schema,
         sample_of,
+        sample_section,
     )
     from lance_ops.verbs.stored_plan import StoredPlan
     from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair, Verify
@@ -89,6 +90,7 @@ __all__ = [
     "parse_options",
     "reason_properties",
     "sample_of",
+    "sample_section",
     "verb_named",
 ]
 
@@ -136,6 +138,7 @@ _MODULES = {
     "parse_options": "given_options",
     "reason_properties": "contract",
     "sample_of": "rows",
+    "sample_section": "rows",
     "verb_named": "registry",
 }
 

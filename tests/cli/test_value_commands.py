@@ -61,6 +61,10 @@ def test_values_of_files_go_to_the_rows_that_they_name(
 ) -> None:
     values = tmp_path / "values.parquet"
     pq.write_table(pa.table({"_rowaddr": pa.array([1, 0], pa.uint64()), "y": [11, 10]}), values)
+    added = answer("add-columns", numbers, "--from", str(values), "--dry-run")["preview"]
+    assert added["summary"] == "add y of 2 rows that files name, of 12"
+    assert added["sections"][0]["lines"] == [["y", "int64"]] and dataset(numbers).version == 1
+    assert "has no column 'y'" in run("update", numbers, "--from", str(values), "--dry-run").stderr
     assert text("add-columns", numbers, "--from", str(values), "--checkpoint", "y") == "added y (int64): version 2\n"
     assert text("update", numbers, "--from", str(values)) == "updated 2 rows: version 3\n"
     assert dataset(numbers).to_table(["y"], limit=3)["y"].to_pylist() == [10, 11, None]
@@ -78,7 +82,7 @@ def test_values_of_files_go_to_the_rows_that_they_name(
     assert asked == [[str(values)]]
     for given in ([], ["y=1", "--from", str(values)]):
         assert run("add-columns", numbers, *given).exit_code == run("update", numbers, *given).exit_code == 2
-    assert run("update", numbers, "--from", str(values), "--dry-run").exit_code == 2
+    assert "set y of 2 rows that files name" in text("update", numbers, "--from", str(values), "--dry-run")
     assert run("update", numbers, "x=1", "--checkpoint", "x").exit_code == 2
 
 

@@ -46,6 +46,7 @@ def test_the_code_location_loads() -> None:
     }
     assert {sensor.name for sensor in repository.sensor_defs} == {
         "flights_backfills",
+        "flights_freshness",
         "flights_raw_files",
         "flights_versions",
     }

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lance_ops import verbs
+from lance_ops.api import LanceDataset
 from lance_ops.cli import runners
 from lance_ops.cli.arguments import (
     AtMostRows,
@@ -22,12 +23,15 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.outcomes import preview_and_print, print_outcome
-from lance_ops.cli.output import counted
+from lance_ops.cli.outcomes import preview_and_print, print_dry_run, print_outcome
+from lance_ops.cli.output import counted, number
 from lance_ops.core.arrow import pads
+from lance_ops.reading import ROW_ADDRESS, ROW_ID
 from lance_ops.runners import Runner
 
 __all__ = ["add_columns", "update"]
+
+_SHOWN_ROWS = 5
 
 Expressions = Annotated[
     list[str] | None,
@@ -63,11 +67,13 @@ def update(
 ) -> None:
     """Set columns of rows to values of SQL expressions, or of files that name the rows, as one version."""
     by_column = _by_column(values, files)
-    given = {"--where": where is not None, "--dry-run": dry_run, "--at-most-rows": at_most_rows is not None}
-    _check_for_expressions(files, given)
+    _check_for_expressions(files, {"--where": where is not None, "--at-most-rows": at_most_rows is not None})
     if checkpoint is not None and not files:
         raise typer.BadParameter("--checkpoint needs --from", param_hint="--checkpoint")
     opened = open_dataset(uri, storage_options(storage_option, options_file))
+    if files and dry_run:
+        print_dry_run(_preview_of_files(opened, files, adds=False), as_json=as_json)
+        return
     used = runner(spark)
     if files:
         before, rows = opened.version, _rows_of(files, used, spark)
@@ -101,8 +107,10 @@ def add_columns(
 ) -> None:
     """Add columns of SQL expressions, or of files that name rows, as one version; other columns are not rewritten."""
     by_column = _by_column(values, files)
-    _check_for_expressions(files, {"--dry-run": dry_run})
     opened = open_dataset(uri, storage_options(storage_option, options_file))
+    if files and dry_run:
+        print_dry_run(_preview_of_files(opened, files, adds=True), as_json=as_json)
+        return
     if dry_run:
         preview_and_print(verbs.AddColumns(by_column), opened, runner(None), as_json=as_json)
         return
@@ -129,6 +137,35 @@ def _rows_of(files: list[str], used: Runner, spark: str | None) -> Any:
     if spark is not None:
         return runners.read_parquet(used, files)
     return pads.dataset(files, format="parquet").scanner().to_reader()
+
+
+def _preview_of_files(opened: LanceDataset, files: list[str], *, adds: bool) -> verbs.Preview:
+    """Say which columns files hold, and for how many rows. Which rows they name is found when they are read."""
+    rows = pads.dataset(files, format="parquet")
+    keys = [name for name in (ROW_ADDRESS, ROW_ID) if name in rows.schema.names]
+    if not keys:
+        raise typer.BadParameter(f"the files have neither {ROW_ADDRESS} nor {ROW_ID}", param_hint="--from")
+    values = [field for field in rows.schema if field.name not in keys]
+    wrong = [field.name for field in values if (field.name in opened.schema.names) == adds]
+    if wrong:
+        exists = "has column" if adds else "has no column"
+        raise typer.BadParameter(f"{opened.uri} {exists} {wrong[0]!r}", param_hint="--from")
+    num_rows, before = rows.count_rows(), verbs.Measures.of(opened)
+    names = ", ".join(field.name for field in values)
+    types = tuple((field.name, str(field.type)) for field in values)
+    size = sum(info.size for info in rows.filesystem.get_file_info(rows.files))
+    return verbs.Preview(
+        f"{'add' if adds else 'set'} {names} of {number(num_rows)} rows that files name, of {number(before.rows)}",
+        before,
+        reads_bytes=size,
+        writes_bytes=size,
+        sections=(
+            verbs.Section("Columns", ("column", "type"), types),
+            verbs.sample_section("First rows of the files", rows.head(_SHOWN_ROWS)),
+        ),
+        facts={"named_rows": num_rows},
+        does_nothing=num_rows == 0,
+    )
 
 
 def _by_column(values: list[str] | None, files: list[str] | None) -> dict[str, str]:

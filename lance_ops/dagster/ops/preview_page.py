@@ -13,7 +13,9 @@ __all__ = ["comparison", "preview_page", "sections_page"]
 def preview_page(preview: Preview, past_seconds: float | None, run_id: str, execute_link: str | None = None) -> str:
     """Return the page of a preview. A later run executes the run's id; the link leads to a launchpad that says so."""
     parts = [f"### {preview.summary[:1].upper()}{preview.summary[1:]}"]
-    if preview.after is not None:
+    if preview.after == preview.before:
+        parts.append(f"The newest version keeps {_sizes(preview.before)}.")
+    elif preview.after is not None:
         parts.append(comparison(preview.before, preview.after, estimated=True))
     cost = [
         f"reads about {size_text(preview.reads_bytes)}" if preview.reads_bytes else "",
@@ -43,3 +45,7 @@ def comparison(before: Measures, after: Measures, *, estimated: bool = False) ->
         ("bytes of data files", size_text(before.size_bytes), size_text(after.size_bytes)),
     ]
     return table(["", "before", "after (estimate)" if estimated else "after"], lines)
+
+
+def _sizes(measures: Measures) -> str:
+    return f"{measures.rows:,} rows in {measures.fragments:,} fragments of {size_text(measures.size_bytes)}"

@@ -20,6 +20,7 @@ from lance_ops.verbs.contract import (
 )
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.checked_attempts import change_rows
+from lance_ops.verbs.rows.read_cost import bytes_of_columns
 
 __all__ = ["DeleteDuplicates"]
 
@@ -53,6 +54,7 @@ class DeleteDuplicates(Verb):
             f"delete {num_rows:,} of {before.rows:,} rows: {found.num_keys:,} keys have several",
             before,
             after,
+            reads_bytes=bytes_of_columns(data, self.on),
             sections=(Section("The most frequent keys", (*self.on, "rows"), lines),) if lines else (),
             warnings=("Older versions keep these rows until clean-up.",) if num_rows else (),
             facts={"matching_rows": num_rows, "repeated_keys": found.num_keys},

@@ -20,6 +20,7 @@ from lance_ops.verbs.contract import (
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.given_keys import match_keys
+from lance_ops.verbs.rows.read_cost import bytes_of_columns, bytes_of_predicate
 from lance_ops.verbs.rows.sample_rows import sample_of, sample_section
 
 __all__ = ["DeleteRows"]
@@ -67,6 +68,7 @@ class DeleteRows(Verb):
             f"delete {num_rows:,} of {before.rows:,} rows",
             before,
             after,
+            reads_bytes=bytes_of_predicate(data, self.predicate) or bytes_of_columns(data, self.on),
             facts={"matching_rows": num_rows},
             sections=(sample,) if num_rows else (),
             warnings=("Older versions keep these rows until clean-up; `erase` removes them from there, too.",),

@@ -14,7 +14,9 @@ from lance_ops.runners import Runner
 from lance_ops.verbs.contract import Execution, Measures, Preview, Verb, VerbResult, WhenMoved, reason_properties
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.checked_attempts import change_rows
+from lance_ops.verbs.rows.read_cost import bytes_of_predicate
 from lance_ops.verbs.rows.sample_rows import sample_of
+from lance_ops.writing import MAX_ROWS_PER_FILE
 
 __all__ = ["Update"]
 
@@ -46,8 +48,13 @@ class Update(Verb):
         return Preview(
             f"update {', '.join(self.values)} of {num_rows:,} of {before.rows:,} rows",
             before,
-            replace(before, deleted_rows=before.deleted_rows + num_rows, size_bytes=before.size_bytes + rewritten),
-            reads_bytes=rewritten,
+            replace(
+                before,
+                deleted_rows=before.deleted_rows + num_rows,
+                fragments=before.fragments + -(-num_rows // MAX_ROWS_PER_FILE),
+                size_bytes=before.size_bytes + rewritten,
+            ),
+            reads_bytes=rewritten + bytes_of_predicate(data, self.predicate),
             writes_bytes=rewritten,
             facts={"matching_rows": num_rows},
             sections=(sample_of(data, self.predicate, "Rows that would change", values),) if num_rows else (),

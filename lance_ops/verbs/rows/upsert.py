@@ -24,9 +24,11 @@ from lance_ops.verbs.contract import (
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys, read_keys
+from lance_ops.verbs.rows.read_cost import bytes_of_columns
 from lance_ops.verbs.rows.same_rows import have_same_rows
 from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_section
 from lance_ops.verbs.sources import source_batches, source_bytes
+from lance_ops.writing import MAX_ROWS_PER_FILE
 
 __all__ = ["Upsert"]
 
@@ -91,13 +93,14 @@ class Upsert(Verb):
             before,
             rows=before.rows + num_inserted - num_deleted,
             deleted_rows=before.deleted_rows + num_updated + num_deleted,
+            fragments=before.fragments + -(-(num_inserted + num_updated) // MAX_ROWS_PER_FILE),
             size_bytes=before.size_bytes + rewritten + incoming,
         )
         return Preview(
             f"insert {num_inserted:,}, update {num_updated:,} and delete {num_deleted:,} rows",
             before,
             after,
-            reads_bytes=source_size + rewritten,
+            reads_bytes=source_size + rewritten + bytes_of_columns(data, on),
             writes_bytes=rewritten + incoming,
             sections=(
                 self._coming(data),

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import (
     CleanupOptions,
+    CleanupStats,
     CleanupTasks,
     cleanup_old_versions,
     explain_cleanup_old_versions,
@@ -60,7 +61,7 @@ class Cleanup(Verb):
             f"remove {stats.old_versions:,} versions and {stats.bytes_removed:,} bytes",
             size,
             size,
-            sections=(Section("Files that would go", ("file",), files),) if files else (),
+            sections=(_counts(stats), Section("Files that would go", ("file",), files)) if files else (),
             warnings=explained.warnings,
             facts=asdict(stats),
             does_nothing=not files,
@@ -80,3 +81,16 @@ class Cleanup(Verb):
             delete_rate_limit=self.delete_rate_limit,
             error_if_tagged_old_versions=False,
         )
+
+
+def _counts(stats: CleanupStats) -> Section:
+    """Return how many versions and files of each kind would go."""
+    lines = (
+        ("versions", f"{stats.old_versions:,}"),
+        ("data files", f"{stats.data_files_removed:,}"),
+        ("deletion files", f"{stats.deletion_files_removed:,}"),
+        ("index files", f"{stats.index_files_removed:,}"),
+        ("transactions", f"{stats.transaction_files_removed:,}"),
+        ("bytes of all files", f"{stats.bytes_removed:,}"),
+    )
+    return Section("What would go", ("", "number"), lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from lance_ops.core.records import dataclass
@@ -34,12 +35,14 @@ class Migrate(Verb):
         snapshot, version, before = data.snapshot, FileVersion.parse(self.data_storage_version), Measures.of(data)
         plan = plan_migration(snapshot, version)
         size = sum(task.size_bytes for task in plan.tasks)
+        rewritten = {fragment_id for task in plan.tasks for fragment_id in task.fragment_ids}
+        dropped = sum(each.num_deletions for each in snapshot.fragments if each.id in rewritten)
         files = Counter(".".join(map(str, file.numbers)) for each in snapshot.fragments for file in each.files)
         lines = tuple((number, f"{count:,}") for number, count in sorted(files.items()))
         return Preview(
             f"rewrite {len(plan.tasks):,} of {before.fragments:,} fragments in file version {version.value}",
             before,
-            before,
+            replace(before, deleted_rows=before.deleted_rows - dropped),
             reads_bytes=size,
             writes_bytes=size,
             sections=(Section("Data files by the version in the manifest", ("version", "files"), lines),),

@@ -150,8 +150,15 @@ class DropIndex(Verb):
         if not found:
             names = ", ".join(index.name for index in index_coverage(data.snapshot)) or "none"
             raise InvalidInput(f"{data.uri} has no index {self.index!r}: it has {names}")
-        size = Measures.of(data)
-        return Preview(f"drop index {self.index}", size, size, warnings=("Queries on its column will scan.",))
+        size, index = Measures.of(data), found[0]
+        line = (index.type_name, ", ".join(index.fields), f"{index.num_indexed_rows:,}", f"{index.size_bytes:,}")
+        return Preview(
+            f"drop index {self.index}",
+            size,
+            size,
+            sections=(Section("The index", ("type", "columns", "indexed rows", "bytes"), (line,)),),
+            warnings=("Queries on its column will scan.",),
+        )
 
     def execute(self, work: Execution) -> VerbResult:
         """Drop it, as one commit."""
