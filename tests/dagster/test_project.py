@@ -25,7 +25,7 @@ from lance_ops.dagster.project.project_files import NewProject
 from lance_ops.dagster.project.start import start_project
 from lance_ops.dagster.project.table_survey import survey_tables
 from lance_ops.errors import ConfigError
-from lance_ops.maintenance.ingest import RawReader, RawReading
+from lance_ops.maintenance.ingest import RawReading
 
 pytestmark = pytest.mark.dagster
 
@@ -48,8 +48,8 @@ def landing(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Decode files here, because a process for each survey would take most of the time of these tests."""
-    reader = partial(RawReader, reading=RawReading(isolated=False))
-    monkeypatch.setattr("lance_ops.dagster.project.landing_survey.RawReader", reader)
+    reading = partial(RawReading, isolated=False)
+    monkeypatch.setattr("lance_ops.dagster.project.landing_survey.RawReading", reading)
 
 
 @pytest.fixture
@@ -269,3 +269,23 @@ def test_a_folder_with_files_is_refused_and_add_writes_only_what_is_missing(tmp_
 )
 def test_a_package_has_a_name_that_python_does_not_know_yet(folder: str, package: str) -> None:
     assert NewProject(f"/home/{folder}", "/lake", None, ()).package == package
+
+
+def test_the_delimiter_of_csv_is_the_one_that_gives_columns(landing: Path) -> None:
+    texts = {
+        "semicolons": "a;b;c\n1;2,5;Bern\n",
+        "tabs": "a\tb\n1\t2\n",
+        "one": "a\n1\n",
+        "commas": 'a,b\n1,"x;y;z"\n',
+    }
+    for name, text in texts.items():
+        (landing / name).mkdir(parents=True)
+        (landing / name / "2024-01-01.csv").write_text(text)
+        (landing / name / "2024-01-02.csv").write_bytes(b"\0junk")
+    found = {each.name: each.raw or {} for each in survey_landing(StoreLocation(str(landing))).proposals}
+    assert {name: raw.get("text") for name, raw in found.items()} == {
+        "commas": None,
+        "one": None,
+        "semicolons": {"delimiter": ";"},
+        "tabs": {"delimiter": "\t"},
+    }

@@ -3,7 +3,7 @@
 Files are of one kind if their paths differ only in dates, numbers and partition folders such as `day=2024-01-02`.
 `orders/2024-01-02.csv` and `orders/2024-01-03.csv` are one dataset, named after their folder; `orders_1.csv` and
 `customers_1.csv` beside each other are two. Files without numbers, such as `bern.csv` and `basel.csv`, are one dataset
-if they have the same columns.
+if they have the same columns. The delimiter of CSV is the one that gives several columns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import glob
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -22,7 +23,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import KeyPattern, StoreLocation
 from lance_ops.dagster.landing import LandedFile, list_files
 from lance_ops.dagster.project.proposal import LANDING, Proposal, columns_sentence, dataset_name, with_distinct_names
-from lance_ops.maintenance.ingest import RawFile, RawReader, printable, raw_format
+from lance_ops.maintenance.ingest import RawFile, RawReader, RawReading, TextReading, printable, raw_format
 
 __all__ = ["LandingSurvey", "survey_landing"]
 
@@ -40,6 +41,9 @@ _KEYS = (
 """Regular expressions of moments; the first that is all that varies in a dataset's paths becomes its key."""
 _EXPANDED = ("${", "{{", "{%", "{#")
 """What a declaration expands, so that no path may contain it."""
+_COMMA = ","
+_DELIMITERS = (_COMMA, ";", "\t", "|")
+"""What may stand between the cells of CSV; of two that give as many columns, the first one counts."""
 _MOST_KINDS = 20
 _MOST_OTHERS = 3
 """How many older files are tried if the newest of a kind cannot be read."""
@@ -88,10 +92,11 @@ def survey_landing(location: StoreLocation) -> LandingSurvey:
         else:
             kinds[kind].append(file)
     marked = {file.path.rpartition("/")[0] for file in listed if PurePosixPath(file.path).name == _MARKER}
-    with RawReader(location.storage_options) as reader:
+    with ExitStack() as stack:
+        readers = {each: stack.enter_context(_reader(location, each)) for each in _DELIMITERS}
         found = [
-            _proposal(PurePosixPath(location.uri).name, kind, files, marked, reader)
-            for kind, files in _joined(kinds, reader)
+            _proposal(PurePosixPath(location.uri).name, kind, files, marked, readers)
+            for kind, files in _joined(kinds, readers[_COMMA])
         ]
     ignored = [f"{count} files with {ending} are not raw files that can be read" for ending, count in unread.items()]
     return LandingSurvey(with_distinct_names(found), tuple(ignored))
@@ -162,7 +167,13 @@ def _are_one(files: Sequence[Sequence[LandedFile]], kinds: Sequence[_Kind], read
     return len(columns) == 1 and None not in columns
 
 
-def _proposal(landing: str, kind: _Kind, files: Sequence[LandedFile], marked: set[str], reader: RawReader) -> Proposal:
+def _proposal(
+    landing: str,
+    kind: _Kind,
+    files: Sequence[LandedFile],
+    marked: set[str],
+    readers: Mapping[str, RawReader],
+) -> Proposal:
     name = dataset_name(kind.folder, kind.words) if kind.words else dataset_name(kind.folder or landing)
     prefix = f"{kind.folder}/" if kind.folder else ""
     paths = [file.path.removeprefix(prefix) for file in files]
@@ -172,7 +183,28 @@ def _proposal(landing: str, kind: _Kind, files: Sequence[LandedFile], marked: se
     else:
         key = _key(paths, kind.ending)
         raw |= {"key": key} if key else {}
-    return Proposal(name, f"{name}.lance", raw, comments=tuple(map(printable, _comments(kind, files, paths, reader))))
+    delimiter = _delimiter(files, readers) if raw_format(f"x{kind.ending}")[0] == "csv" else _COMMA
+    raw |= {"text": {"delimiter": delimiter}} if delimiter != _COMMA else {}
+    seen = _comments(kind, files, paths, readers[delimiter])
+    return Proposal(name, f"{name}.lance", raw, comments=tuple(map(printable, seen)))
+
+
+def _delimiter(files: Sequence[LandedFile], readers: Mapping[str, RawReader]) -> str:
+    """Return the delimiter by which one of the newest files has several columns, a comma if none has."""
+    for file in _by_age(files)[: -2 - _MOST_OTHERS : -1]:
+        num_columns = {
+            each: len(schema)
+            for each, reader in readers.items()
+            if isinstance(schema := _schema(reader, file), pa.Schema)
+        }
+        best = max(num_columns, key=num_columns.__getitem__, default=_COMMA)
+        if num_columns.get(best, 0) > 1:
+            return best
+    return _COMMA
+
+
+def _by_age(files: Sequence[LandedFile]) -> list[LandedFile]:
+    return sorted(files, key=lambda file: (file.modified, file.path))
 
 
 def _key(paths: Sequence[str], ending: str) -> str | None:
@@ -188,7 +220,7 @@ def _key(paths: Sequence[str], ending: str) -> str | None:
 
 
 def _comments(kind: _Kind, files: Sequence[LandedFile], paths: Sequence[str], reader: RawReader) -> Iterable[str]:
-    *_, newest = by_age = sorted(files, key=lambda file: (file.modified, file.path))
+    *_, newest = by_age = _by_age(files)
     oldest = by_age[0]
     size = sum(file.size_bytes for file in files)
     yield f"Seen: {len(files)} files of {size:,} bytes, such as {paths[files.index(newest)]}"
@@ -209,6 +241,10 @@ def _comments(kind: _Kind, files: Sequence[LandedFile], paths: Sequence[str], re
     partitions = [folder.removesuffix("=*") for folder in kind.varying_folders if folder.endswith("=*")]
     if partitions:
         yield f"The folders' values of {', '.join(partitions)} do not become columns; the batch's key holds them"
+
+
+def _reader(location: StoreLocation, delimiter: str) -> RawReader:
+    return RawReader(location.storage_options, RawReading(text=TextReading(delimiter=delimiter)))
 
 
 def _schema(reader: RawReader, file: LandedFile) -> pa.Schema | str:
