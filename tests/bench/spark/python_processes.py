@@ -10,7 +10,7 @@ from pathlib import Path
 __all__ = ["cpu_seconds", "end_workers"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_SECONDS_TO_END = 10.0
+_SECONDS_TO_END = 120.0
 _SEEN: dict[tuple[int, str], float] = {}
 """The CPU time of each process that was seen, by its id and the time of its start."""
 
