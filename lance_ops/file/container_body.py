@@ -17,7 +17,7 @@ from lance_ops.file.leaves import number_leaves
 from lance_ops.file.page_reading import Extent
 from lance_ops.pb import file_pb2
 from lance_ops.store import BytesLike, StoreWriter
-from lance_ops.wire import metadata_to_pb, schema_to_pb
+from lance_ops.wire import encoded_schema, metadata_to_pb, schema_to_pb
 
 __all__ = ["ContainerBody"]
 
@@ -165,7 +165,11 @@ class ContainerBody(FileBody):
 @lru_cache(maxsize=64)
 def _fields_to_pb(schema: Schema) -> file_pb2.Schema:
     """Return a schema's fields as a message that is shared by files of one table and must not be changed."""
-    return file_pb2.Schema(fields=schema_to_pb(Schema(tuple(field.stored() for field in schema.fields))))
+    if schema.has_dictionaries or schema.holds_blobs_v2:
+        return file_pb2.Schema(fields=schema_to_pb(Schema(tuple(field.stored() for field in schema.fields))))
+    message = file_pb2.Schema.FromString(encoded_schema(schema))  # the manifest has the same bytes
+    message.ClearField("metadata")
+    return message
 
 
 def _slices(column: pa.Array, page_bytes: int) -> list[pa.Array]:

@@ -7,7 +7,7 @@ page budget times the number of columns, however many rows come.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -105,6 +105,7 @@ class FileWriter:
         self._written: WrittenFile | None = None
         self._fields = list(schema.fields)
         """The fields that `write_batch` takes: all that are not copied."""
+        self._storage = None if schema.has_dictionaries else _storage_without_extensions(schema)
         self._num_copied_rows: int | None = None
         self._page_bytes = page_bytes or _default_page_bytes(schema)
         self._sink = store.open_writer(path, durable=durable)
@@ -173,7 +174,10 @@ class FileWriter:
             given, wanted = ", ".join(batch.schema.names), ", ".join(names)
             raise SchemaMismatch(f"the data has the columns {given}; the schema has {wanted}")
         for part in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
-            columns = [_storage_column(part, at, field) for at, field in enumerate(self._fields)]
+            if self._storage is not None and part.schema.equals(self._storage):
+                columns = part.columns
+            else:
+                columns = [_storage_column(part, at, field) for at, field in enumerate(self._fields)]
             if part.num_rows:
                 self._body.add(columns, part.num_rows)
                 self.num_rows += part.num_rows
@@ -255,6 +259,14 @@ def _hold_of(schema: Schema, version: FileVersion) -> Callable[[Sequence[pa.Arra
     if version is FileVersion.V2_0 or not v2_1.holds_single_batch(schema):
         return None
     return partial(v2_1.SingleBatch, schema, version)
+
+
+@lru_cache(maxsize=64)
+def _storage_without_extensions(schema: Schema) -> pa.Schema | None:
+    """Return the storage types of a schema's columns; None if a batch of these types may still need a conversion."""
+    if any(field.holds_json or field.names_extensions for field in schema.fields):
+        return None
+    return schema.to_arrow_storage()
 
 
 def _storage_column(batch: pa.RecordBatch, at: int, field: Field) -> pa.Array:

@@ -152,7 +152,7 @@ def _to_pb(node: Field) -> file_pb2.Field:
         parent_id=node.parent_id,
         logical_type=node.logical_type,
         nullable=node.nullable,
-        metadata=metadata_to_pb(node.metadata),
+        metadata=metadata_to_pb(node.metadata) if node.metadata else None,  # an empty map takes as long as the rest
         unenforced_primary_key=node.unenforced_primary_key,
         encoding=_encoding(node.logical_type),
         extension_name=node.extension_name,

@@ -26,6 +26,8 @@ def shred(field: Field, array: pa.Array) -> list[LeafRows]:
 
     The array has the field's storage type. Raises `SchemaMismatch` for a null where the schema has none.
     """
+    if is_leaf(field) and not array.null_count:
+        return [LeafRows((), array)]
     return list(_shred(field, array, ()))
 
 
