@@ -14,9 +14,10 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import MAX_DEPTH, NO_PARENT, Dictionary, Field, Schema, depth_of
 from lance_ops.pb import file_pb2
+from lance_ops.wire.plain_fields import read_plain_columns
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
-__all__ = ["field_metadata_from_pb", "metadata_to_pb", "schema_from_pb", "schema_to_pb"]
+__all__ = ["field_metadata_from_pb", "metadata_to_pb", "schema_from_pb", "schema_to_pb", "wide_schema_from_pb"]
 
 _MOST_SHARED = 1000
 """The roots of the widest schema whose fields are shared with other schemas; wider ones would evict them all."""
@@ -45,6 +46,17 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
     if len(roots) <= _MOST_SHARED:
         roots = [_shared(root) for root in roots]
     return Schema(tuple(roots), field_metadata_from_pb(metadata))
+
+
+def wide_schema_from_pb(fields: Sequence[bytes], metadata: Mapping[str, bytes], path: str) -> Schema | None:
+    """Return the schema of many encoded fields, which are made when one of them is first asked for.
+
+    Returns None for fields that `schema_from_pb` must read: they are few, or some are below others. Raises as it does.
+    """
+    if len(fields) <= _MOST_SHARED:
+        return None
+    columns = read_plain_columns(fields, lambda message: _checked(_from_pb(message, ()), path))
+    return None if columns is None else Schema.of_plain_columns(columns, field_metadata_from_pb(metadata))
 
 
 def _trees(messages: Sequence[file_pb2.Field], ids: Sequence[int], parent_ids: Sequence[int], path: str) -> list[Field]:

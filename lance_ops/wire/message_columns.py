@@ -7,6 +7,7 @@ some that are rare, are left to the library. Source: protobuf's wire format.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -46,16 +47,23 @@ def join_messages(messages: Sequence[bytes]) -> tuple[Uint8Array, Int64Array, In
 
 
 def read_message_columns(
-    data: Uint8Array, starts: Int64Array, stops: Int64Array, wanted: Mapping[int, int]
+    data: Uint8Array,
+    starts: Int64Array,
+    stops: Int64Array,
+    wanted: Mapping[int, int],
+    most_fields: int = sys.maxsize,
 ) -> dict[int, FieldColumn] | None:
     """Return the `wanted` fields, wire types by number, of the message in each range of `data`.
+
+    Only the first `most_fields` fields of each message are looked at.
 
     Returns None for messages that are left to the protobuf library: one is malformed, repeats a wanted field, has it
     with another wire type or with a number of more than 63 bits, or has any field of a fixed width.
     """
     columns = {number: _empty_column(len(starts)) for number in wanted}
     at, live = starts.copy(), np.flatnonzero(starts < stops)
-    while len(live):
+    while len(live) and most_fields > 0:
+        most_fields -= 1
         limits = stops[live]
         tags = _read_varints(data, at[live], limits)
         found = None if tags is None else _read_varints(data, tags.ends, limits)

@@ -6,6 +6,7 @@ from lance_ops.core.schema.limits import ROW_COLUMN_NAMES, check_column_name, ch
 from lance_ops.core.schema.logical_types import arrow_type_of, logical_type_of
 from lance_ops.core.schema.name_matching import CaseRule, spelled_as
 from lance_ops.core.schema.nesting import MAX_DEPTH, check_depth, depth_of
+from lance_ops.core.schema.plain_columns import PlainColumns
 from lance_ops.core.schema.schema import Schema, split_path
 from lance_ops.core.schema.schema_edit import (
     check_sibling_names,
@@ -25,6 +26,7 @@ __all__ = [
     "ColumnOrdering",
     "Dictionary",
     "Field",
+    "PlainColumns",
     "Schema",
     "SchemaMode",
     "arrow_type_of",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from lance_ops.core.schema.field import (
     without_hash,
 )
 from lance_ops.core.schema.nesting import check_depth
+from lance_ops.core.schema.plain_columns import PlainColumns
 
 __all__ = ["Schema", "split_path"]
 
@@ -45,7 +46,29 @@ class Schema:
         return hash(self.fields)
 
     def __getstate__(self) -> dict[str, Any]:
-        return without_hash(self.__dict__)
+        state = {"fields": self.fields} | without_hash(self.__dict__)
+        state.pop("_plain_columns", None)
+        return state
+
+    @classmethod
+    def of_plain_columns(cls, columns: PlainColumns, metadata: Mapping[str, str]) -> Schema:
+        """Return a wide schema, whose fields are made when one of them is first asked for."""
+        made = cls.__new__(cls)
+        vars(made).update(_plain_columns=columns, metadata=metadata)
+        return made
+
+    @property
+    def _unmade(self) -> PlainColumns | None:
+        """The columns of a wide schema whose fields have not been made yet; None if it has its fields."""
+        return None if "fields" in vars(self) else vars(self)["_plain_columns"]
+
+    if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+
+        def __getattr__(self, name: str) -> Any:
+            columns = vars(self).get("_plain_columns")
+            if name != "fields" or columns is None:
+                raise AttributeError(f"a Schema has no attribute {name!r}")
+            return vars(self).setdefault("fields", columns.fields())  # another thread may have made them meanwhile
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema, first_id: int = 0) -> Schema:
@@ -85,11 +108,15 @@ class Schema:
 
     @cached_property
     def _storage(self) -> pa.Schema:
-        fields = [pa.field(column.name, *column.storage_kind) for column in self.fields]
-        return pa.schema(fields, encode_metadata(self.metadata))
+        metadata = encode_metadata(self.metadata)
+        if (unmade := self._unmade) is not None:
+            return unmade.storage_schema().with_metadata(metadata)
+        return pa.schema([pa.field(column.name, *column.storage_kind) for column in self.fields], metadata)
 
     @cached_property
     def names_extensions(self) -> bool:
+        if (unmade := self._unmade) is not None:
+            return unmade.name_extensions
         return any(column.names_extensions for column in self.fields)
 
     @cached_property
