@@ -10,7 +10,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_origin
 
 import typer
 
@@ -23,7 +23,7 @@ from lance_ops.core.errors import CorruptFile, DatasetNotFound, InvalidInput
 from lance_ops.core.redaction import shown_key
 from lance_ops.maintenance import repair
 from lance_ops.runners import InThreads, Runner
-from lance_ops.verbs import AbsentTable, Target, Verb
+from lance_ops.verbs import AbsentTable, Target, Verb, options_of
 
 __all__ = [
     "AllowedBases",
@@ -45,6 +45,7 @@ __all__ = [
     "reference",
     "runner",
     "storage_options",
+    "told",
 ]
 
 _OPTION = "--storage-option"
@@ -103,6 +104,13 @@ OnSpark = Annotated[
     str | None,
     typer.Option("--spark", metavar="MASTER", help="Run tasks on Spark, such as local[*] or yarn; default: threads."),
 ]
+
+
+def told(verb: type[Verb], option: str) -> str:
+    """Return what an option of a verb means: the help of a command says it as launchpad and `lance-ops verbs` do."""
+    declared = options_of(verb)[option]
+    repeated = any(get_origin(kind) is tuple for kind in declared.kinds)
+    return f"{declared.described.description}{' May be repeated.' if repeated else ''}"
 
 
 def open_dataset(uri: str, options: Mapping[str, str] | None, version: str | None = None) -> LanceDataset:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.cli import app
-from lance_ops.verbs import ALL_VERBS, REASON_PROPERTY
+from lance_ops.verbs import ALL_VERBS, REASON_PROPERTY, Compact, Erase, IngestFiles, options_of
 from tests.cli.test_cli import answer, run, text
 
 
@@ -160,3 +162,15 @@ def test_an_erasure_is_previewed_done_and_proven(dataset_uri: str) -> None:
     refused = run(*asked)
     assert refused.exit_code == 1
     assert "is not proven: data/stray.lance: no version names it" in refused.stderr
+
+
+def test_a_command_explains_an_option_in_the_words_of_its_verb() -> None:
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    for command, verb, option in (
+        ("compact", Compact, "max_source_bytes"),
+        ("erase", Erase, "remove_tags"),
+        ("ingest", IngestFiles, "schema_mode"),
+    ):
+        parameter = next(each for each in group.commands[command].params if each.name == option)
+        assert getattr(parameter, "help", None) == options_of(verb)[option].described.description, command

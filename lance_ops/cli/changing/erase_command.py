@@ -17,6 +17,7 @@ from lance_ops.cli.arguments import (
     open_dataset,
     runner,
     storage_options,
+    told,
 )
 from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import print_facts, print_json, print_line
@@ -33,20 +34,19 @@ def erase(
     on: Annotated[
         list[str] | None, typer.Option("--on", metavar="COLUMN", help="The key's column in both; may be repeated.")
     ] = None,
-    reason: Annotated[
-        str, typer.Option(help="Required. Why the rows go. The report keeps it: do not name the subject.")
-    ] = "",
-    remove_tags: Annotated[bool, typer.Option("--remove-tags", help="Remove tags on versions with the rows.")] = False,
-    rewrite_branches: Annotated[bool, typer.Option("--rewrite-branches", help="Erase on other branches, too.")] = False,
+    reason: Annotated[str, typer.Option(help=told(verbs.Erase, "reason"))] = "",
+    remove_tags: Annotated[bool, typer.Option("--remove-tags", help=told(verbs.Erase, "remove_tags"))] = False,
+    rewrite_branches: Annotated[
+        bool, typer.Option("--rewrite-branches", help=told(verbs.Erase, "rewrite_branches"))
+    ] = False,
     delete_unverified: Annotated[
         bool,
         typer.Option(
             "--delete-unverified",
-            help="Also delete files younger than seven days that no version names. "
-            "Only safe while no other process writes.",
+            help=told(verbs.Erase, "delete_unverified"),
         ),
     ] = False,
-    at_most_rows: Annotated[int | None, typer.Option(min=0, help="Refuse when more rows match.")] = None,
+    at_most_rows: Annotated[int | None, typer.Option(min=0, help=told(verbs.Erase, "at_most_rows"))] = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,

@@ -20,6 +20,7 @@ from lance_ops.cli.arguments import (
     open_target,
     runner,
     storage_options,
+    told,
 )
 from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import counted, number, print_json, print_line
@@ -44,53 +45,43 @@ _TEXT = TextReading()
 
 def ingest_files(
     uri: Uri,
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Parquet, ORC, Arrow, CSV or JSON lines; paths or URLs.")
-    ],
-    batch: Annotated[
-        str | None, typer.Option(metavar="KEY", help="All files are one batch of this key; default: one each, by name.")
-    ] = None,
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help=told(verbs.IngestFiles, "files"))],
+    batch: Annotated[str | None, typer.Option(metavar="KEY", help=told(verbs.IngestFiles, "batch"))] = None,
     schema: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help='Columns as JSON, such as {"id": "string", "day": "date32:day"}.'),
     ] = None,
-    schema_mode: Annotated[
-        SchemaMode, typer.Option(help="What to do with columns that the table lacks; add also widens types.")
-    ] = SchemaMode.ERROR,
+    schema_mode: Annotated[SchemaMode, typer.Option(help=told(verbs.IngestFiles, "schema_mode"))] = SchemaMode.ERROR,
     missing_columns: Annotated[
-        MissingColumns, typer.Option(help="What to do with a file that lacks a column.")
+        MissingColumns, typer.Option(help=told(verbs.IngestFiles, "missing_columns"))
     ] = MissingColumns.FILL,
     extra_columns: Annotated[
-        ExtraColumns, typer.Option(help="With --schema-mode error: refuse or ignore a column that the table lacks.")
+        ExtraColumns, typer.Option(help=told(verbs.IngestFiles, "extra_columns"))
     ] = ExtraColumns.REFUSE,
-    case_sensitive: Annotated[bool, typer.Option("--case-sensitive", help="Match names by case, too.")] = False,
+    case_sensitive: Annotated[
+        bool, typer.Option("--case-sensitive", help=told(verbs.IngestFiles, "case_sensitive"))
+    ] = False,
     batch_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="A text column for the key of each row's batch.")
+        str | None, typer.Option(metavar="COLUMN", help=told(verbs.IngestFiles, "batch_column"))
     ] = None,
-    changed: Annotated[
-        ChangedBatches, typer.Option(help="What to do with a batch that changed; replace needs --batch-column.")
-    ] = ChangedBatches.REFUSE,
-    mode: Annotated[
-        IngestMode, typer.Option(help="Append rows, merge them by key, or keep the history of each key (scd2).")
-    ] = IngestMode.APPEND,
+    changed: Annotated[ChangedBatches, typer.Option(help=told(verbs.IngestFiles, "changed"))] = ChangedBatches.REFUSE,
+    mode: Annotated[IngestMode, typer.Option(help=told(verbs.IngestFiles, "mode"))] = IngestMode.APPEND,
     key: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="A column of the key of --mode; may be repeated.")
     ] = None,
     valid_from: Annotated[
-        str, typer.Option(metavar="COLUMN", help="With --mode scd2, the column that says when a row begins.")
+        str, typer.Option(metavar="COLUMN", help=told(verbs.IngestFiles, "valid_from"))
     ] = HistoryColumns.valid_from,
-    delimiter: Annotated[str, typer.Option(help="The text between the cells of CSV.")] = _TEXT.delimiter,
-    quote: Annotated[str, typer.Option(help="The text around cells of CSV; empty: none.")] = _TEXT.quote,
-    escape: Annotated[
-        str, typer.Option(help="The text before quotes in cells of CSV; by default quotes are doubled.")
-    ] = "",
-    header: Annotated[bool, typer.Option(help="Whether CSV begins with the names of its columns.")] = _TEXT.header,
-    encoding: Annotated[str, typer.Option(help="The encoding of CSV and JSON.")] = _TEXT.encoding,
+    delimiter: Annotated[str, typer.Option(help=told(verbs.IngestFiles, "delimiter"))] = _TEXT.delimiter,
+    quote: Annotated[str, typer.Option(help=told(verbs.IngestFiles, "quote"))] = _TEXT.quote,
+    escape: Annotated[str, typer.Option(help=told(verbs.IngestFiles, "escape"))] = "",
+    header: Annotated[bool, typer.Option(help=told(verbs.IngestFiles, "header"))] = _TEXT.header,
+    encoding: Annotated[str, typer.Option(help=told(verbs.IngestFiles, "encoding"))] = _TEXT.encoding,
     null_value: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A cell of CSV that is null; may be repeated.")
     ] = None,
     empty_as_null: Annotated[
-        bool, typer.Option("--empty-as-null", help="Read empty cells of text columns as null, too.")
+        bool, typer.Option("--empty-as-null", help=told(verbs.IngestFiles, "empty_as_null"))
     ] = False,
     date_format: Annotated[
         list[str] | None,
@@ -101,13 +92,13 @@ def ingest_files(
         typer.Option(metavar="FORMAT", help="A form of timestamps, besides ISO 8601; may be repeated."),
     ] = None,
     data_storage_version: Annotated[
-        str, typer.Option(help="The file version of a new table.")
+        str, typer.Option(help=told(verbs.IngestFiles, "data_storage_version"))
     ] = IngestOptions.data_storage_version,
     stable_row_ids: Annotated[
-        bool, typer.Option("--stable-row-ids", help="Give the rows of a new table stable ids.")
+        bool, typer.Option("--stable-row-ids", help=told(verbs.IngestFiles, "stable_row_ids"))
     ] = False,
     max_rows_per_file: Annotated[
-        int, typer.Option(min=1, help="A fragment has at most this many rows.")
+        int, typer.Option(min=1, help=told(verbs.IngestFiles, "max_rows_per_file"))
     ] = FragmentLimits.max_rows_per_file,
     spark: OnSpark = None,
     dry_run: DryRun = False,

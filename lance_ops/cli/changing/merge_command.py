@@ -19,6 +19,7 @@ from lance_ops.cli.arguments import (
     open_dataset,
     runner,
     storage_options,
+    told,
 )
 from lance_ops.cli.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
@@ -28,24 +29,20 @@ __all__ = ["merge"]
 
 def merge(
     uri: Uri,
-    source: Annotated[
-        list[str], typer.Argument(metavar="SOURCE…", help="Raw files such as Parquet, or one dataset (.lance).")
-    ],
+    source: Annotated[list[str], typer.Argument(metavar="SOURCE…", help=told(verbs.Upsert, "files"))],
     on: Annotated[
         list[str] | None,
-        typer.Option("--on", metavar="COLUMN", help="A column of the key; may be repeated. Default: the primary key."),
+        typer.Option("--on", metavar="COLUMN", help=told(verbs.Upsert, "on")),
     ] = None,
     update: Annotated[bool, typer.Option(help="Give rows that match the source's values.")] = True,
-    condition: Annotated[
-        str | None, typer.Option("--if", metavar="SQL", help="Update only where it is true: source.v > target.v.")
-    ] = None,
-    insert: Annotated[bool, typer.Option(help="Insert rows that match nothing.")] = True,
+    condition: Annotated[str | None, typer.Option("--if", metavar="SQL", help=told(verbs.Upsert, "condition"))] = None,
+    insert: Annotated[bool, typer.Option(help=told(verbs.Upsert, "insert"))] = True,
     delete_matched: Annotated[
         bool, typer.Option("--delete-matched", help="Delete rows that match, and insert none.")
     ] = False,
     delete_unmatched: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="Delete rows that no source row matches and for which SQL is true."),
+        typer.Option(metavar="SQL", help=told(verbs.Upsert, "delete_unmatched")),
     ] = None,
     reason: Reason = "",
     at_most_rows: AtMostRows = None,

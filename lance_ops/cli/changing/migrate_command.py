@@ -17,6 +17,7 @@ from lance_ops.cli.arguments import (
     open_dataset,
     runner,
     storage_options,
+    told,
 )
 from lance_ops.cli.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
@@ -27,7 +28,7 @@ __all__ = ["migrate"]
 def migrate(
     uri: Uri,
     data_storage_version: Annotated[
-        str, typer.Option(metavar="VERSION", help="The file version, such as 2.1, that all files and new ones get.")
+        str, typer.Option(metavar="VERSION", help=told(verbs.Migrate, "data_storage_version"))
     ],
     spark: OnSpark = None,
     dry_run: DryRun = False,

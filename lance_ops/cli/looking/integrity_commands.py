@@ -20,6 +20,7 @@ from lance_ops.cli.arguments import (
     reference,
     runner,
     storage_options,
+    told,
 )
 from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import counted, print_json, print_line, print_table, size
@@ -40,9 +41,7 @@ def verify(
     uri: Uri,
     version: Reference = None,
     quick: Annotated[bool, typer.Option("--quick", help="Check only presence, sizes and metadata of files.")] = False,
-    all_versions: Annotated[
-        bool, typer.Option("--all-versions", help="Verify the other retained versions, too.")
-    ] = False,
+    all_versions: Annotated[bool, typer.Option("--all-versions", help=told(verbs.Verify, "all_versions"))] = False,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
@@ -75,13 +74,13 @@ def repair(
         str | None, typer.Option("--copy", metavar="URI", help="A copy of the dataset's folder, or a deep clone.")
     ] = None,
     restore_older_version: Annotated[
-        bool, typer.Option("--restore-older-version", help="Take back newer changes, if an older version is whole.")
+        bool, typer.Option("--restore-older-version", help=told(verbs.Repair, "restore_older_version"))
     ] = False,
     drop_damaged_rows: Annotated[
-        bool, typer.Option("--drop-damaged-rows", help="Delete the rows of fragments that nothing else mends.")
+        bool, typer.Option("--drop-damaged-rows", help=told(verbs.Repair, "drop_damaged_rows"))
     ] = False,
     delete_dangling_tags: Annotated[
-        bool, typer.Option("--delete-dangling-tags", help="Delete tags of versions that do not exist.")
+        bool, typer.Option("--delete-dangling-tags", help=told(verbs.Repair, "delete_dangling_tags"))
     ] = False,
     dry_run: DryRun = False,
     spark: OnSpark = None,
