@@ -160,7 +160,7 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
             _counts(file.path) and (file.is_folder or wanted.matches(file.path))
         ):
             set_aside.append(file)
-    marked = {_folder(file.path) for file in listed if PurePosixPath(file.path).name == raw.marker}
+    marked = {_folder(file.path) for file in listed if _name(file.path) == raw.marker}
     grouped: defaultdict[str, list[LandedFile]] = defaultdict(list)
     unmatched = []
     counting = [file for file in listed if _counts(file.path) and wanted.matches(file.path)]
@@ -194,11 +194,15 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
 
 
 def _counts(path: str) -> bool:
-    return not any(part.startswith(("_", ".")) for part in path.split("/"))
+    return not (path.startswith(("_", ".")) or "/_" in path or "/." in path)
 
 
 def _folder(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _keys(raw: RawFiles, paths: Sequence[str]) -> Sequence[str | None]:
@@ -210,5 +214,5 @@ def _keys(raw: RawFiles, paths: Sequence[str]) -> Sequence[str | None]:
 
 
 def _without_endings(path: str) -> str:
-    name = PurePosixPath(path).name
+    name = _name(path)
     return path.removesuffix(name) + name.partition(".")[0]
