@@ -46,6 +46,11 @@ class TableQuery:
     columns: tuple[str, ...] | None = None
     num_rows: int | None = None
 
+    @property
+    def title(self) -> str:
+        """The name and the version of the table, as Spark's plans show them."""
+        return f"lance {self.snapshot.uri.rstrip('/').rpartition('/')[2]} v{self.snapshot.version}"
+
     def where(self, condition: UserFilter) -> TableQuery:
         """Keep the rows that match this condition and those before; it is SQL text or a pyarrow expression.
 
@@ -102,11 +107,6 @@ class TableQuery:
     def _planned(self) -> DataFrame | None:
         reader, schema = self._reader()
         return planned_frame(self.session, reader, schema, self.title)
-
-    @property
-    def title(self) -> str:
-        """The name and the version of the table, as Spark's plans show them."""
-        return f"lance {self.snapshot.uri.rstrip('/').rpartition('/')[2]} v{self.snapshot.version}"
 
     def _reader(self) -> tuple[LanceReader, StructType]:
         given = SourceOptions.parse({**self._options(), "path": self.snapshot.uri})
