@@ -113,6 +113,20 @@ def test_a_partition_whose_files_are_gone_fails_and_says_so(deployment: Deployme
     assert deployment.data.count_rows() == 3
 
 
+def test_a_repeated_run_records_its_batches_although_files_of_one_are_gone(deployment: Deployment) -> None:
+    deployment.fill(3)  # a run that died after its commits recorded nothing
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["d0", "d1", "d2"])
+    (deployment.landing / "d1.parquet").unlink()
+    assert deployment.ingest("d0", "d2").success
+    assert deployment.instance.get_materialized_partitions(deployment.names.batches) == {"d0", "d1", "d2"}
+    assert deployment.data.count_rows() == 30
+
+    deployment.land("d3", range(3))
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["d3", "d4"])
+    with pytest.raises(dg.Failure, match="1 of 3 batches have no such files in .*: d4;"):
+        deployment.ingest("d2", "d4")
+
+
 def test_a_partition_whose_files_changed_fails_and_leaves_the_dataset(deployment: Deployment) -> None:
     deployment.land("a", range(3))
     deployment.tick()

@@ -17,6 +17,7 @@ from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.landing.settled_check import named_with_reasons, settled_evaluation
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.runners import LanceRunner, runner_key
+from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.ingest import IngestBatch, IngestResult, ingest
 from lance_ops.runners import Runner
 
@@ -129,17 +130,24 @@ def _record_refused(
 
 
 def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[LandedBatch, ...]:
-    """Return the batches of the requested partitions, in their order."""
+    """Return the batches of the requested partitions that have files, in their order.
+
+    Beside them, a batch whose files are gone and whose rows are in the table is no failure: the first run of these
+    partitions may have died after its commit, and its repetition must record the others.
+    """
     raw = config.landing()
     found, missing = list_landing(raw, datetime.now(UTC)).find(keys)
-    if missing:
-        shown = ", ".join(missing[:5])
+    table = open_if_exists(config) if found and missing else None
+    held = ingested_batches(table) if table is not None else {}
+    lost = [key for key in missing if key not in held]
+    if lost:
+        shown = ", ".join(lost[:5])
         raise dg.Failure(
-            f"{len(missing)} of {len(keys)} batches have no such files in {raw.location().public_uri}: {shown}; put "
+            f"{len(lost)} of {len(keys)} batches have no such files in {raw.location().public_uri}: {shown}; put "
             "the files back as they were, or delete these partitions",
             allow_retries=False,
         )
-    return tuple(found[key] for key in keys)
+    return tuple(found[key] for key in keys if key in found)
 
 
 def _ingest(config: DatasetConfig, landed: Sequence[LandedBatch], runner: Runner) -> IngestResult:
