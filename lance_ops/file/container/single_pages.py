@@ -20,6 +20,9 @@ __all__ = ["encode_single_page", "encode_single_pages"]
 _PAGES_TAG = b"\x12"
 """What stands before each page in a column's metadata: field 2, which has a length."""
 
+_FEW = 256
+"""Fewer columns are encoded one by one, so that a process which writes a few short files loads no compiled loop."""
+
 
 def encode_single_page(
     positions: Sequence[int], sizes: Sequence[int], length: int, description_url: str, encoding: bytes
@@ -35,6 +38,9 @@ def encode_single_pages(buffers: Int64Array, length: int, description_url: str, 
 
     `buffers[i]` has the position and size of each buffer of page `i`.
     """
+    if len(buffers) < _FEW:
+        places = [([position for position, _ in each], [size for _, size in each]) for each in buffers.tolist()]
+        return [encode_single_page(*each, length, description_url, encoding) for each in places]
     before, page = _shared_parts(length, description_url, encoding)
     ends = np.empty(len(buffers), np.int64)
     out = np.empty(len(buffers) * (len(before) + len(page) + 32) + 12 * buffers.size, np.uint8)

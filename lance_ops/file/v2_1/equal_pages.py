@@ -16,11 +16,19 @@ import numpy as np
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array, UnsignedArray
-from lance_ops.encodings import Encoding, EqualStatistics, FixedWidth, choose_equal_levels, choose_equal_pages
+from lance_ops.encodings import (
+    Encoding,
+    EqualStatistics,
+    FixedWidth,
+    choose_equal_levels,
+    choose_equal_pages,
+    is_stored_plain,
+)
 from lance_ops.file.container import ALIGNMENT, PADDING
 from lance_ops.file.v2_1.layers import Items
 from lance_ops.file.v2_1.layouts import PageChoice, encode_equal_mini_blocks
 from lance_ops.file.v2_1.levels import encode_levels
+from lance_ops.file.v2_1.short_page import plain_parts
 from lance_ops.kernels import read_only
 
 __all__ = ["MAX_EQUAL_VALUES", "EqualPages", "encode_equal_pages"]
@@ -45,8 +53,12 @@ def encode_equal_pages(values: UnsignedArray, present: BoolArray | None, choice:
     """Yield the pages of columns, given as rows of a matrix; columns that must be encoded alone are left out.
 
     `present` says which values are not null; None if each column is without nulls, otherwise each has some. `choice`
-    has no options of a field. There are at least one column and two values, and at most `MAX_EQUAL_VALUES`.
+    has no options of a field. There are at least one column and two values, and at most `MAX_EQUAL_VALUES`. Pages with
+    nulls that `is_stored_plain` do not come here.
     """
+    if is_stored_plain(values.shape[1], values.shape[1] * values.itemsize):
+        yield from _plain_pages(values, choice)
+        return
     candidates, chosen = choose_equal_pages(EqualStatistics(values), choice.version)
     levels: Uint16Array | None = None
     of_levels: tuple[Sequence[Encoding | None], Int64Array] = (None,), np.zeros(len(values), np.int64)
@@ -64,6 +76,28 @@ def encode_equal_pages(values: UnsignedArray, present: BoolArray | None, choice:
         definition = None if compression is None or levels is None else (compression, levels[columns].reshape(-1))
         description, buffers = encode_equal_mini_blocks(fixed, len(columns), encoding, scheme, choice, definition)
         yield EqualPages(columns, description.SerializeToString(), *_lay_out(buffers, len(columns)))
+
+
+def _plain_pages(values: UnsignedArray, choice: PageChoice) -> Iterator[EqualPages]:
+    """Yield the pages of columns that are stored plain, but not those that are constants."""
+    columns = np.arange(len(values))
+    if choice.large_chunks:
+        columns = np.flatnonzero((values[:, 1:] != values[:, :1]).any(axis=1))
+    if not len(columns):
+        return
+    word, header, padding, description = plain_parts(values.shape[1], 8 * values.itemsize, choice)
+    size = values.shape[1] * values.itemsize
+    chunk_bytes = len(header) + size + padding
+    step = ALIGNMENT + -(-chunk_bytes // ALIGNMENT) * ALIGNMENT
+    data = np.full((len(columns), step), PADDING, np.uint8)
+    data[:, : len(word)] = np.frombuffer(word, np.uint8)
+    chunks = data[:, ALIGNMENT : ALIGNMENT + chunk_bytes]
+    chunks[:, : len(header)] = np.frombuffer(header, np.uint8)
+    chunks[:, len(header) : len(header) + size] = values[columns].view(np.uint8)
+    places = np.empty((len(columns), 2, 2), np.int64)
+    places[:, :, 0] = np.arange(len(columns))[:, None] * step + np.array([0, ALIGNMENT])
+    places[:, :, 1] = len(word), chunk_bytes
+    yield EqualPages(columns, description, data.reshape(-1)[: int(places[-1, -1].sum())], places)
 
 
 def _have_one_value(values: UnsignedArray, present: BoolArray) -> BoolArray:

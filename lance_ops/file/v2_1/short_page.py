@@ -23,7 +23,7 @@ from lance_ops.file.v2_1.layouts import LeafRows, PageChoice
 from lance_ops.file.v2_1.levels import encode_levels
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
-__all__ = ["NUMBER_WIDTHS", "encode_short_page"]
+__all__ = ["NUMBER_WIDTHS", "encode_short_page", "plain_parts"]
 
 _NUMBERS = (
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
@@ -91,6 +91,17 @@ def encode_short_page(rows: LeafRows, choice: PageChoice) -> EncodedPage | None:
     word = _WORDS[large].pack(len(chunk) // 8 - 1 << 4)
     description = _describe(bits, kind in _OFFSETS, num_values, num_nulls > 0, len(rows.layers), large)
     return EncodedPage(description, (word, chunk), num_values)
+
+
+def plain_parts(num_values: int, bits: int, choice: PageChoice) -> tuple[bytes, bytes, int, bytes]:
+    """Return what pages of so many plain numbers without nulls have in common.
+
+    These are the chunk word, the header of the chunk, the number of bytes that pad the numbers, and the description.
+    """
+    large, size = choice.large_chunks, num_values * bits // 8
+    header, padding = _HEADERS[large].pack(0, size, _PAD), -size % 8
+    word = _WORDS[large].pack((len(header) + size + padding) // 8 - 1 << 4)
+    return word, header, padding, _describe(bits, False, num_values, False, 0, large).SerializeToString()
 
 
 def _only_number(values: bytes, width: int, num_values: int) -> FixedWidth | None:

@@ -16,9 +16,9 @@ import pyarrow as pa
 from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings import NO_OPTIONS, FixedWidth
+from lance_ops.encodings import NO_OPTIONS, is_stored_plain
 from lance_ops.file import v2_1
-from lance_ops.file.arrow_values import validity_of, values_of
+from lance_ops.file.arrow_values import validity_of
 from lance_ops.file.container import (
     ALIGNMENT,
     PADDING,
@@ -64,26 +64,29 @@ class SingleBatch(HeldBatch):
     def write_pages(self, write: WriteBytes) -> list[bytes]:
         count = len(self._leaves)
         messages: dict[int, bytes] = {}
-        equal: dict[_EqualKey, list[int]] = {}
-        for first in range(0, count, _MOST_TOGETHER):
+        for key, columns in self._equal_columns().items():
+            for first in range(0, len(columns), _MOST_TOGETHER):
+                messages.update(self._write_equal(columns[first : first + _MOST_TOGETHER], key, write))
+        for first in range(0, count, _MOST_TOGETHER) if len(messages) < count else ():
             short: dict[int, EncodedPage] = {}
             for at in range(first, min(first + _MOST_TOGETHER, count)):
-                page = encode_short_page(self._rows[at], self._leaves[at][1])
+                page = None if at in messages else encode_short_page(self._rows[at], self._leaves[at][1])
                 if page is not None:
                     short[at] = page
-                    continue
-                key = self._equal_key(at)
-                if key is not None:
-                    equal.setdefault(key, []).append(at)
             messages.update(zip(short, _write_together(short.values(), write), strict=True))
-        for key, columns in equal.items():
-            if len(columns) >= _LEAST_TOGETHER:
-                for first in range(0, len(columns), _MOST_TOGETHER):
-                    messages.update(self._write_equal(columns[first : first + _MOST_TOGETHER], key, write))
         for at in range(count) if len(messages) < count else ():
             if at not in messages:
                 messages[at] = _write_page(v2_1.encode_leaf_page(*self._leaves[at], self._rows[at]), write)
         return [messages[at] for at in range(count)]
+
+    def _equal_columns(self) -> dict[_EqualKey, list[int]]:
+        """Return the columns that are encoded together: as many as make up for the cost of the step."""
+        equal: dict[_EqualKey, list[int]] = {}
+        for at in range(len(self._leaves)) if len(self._leaves) >= _LEAST_TOGETHER else ():
+            key = self._equal_key(at)
+            if key is not None:
+                equal.setdefault(key, []).append(at)
+        return {key: columns for key, columns in equal.items() if len(columns) >= _LEAST_TOGETHER}
 
     def _equal_key(self, at: int) -> _EqualKey | None:
         """Return what a column has in common with others; None if it must be encoded alone."""
@@ -91,15 +94,17 @@ class SingleBatch(HeldBatch):
         width = NUMBER_WIDTHS.get(rows.values.type.id, 0)
         if not 0 < width <= 8 or rows.layers or choice.options is not NO_OPTIONS:
             return None
-        if not 2 <= len(rows.values) <= v2_1.MAX_EQUAL_VALUES:
+        num_values, num_nulls = len(rows.values), rows.values.null_count
+        if num_nulls and (num_nulls == num_values or is_stored_plain(num_values, num_values * width)):
             return None
-        return _EqualKey(width, rows.values.null_count > 0)
+        return _EqualKey(width, num_nulls > 0) if 2 <= num_values <= v2_1.MAX_EQUAL_VALUES else None
 
     def _write_equal(self, columns: Sequence[int], key: _EqualKey, write: WriteBytes) -> Iterator[tuple[int, bytes]]:
         """Write pages of columns with this key, as far as they can be encoded together; yield their metadata."""
         arrays = [self._rows[at].values for at in columns]
-        parts = [values.data for values in map(values_of, arrays) if isinstance(values, FixedWidth)]
-        numbers = np.concatenate(parts).view(f"<u{key.bytes_per_value}").reshape(len(columns), -1)
+        width, size = key.bytes_per_value, key.bytes_per_value * len(arrays[0])
+        parts = [array.buffers()[1].slice(array.offset * width, size) for array in arrays]
+        numbers = np.frombuffer(b"".join(parts), f"<u{width}").reshape(len(columns), -1)
         present = None
         if key.has_nulls:
             present = np.stack([validity for validity in map(validity_of, arrays) if validity is not None])
