@@ -195,9 +195,9 @@ class FileReader:
         assert view is not None
         return view
 
-    def bytes_in_place(self, view: View, ranges: Ranges) -> Uint8Array:
-        """Return all bytes of a file that is in place, after announcing ranges, and verifying them if it verifies."""
-        return self._source.read_in_place(view, ranges).data
+    def copy_in_place(self, view: View, ranges: Ranges, out: Uint8Array, places: Int64Array) -> None:
+        """Copy ranges of a file that is in place to their places in `out`, and verify them if the reader verifies."""
+        self._source.copy_in_place(view, ranges, out, places)
 
     def pages(self, fields: Sequence[Field], rows: RowSelection) -> list[list[list[tuple[LeafPage, RowSelection]]]]:
         """Return, for each leaf of each field, the pages that hold some of the rows, and those rows of the page.

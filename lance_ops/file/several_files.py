@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import new_bytes
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -137,17 +138,16 @@ class _FilesEndToEnd:
         """Return copies of the bytes at positions in the files laid end to end."""
         starts, stops = merge_ranges(ranges)
         bounds = [*starts.searchsorted(self._file_starts).tolist(), len(starts)]
-        pieces = []
+        sizes = stops - starts
+        places = sizes.cumsum() - sizes
+        data = new_bytes(int(sizes.sum()))
         for number, (first, last) in enumerate(pairwise(bounds)):
             if first == last:
                 continue
             file_start, view = self._file_starts[number], self._view(number)
             own_starts, own_stops = starts[first:last] - file_start, stops[first:last] - file_start
-            data = self._files[number].reader.bytes_in_place(view, Ranges(own_starts, own_stops))
-            pieces += [data[start:stop] for start, stop in zip(own_starts.tolist(), own_stops.tolist(), strict=True)]
-        sizes = stops - starts
-        data = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        return SourceBytes(data, starts, np.cumsum(sizes) - sizes)
+            self._files[number].reader.copy_in_place(view, Ranges(own_starts, own_stops), data, places[first:last])
+        return SourceBytes(data, starts, places)
 
     def _view(self, number: int) -> View:
         view = self._views[number]

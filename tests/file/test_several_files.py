@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from lance_ops.encodings.contract import ChunkBuffers, Encoding
 from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.values import Values
+from lance_ops.file import LanceFileWriter
 from lance_ops.file.arrow_values import take_items
 from lance_ops.file.page_reading import budget
 from lance_ops.file.page_reading.rows import RowSet, RowSlice
@@ -30,6 +34,7 @@ from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts
 from lance_ops.file.v2_1.layouts.contract import LeafRows, PageContext, ToArray
 from lance_ops.file.v2_1.layouts.page_dictionaries import replace_positions
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
+from lance_ops.store import LocalStore
 from tests.file.strategies import columns
 from tests.file.streaming import StreamedStore
 from tests.file.test_round_trip import PATH, V2_1_AND_LATER, same, written
@@ -300,3 +305,41 @@ def test_a_read_beyond_the_budget_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     files = opened_files(tables, FileVersion.V2_2)
     with pytest.raises(ReadTooLarge):
         read_files_together(files, Schema.from_arrow(tables[0].schema))
+
+
+def test_ranges_of_long_files_are_copied_without_touching_a_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    read_parts = LocalStore.read_parts
+
+    def noting(
+        store: LocalStore, paths: Sequence[str], parts: Sequence[Sequence[tuple[int, int, int]]], out: memoryview
+    ) -> list[int] | None:
+        asked.append(sum(map(len, parts)))
+        found = read_parts(store, paths, parts, out)
+        assert found is not None
+        return found
+
+    table = pa.table({"n": np.random.default_rng(3).integers(0, 1 << 60, 40_000)})
+    rows = np.array([5, 17_000, 39_999])
+    store = LocalStore(str(tmp_path))
+    (tmp_path / "data").mkdir()
+    for name, part in (("data/a", table), ("data/b", table.slice(0, 100))):
+        with LanceFileWriter(str(tmp_path / name)) as writer:
+            writer.write_batch(part)
+    long, short = FileReader(store, "data/a"), FileReader(store, "data/b")
+    files = [FileRows(long, RowSet(rows)), FileRows(short, RowSlice(2, 9))]
+    expected = pa.concat_tables([table.take(rows), table.slice(2, 7)])
+    monkeypatch.setattr(LocalStore, "read_parts", noting)
+    assert read_files_together(files, long.schema) == expected.combine_chunks()
+    assert asked == [1, len(rows)]  # the chunks' places, then the chunks; nothing of the short file
+    store.counters.take()
+    assert read_files_together(files, long.schema) == expected.combine_chunks()
+    counted = store.counters.take()
+    monkeypatch.setattr(LocalStore, "read_parts", lambda *_: None)
+    assert read_files_together(files, long.schema) == expected.combine_chunks()
+    assert store.counters.take() == counted
+    verifying = [replace(file, reader=file.reader.verifying()) for file in files]
+    monkeypatch.setattr(LocalStore, "read_parts", None)
+    assert read_files_together(verifying, long.schema) == expected.combine_chunks()

@@ -17,7 +17,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
 from lance_ops.core.records import changed_copy, dataclass
 from lance_ops.file.checksums import BlockChecks
-from lance_ops.store import Store, View, merge_touching
+from lance_ops.store import IoCounters, Store, View, merge_touching
 
 __all__ = ["Extent", "FileSource", "Ranges", "SourceBytes", "merge_ranges"]
 
@@ -27,6 +27,9 @@ _ZERO = np.zeros(1, np.int64)
 
 _WHOLE_BYTES = 1 << 20
 """A remote file up to this size is kept whole once a large part of it has been read, which spares later requests."""
+
+_SHORT_BYTES = 128 << 10
+"""Files up to this size are in memory once they are viewed."""
 
 _LARGE_PART = 3
 """A third of a file, counting what a store reads between ranges, is a large part of it."""
@@ -266,6 +269,21 @@ class FileSource:
             view.will_need(needed.starts, needed.stops)
             self._checks.verify(blocks, data, blocks.starts, partial(self._bytes_in_place, view))
         return SourceBytes(data, _ZERO, _ZERO)
+
+    def copy_in_place(self, view: View, ranges: Ranges, out: Uint8Array, places: Int64Array) -> None:
+        """Copy each range of this file, whose bytes are in `view`, to its place in `out`; verify as `read_in_place`.
+
+        Of a long file, system calls copy the ranges: to touch a page of a map for the first time takes longer.
+        """
+        data = self.read_in_place(view, ranges).data
+        sizes = (ranges.stops - ranges.starts).tolist()
+        parts = list(zip(ranges.starts.tolist(), sizes, places.tolist(), strict=True))
+        if self._checks is None and self.size_bytes > _SHORT_BYTES:
+            uncounted = self._store.counted_by(IoCounters())  # `read_in_place` has counted the ranges
+            if uncounted.read_parts([self._path], [parts], memoryview(out)) == sizes:  # type: ignore[arg-type]  # a buffer
+                return
+        for start, size, place in parts:
+            out[place : place + size] = data[start : start + size]
 
     def _bytes_in_place(self, view: View, start: int, stop: int) -> bytes:
         """Return the bytes of one range of this file, verified."""
