@@ -79,8 +79,8 @@ class Committer(ABC):
         """Return the newest version, None if there is no dataset.
 
         If `known` was this committer's last answer and nothing has changed since, it returns `known` without a look.
-        A `known` of 0 is for the commit of a first version. Then a look of the last minute, by any committer of this
-        process, is enough to answer None.
+        A `known` of 0 is for the commit of a first version. Then a look of the last five seconds, by any committer of
+        this process, is enough to answer None.
         """
 
     @abstractmethod

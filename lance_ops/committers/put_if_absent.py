@@ -309,7 +309,7 @@ class PutIfAbsentCommitter(Committer):
             RECENTLY_EMPTY.note((self._store.proof_scope, self._store.uri))
 
     def _was_empty(self) -> bool:
-        """Return whether a look of the last minute found nothing here, and forget the look."""
+        """Return whether a look of the last five seconds found nothing here, and forget the look."""
         return not self._store.reads_in_place and RECENTLY_EMPTY.take((self._store.proof_scope, self._store.uri))
 
     def _keep_written(self, version: int, data: bytes, tag: str | None) -> None:

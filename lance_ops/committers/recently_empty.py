@@ -1,8 +1,9 @@
-"""Remember for a minute where this process looked for a dataset and found none.
+"""Remember for five seconds where this process looked for a dataset and found none.
 
 The commit of a first version then needs no look of its own. It loses nothing by that: the create of version 1 fails if
 another writer has made it meanwhile, and the look after the commit finds the versions of a writer whose version 1 has
-been cleaned up.
+been cleaned up. Neither finds a version 1 that an old writer names by the other scheme meanwhile, so a look does not
+serve for long.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import time
 
 __all__ = ["RECENTLY_EMPTY", "RecentlyEmpty"]
 
-_SECONDS = 60.0
+_SECONDS = 5.0
+"""A write that takes longer hardly notices one more request."""
 _MOST_PLACES = 1000
 
 
@@ -31,7 +33,7 @@ class RecentlyEmpty:
             self._looks[place] = time.monotonic()
 
     def take(self, place: object) -> bool:
-        """Return whether a look of the last minute found nothing at a place, and forget the look."""
+        """Return whether a look of the last five seconds found nothing at a place, and forget the look."""
         with self._lock:
             looked = self._looks.pop(place, None)
         return looked is not None and time.monotonic() - looked < _SECONDS

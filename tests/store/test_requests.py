@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.committers import recently_empty
 from lance_ops.committers.known_manifests import KNOWN_MANIFESTS
 from tests.lossy_proxy import LossyProxy, lossy_proxy, request_name
 from tests.manifest_servers import ManifestServer
@@ -52,8 +53,9 @@ class Counted:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_known() -> Iterator[None]:
-    """Forget the manifests of earlier tests, and leave none to later ones."""
+def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget the manifests of earlier tests, and leave none to later ones; let no slow machine outlast a look."""
+    monkeypatch.setattr(recently_empty, "_SECONDS", 600.0)
     KNOWN_MANIFESTS.reset()
     yield
     KNOWN_MANIFESTS.reset()
