@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 _START_SECONDS = 180
+_STOP_SECONDS = 30
 _PORTS = range(11_000, 32_768)
 """Ports that browsers allow, and that Linux does not choose itself; it chooses from 32,768 on."""
 
@@ -58,4 +59,8 @@ def running(command: Sequence[str], port: int | None, settings: Mapping[str, str
         yield
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:  # it ignores the signal, as its parent did when it started
+            process.kill()
+            process.wait()

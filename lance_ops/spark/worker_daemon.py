@@ -26,6 +26,7 @@ import pyspark.worker
 from pyspark.daemon import manager
 
 from lance_ops import api
+from lance_ops.kernels import load_kernels
 from lance_ops.maintenance import ingest as ingestion
 from lance_ops.reading import read_fragments_together, scan_fragments
 from lance_ops.spark.data_source import LanceReader, LanceSource
@@ -58,6 +59,7 @@ def preload() -> None:
     Kernels are loaded from the cache on disk. None of them runs threads of its own, so a fork is safe.
     """
     _ = ingestion.ingest  # the room loads it now
+    load_kernels()
     dataset = api.write_dataset(_rows(), "memory://", max_rows_per_file=_ROWS // 2)
     dataset.to_table()  # of two short fragments, which are read together
     dataset.optimize.compact_files()

@@ -20,13 +20,13 @@ from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.values import FixedWidth
 from lance_ops.file import Budget
 from lance_ops.file.reader import FileReader
+from lance_ops.kernels import load_kernels
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.store.memory import MemoryStore
 from tests.checksums import without_checksums
 from tests.file.streaming import StreamedStore
 from tests.file.test_round_trip import PATH, V2_1_AND_LATER, written
 from tests.growth.instructions import count_instructions
-from tests.kernels.loaded import load_kernels
 
 EACH = 20
 """Columns of each type: enough to be read together."""

@@ -15,10 +15,10 @@ from lance_ops.file import v2_1
 from lance_ops.file.reader import FileReader
 from lance_ops.file.v2_1 import page_encoder
 from lance_ops.file.writer import FileWriter
+from lance_ops.kernels import load_kernels
 from lance_ops.store.memory import MemoryStore
 from tests.file.test_round_trip import PATH, V2_1_AND_LATER, written
 from tests.growth.instructions import count_instructions
-from tests.kernels.loaded import load_kernels
 
 TYPES = ["i1", "i2", "i4", "i8", "u1", "u4", "u8", "f4", "f8"]
 

@@ -15,10 +15,10 @@ from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.file.reader import FileReader
 from lance_ops.file.v2_1.writer import V21FieldWriter
 from lance_ops.file.writer import FileWriter
+from lance_ops.kernels import load_kernels
 from lance_ops.store.memory import MemoryStore
 from tests.file.test_round_trip import PATH, V2_1_AND_LATER, written
 from tests.growth.instructions import count_instructions
-from tests.kernels.loaded import load_kernels
 
 
 def short_table(num_rows: int) -> pa.Table:

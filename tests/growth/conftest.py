@@ -1,5 +1,5 @@
 """Load the kernels: as long as their twins answer, counts would depend on the calls that came before."""
 
-from tests.kernels.loaded import load_kernels
+from lance_ops.kernels import load_kernels
 
 load_kernels()

@@ -1,5 +1,5 @@
 """Load the kernels, so that these tests call them from the first call on, and not their twins."""
 
-from tests.kernels.loaded import load_kernels
+from lance_ops.kernels import load_kernels
 
 load_kernels()

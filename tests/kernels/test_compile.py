@@ -19,7 +19,7 @@ from lance_ops.kernels.without_numba import FirstCalls
 pytestmark = pytest.mark.xdist_group("compiled kernels")  # one worker compiles what tests copy
 
 PACKAGE = Path(kernels.__file__).parent.parent
-PLAIN = {"cached_code", "do_without_numba", "read_only"}
+PLAIN = {"cached_code", "do_without_numba", "load_kernels", "read_only"}
 COMPILED = [name for name in kernels.__all__ if name not in PLAIN and not name.isupper()]
 
 USE = """

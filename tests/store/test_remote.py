@@ -18,6 +18,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafeStore, WriteRefused
 from lance_ops.store import FsspecStore, PutOutcome, remote
 from lance_ops.store.services import ALL_SERVICES, service_of
+from lance_ops.store.services.obstore import listing
 from lance_ops.store.services.s3 import S3
 from tests.s3_server import S3Server
 from tests.servers.gcs import GcsServer
@@ -164,7 +165,7 @@ def test_a_forked_child_that_exits_as_any_program_does_is_not_held_up(object_ser
 def test_listing_goes_on_past_a_page(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
     store = object_server.new_store()
     modules = [sys.modules[kind.__module__] for kind in type(store._service).__mro__]
-    monkeypatch.setattr(next(each for each in modules if hasattr(each, "_PAGE_NAMES")), "_PAGE_NAMES", 3)
+    monkeypatch.setattr(next(each for each in (*modules, listing) if hasattr(each, "_PAGE_NAMES")), "_PAGE_NAMES", 3)
     for index in range(10):
         store.put(f"v/{index}", b"")
     store.put("v/below/x", b"")
