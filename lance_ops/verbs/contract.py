@@ -126,7 +126,7 @@ class Execution:
     """What a verb is previewed and executed with: the table at the version to plan on, and a runner for tasks.
 
     `retries` is how often a verb may plan again after a conflict. It is 0 for a stored plan that is executed
-    on its planned version. `raw_storage_options` are those of the raw files that `IngestFiles` reads.
+    on its planned version. `raw_storage_options` are those of the files of a verb that `reads_landing`.
     """
 
     target: Target
@@ -172,6 +172,8 @@ class Verb(ABC):
     """Whether the verb begins at the newest readable version if the newest version cannot be read."""
     creates_table: ClassVar[bool] = False
     """Whether the verb can also be planned where no table is yet."""
+    reads_landing: ClassVar[bool] = False
+    """Whether its files are read with the storage options of the landing folder; other verbs read without any."""
     only_reads: ClassVar[bool] = False
     """Whether the verb changes nothing, so that it need not wait for verbs that write."""
 
@@ -183,6 +185,11 @@ class Verb(ABC):
     def sources(self) -> tuple[str, ...]:
         """The raw files and datasets that the verb reads. A plan is outdated when one of them has changed."""
         return ()
+
+    @property
+    def when_moved_by_options(self) -> WhenMoved:
+        """What becomes of a plan with these options: `when_moved`, unless they need more care."""
+        return self.when_moved
 
     @abstractmethod
     def preview(self, work: Execution) -> Preview:
@@ -197,6 +204,13 @@ class Verb(ABC):
         Only verbs that are `COMPARED` are asked.
         """
         return False
+
+    def already_done(self, work: Execution) -> VerbResult | None:
+        """Return the result of a stored plan if the newest version, the target, holds what it would do; else None.
+
+        A run that died after its commit is then repeated without an error.
+        """
+        return None
 
     @abstractmethod
     def execute(self, work: Execution) -> VerbResult:

@@ -71,7 +71,7 @@ def make_plan(
     verb: Verb, data: Target, runner: Runner | None = None, *, raw_storage_options: Mapping[str, str] | None = None
 ) -> tuple[StoredPlan, Preview]:
     """Plan a verb on the opened version, and preview it. Nothing is written."""
-    work = Execution(data, runner or InThreads(), 0, dict(raw_storage_options or {}))
+    work = _work(verb, data, runner, raw_storage_options)
     preview = _checked(verb, work).preview(work)
     return StoredPlan.of(verb, work, preview), preview
 
@@ -80,7 +80,7 @@ def do_now(
     verb: Verb, data: Target, runner: Runner | None = None, *, raw_storage_options: Mapping[str, str] | None = None
 ) -> Executed:
     """Plan a verb on the opened version and execute it at once; after a conflict it is planned again."""
-    return _execute(verb, Execution(data, runner or InThreads(), _CONFLICT_RETRIES, dict(raw_storage_options or {})))
+    return _execute(verb, replace(_work(verb, data, runner, raw_storage_options), retries=_CONFLICT_RETRIES))
 
 
 def execute_plan(
@@ -92,28 +92,39 @@ def execute_plan(
 ) -> Executed:
     """Execute a stored plan on the dataset that it was made for, of which `newest` is the newest version.
 
+    A plan whose work the newest version holds already does nothing; see `Verb.already_done`.
     Raises `InvalidInput` for a plan of another dataset. Raises `PlanOutdated` if a file that the verb reads has
     changed, and, with the versions that appeared since, if the table has moved too far; see `WhenMoved`.
     """
     if plan.uri != newest.uri:
         raise InvalidInput(f"the plan is for {plan.uri}, not for {newest.uri}")
-    work = Execution(_planned(plan, newest), runner or InThreads(), 0, dict(raw_storage_options or {}))
+    work = _work(plan.verb, newest, runner, raw_storage_options)
     for source, token in plan.sources.items():
         if source_token(work, source) != token:
             raise PlanOutdated(f"{plan.uri}: {source} has changed since the plan: plan again")
+    done = plan.verb.already_done(work)
+    if done is not None:
+        return _executed(Measures.of(newest), newest.version, done)
+    work = replace(work, target=_planned(plan, newest))
     if isinstance(newest, AbsentTable):
         return _execute(plan.verb, work)
     current = replace(work, target=LanceDataset.of(newest.snapshot))
-    if plan.verb.when_moved is WhenMoved.REPLANNED:
+    when_moved = plan.verb.when_moved_by_options
+    if when_moved is WhenMoved.REPLANNED:
         return _execute(plan.verb, replace(current, retries=_CONFLICT_RETRIES))
-    if newest.version != plan.read_version and plan.verb.when_moved is not WhenMoved.JUDGED:
-        if plan.verb.when_moved is not WhenMoved.COMPARED or not plan.verb.affects_same_rows(work.data, newest):
+    if newest.version != plan.read_version and when_moved is not WhenMoved.JUDGED:
+        if when_moved is not WhenMoved.COMPARED or not plan.verb.affects_same_rows(work.data, newest):
             raise _outdated(plan, newest.snapshot)
         work = current
     try:
         return _execute(plan.verb, work)
     except (TooManyConcurrentWriters, RetryableConflict, IncompatibleTransaction) as conflict:
         raise _outdated(plan, newest.snapshot.latest()) from conflict
+
+
+def _work(verb: Verb, data: Target, runner: Runner | None, raw_storage_options: Mapping[str, str] | None) -> Execution:
+    of_landing = dict(raw_storage_options or {}) if verb.reads_landing else {}
+    return Execution(data, runner or InThreads(), 0, of_landing)
 
 
 def _planned(plan: StoredPlan, newest: Target) -> Target:
@@ -145,8 +156,11 @@ def _checked(verb: Verb, work: Execution) -> Verb:
 
 
 def _execute(verb: Verb, work: Execution) -> Executed:
-    before, read_version = Measures.of(work.target), work.target.version
-    result: VerbResult = _checked(verb, work).execute(work)
+    before, read_version = Measures.of(work.target), work.target.version  # the verb moves the handle on
+    return _executed(before, read_version, _checked(verb, work).execute(work))
+
+
+def _executed(before: Measures, read_version: int, result: VerbResult) -> Executed:
     committed = result.committed
     after = before if committed is None else Measures.of(LanceDataset.of(committed))
     version = read_version if committed is None else committed.version

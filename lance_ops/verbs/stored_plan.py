@@ -25,7 +25,8 @@ from lance_ops.verbs.sources import source_token, version_id
 __all__ = ["StoredPlan"]
 
 _FORMAT = 1
-_MOST_CHARACTERS = 1 << 20
+_MOST_CHARACTERS = 64 << 20
+"""Room for the paths, keys and tokens of some 100,000 files; a longer text is not parsed."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,14 @@ class StoredPlan:
         return content | {"digest": _digest(content)}
 
     def to_json(self) -> str:
-        """Return the plan as text."""
-        return json.dumps(self.to_dict(), indent=2) + "\n"
+        """Return the plan as text; raise `InvalidInput` for one that `from_json` would not read."""
+        text = json.dumps(self.to_dict(), indent=2) + "\n"
+        if len(text) > _MOST_CHARACTERS:
+            raise InvalidInput(
+                f"a plan has at most {_MOST_CHARACTERS:,} characters, and this one of {len(self.sources):,} files has "
+                f"{len(text):,}: plan fewer files at once"
+            )
+        return text
 
     @classmethod
     def from_json(cls, text: str) -> StoredPlan:

@@ -74,6 +74,17 @@ def test_a_bad_command_line_is_refused(landed: Path, dataset_uri: str) -> None:
     run(dataset_uri, landed / "a.csv", "--schema-mode", "merge", fails=2)
 
 
+def test_files_of_one_name_need_a_batch_and_one_file_is_not_given_twice(tmp_path: Path, dataset_uri: str) -> None:
+    files = [tmp_path / "01" / "data.csv", tmp_path / "02" / "data.csv"]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("id\n1\n")
+    assert "have one name: give batch" in run(dataset_uri, *files, fails=1)
+    assert "data.csv twice" in run(dataset_uri, files[0], files[0], "--dry-run", fails=1)
+    assert not Path(dataset_uri).exists()
+    assert answer(dataset_uri, *files, "--batch", "both", "--schema-mode", "add")["num_rows"] == 2
+
+
 def test_rows_are_merged_by_key(tmp_path: Path, dataset_uri: str) -> None:
     first, second = tmp_path / "a.csv", tmp_path / "b.csv"
     first.write_text("id,v\n1,x\n2,y\n")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lance_ops.api import dataset
+from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import DatasetNotFound, InvalidInput, PlanOutdated, RawFileRefused
 from lance_ops.verbs import (
     AbsentTable,
@@ -68,8 +69,12 @@ def test_a_table_is_planned_where_none_is_and_made_of_the_planned_files(tmp_path
     done = execute_plan(plan, target(dataset_uri))
     assert (done.before.rows, done.after.rows, done.read_version, done.version) == (0, 3, 0, 1)
     assert done.sections[0].lines == (("a.parquet", "2"), ("b.parquet", "1"))
+    again = execute_plan(plan, target(dataset_uri))
+    assert (again.version, again.facts) == (1, {"ingested_batches": 0, "skipped_batches": 2, "ingested_rows": 0})
+    other, _ = planned(IngestFiles((landed(tmp_path, "c", id=[4]),), isolated=False), dataset_uri + "-other")
+    write_dataset(pa.table({"id": [1]}), dataset_uri + "-other")
     with pytest.raises(PlanOutdated, match="created since the plan"):
-        execute_plan(plan, target(dataset_uri))
+        execute_plan(other, target(dataset_uri + "-other"))
 
 
 def test_the_preview_says_what_the_policies_do_to_each_file(tmp_path: Path, table: str) -> None:
@@ -120,14 +125,79 @@ def test_a_plan_takes_the_very_files_or_is_refused(tmp_path: Path, table: str) -
     assert transaction is not None and transaction.read_version == 1
 
 
-def test_a_plan_is_refused_when_another_run_has_ingested_a_batch_of_it(tmp_path: Path, table: str) -> None:
+def test_a_plan_is_refused_when_another_run_has_ingested_one_of_its_batches(tmp_path: Path, table: str) -> None:
     verb = IngestFiles((landed(tmp_path, "a", id=[3], v=["x"]),), isolated=False)
-    plan, _ = planned(verb, table)
+    both = replace(verb, files=(*verb.files, landed(tmp_path, "b", id=[4], v=["y"])))
+    plan, _ = planned(both, table)
     do_now(verb, target(table))
     with pytest.raises(PlanOutdated, match=r"planned on version 1.*2 \(Append\)"):
         execute_plan(plan, target(table))
     assert dataset(table).count_rows() == 3
     assert do_now(verb, target(table)).facts["skipped_batches"] == 1
+
+
+def test_a_plan_whose_batches_the_table_holds_is_repeated_without_an_error(tmp_path: Path, table: str) -> None:
+    verb = IngestFiles((landed(tmp_path, "a", id=[3], v=["x"]),), isolated=False)
+    plan, _ = planned(verb, table)
+    execute_plan(plan, target(table))
+    dataset(table).delete("id = 1")
+    again = execute_plan(plan, target(table))
+    assert (again.read_version, again.version, again.outcome.result.skipped) == (3, 3, ("a.parquet",))
+    assert [batch.key for batch in again.outcome.batches] == ["a.parquet"]
+    dataset(table, 1).restore()
+    with pytest.raises(PlanOutdated, match=r"planned on version 1"):
+        execute_plan(plan, target(table))
+
+
+def test_a_plan_to_begin_anew_is_refused_when_rows_were_appended(tmp_path: Path, table: str) -> None:
+    verb = IngestFiles((landed(tmp_path, "a", id=[3], v=["x"]),), schema_mode="overwrite", isolated=False)
+    plan, preview = planned(verb, table)
+    assert preview.after is not None and preview.after.rows == 1
+    dataset(table).insert(pa.table({"id": [8], "v": ["z"]}))
+    with pytest.raises(PlanOutdated, match=r"planned on version 1.*2 \(Append\)"):
+        execute_plan(plan, target(table))
+    assert dataset(table).count_rows() == 3
+    assert execute_plan(planned(verb, table)[0], target(table)).after.rows == 1
+
+
+class CountedText(str):
+    """Text that counts its comparisons."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+    num_comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedText.num_comparisons += 1
+        return str.__eq__(self, other)
+
+
+def test_many_files_are_not_each_compared_with_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IngestFiles, "__post_init__", lambda _: None)  # it refuses text of another class
+    monkeypatch.setattr(CountedText, "num_comparisons", 0)
+    files = tuple(CountedText(f"{number}.csv") for number in range(1000))
+    with pytest.raises(InvalidInput, match="'z'"):
+        IngestFiles(files, batches=dict.fromkeys([*files, "z"], "monday")).found_batches({})
+    assert len(IngestFiles(files, only=files).sources) == 1000
+    assert CountedText.num_comparisons < 20_000
+
+
+def test_two_files_of_one_name_or_one_file_twice_are_refused(tmp_path: Path, table: str) -> None:
+    inside = tmp_path / "in"
+    inside.mkdir()
+    first, second = landed(tmp_path, "a", id=[3], v=["x"]), landed(inside, "a", id=[4], v=["y"])
+    with pytest.raises(InvalidInput, match=r"a\.parquet have one name: give batch, or batches"):
+        make_plan(IngestFiles((first, second)), target(table))
+    keyed = IngestFiles((first, second), batches={second: "in/a"}, isolated=False)
+    assert [batch.key for batch in keyed.found_batches({})] == ["a.parquet", "in/a"]
+    assert len(IngestFiles((first, second), batch="both").found_batches({})[0].files) == 2
+    for twice in ((first, first), (first, f"{inside}/../a.parquet")):
+        for verb in (IngestFiles(twice, batch="b"), IngestFiles(twice, batches={twice[1]: "c"})):
+            with pytest.raises(InvalidInput, match=r"a\.parquet twice"):
+                make_plan(verb, target(table))
+    with pytest.raises(InvalidInput, match="twice"):
+        do_now(IngestFiles((first, first)), target(table))
+    assert dataset(table).version == 1
 
 
 def test_files_form_batches_by_keys_and_stay_in_their_folder(tmp_path: Path, table: str) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,12 +11,15 @@ import pytest
 from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, PlanOutdated
 from lance_ops.indices import IndexConfig
+from lance_ops.maintenance.ingest import RawFile, found_file
 from lance_ops.verbs import (
     ALL_VERBS,
     Cleanup,
+    DeleteDuplicates,
     DeleteRows,
     DropIndex,
     Execution,
+    IngestFiles,
     Reindex,
     Restore,
     StoredPlan,
@@ -57,10 +61,22 @@ def test_an_edited_plan_is_refused(numbers: LanceDataset) -> None:
         StoredPlan.from_json(json.dumps(content))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', "[" * 100_000, "x" * (1 << 20) + "x"])
+LONG = [pytest.param("[" * 100_000, id="deep"), pytest.param("x" * (64 << 20) + "x", id="long")]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', *LONG])
 def test_what_is_no_plan_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="no plan"):
         StoredPlan.from_json(text)
+
+
+def test_a_plan_that_would_not_be_read_is_not_written(numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, _ = make_plan(FIRST, numbers)
+    many = replace(plan, sources={f"in/{number}.csv": "x" * 32 for number in range(30_000)})
+    assert StoredPlan.from_json(many.to_json()) == many, "more than 1 MiB"
+    monkeypatch.setattr("lance_ops.verbs.stored_plan._MOST_CHARACTERS", 1 << 20)
+    with pytest.raises(InvalidInput, match="this one of 30,000 files has"):
+        many.to_json()
 
 
 def test_a_plan_of_another_dataset_is_refused(numbers: LanceDataset, tmp_path: Path) -> None:
@@ -68,6 +84,38 @@ def test_a_plan_of_another_dataset_is_refused(numbers: LanceDataset, tmp_path: P
     other = write_dataset(pa.table({"x": [1]}), str(tmp_path / "other.lance"))
     with pytest.raises(InvalidInput, match=r"not for .*other.lance"):
         execute_plan(plan, other)
+
+
+def test_a_plan_of_duplicates_is_refused_when_the_row_that_was_to_stay_is_gone(numbers: LanceDataset) -> None:
+    numbers.insert(pa.table({"x": [7]}))
+    plan, preview = make_plan(DeleteDuplicates(("x",)), numbers)
+    assert preview.facts["matching_rows"] == 1
+    dataset(numbers.uri).delete(f"x = 7 AND _rowaddr < {3 << 32}")
+    with pytest.raises(PlanOutdated, match=r"planned on version 2.*3 \(Delete\)"):
+        execute_plan(plan, dataset(numbers.uri))
+    assert dataset(numbers.uri).count_rows("x = 7") == 1
+
+
+def test_storage_options_of_the_landing_folder_are_for_its_files_alone(
+    numbers: LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "keys.csv"
+    keys.write_text("x\n3\n")
+    asked: list[dict[str, str]] = []
+
+    def found(uri: str, storage_options: dict[str, str]) -> RawFile:
+        asked.append(storage_options)
+        return found_file(uri, storage_options)
+
+    monkeypatch.setattr("lance_ops.verbs.sources.found_file", found)
+    of_landing = {"endpoint_url": "http://landing"}
+    verb = DeleteRows(key_files=(str(keys),), on=("x",), reason="r")
+    plan, _ = make_plan(verb, numbers, raw_storage_options=of_landing)
+    execute_plan(plan, numbers, raw_storage_options=of_landing)
+    assert asked and not any(asked), "the rows are read without options, so the token is asked for without them"
+    asked.clear()
+    make_plan(IngestFiles((str(keys),), isolated=False), numbers, raw_storage_options=of_landing)
+    assert asked == [of_landing]
 
 
 def test_a_plan_for_a_version_that_is_gone_or_another_is_outdated(numbers: LanceDataset) -> None:

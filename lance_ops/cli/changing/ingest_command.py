@@ -32,7 +32,6 @@ from lance_ops.maintenance.ingest import (
     HistoryColumns,
     IngestMode,
     IngestOptions,
-    IngestResult,
     MissingColumns,
     TextReading,
 )
@@ -139,7 +138,8 @@ def ingest_files(
     if dry_run:
         preview_and_print(verb, opened, runner(spark), as_json=as_json, raw_storage_options=of_files)
         return
-    result: IngestResult = verbs.do_now(verb, opened, runner(spark), raw_storage_options=of_files).outcome
+    done: verbs.IngestedFiles = verbs.do_now(verb, opened, runner(spark), raw_storage_options=of_files).outcome
+    result = done.result
     if as_json:
         print_json({**asdict(result), "dry_run": False})
     elif result.version is None:

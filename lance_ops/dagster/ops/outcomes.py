@@ -9,9 +9,8 @@ import dagster as dg
 
 from lance_ops.dagster.head import intact_evaluation
 from lance_ops.dagster.landing import record_planned_batches
-from lance_ops.dagster.ops.landed_batches import raw_storage_options
 from lance_ops.dagster.ops.verb import Work
-from lance_ops.verbs import Executed, IngestFiles, Verb, Verify
+from lance_ops.verbs import Executed, IngestedFiles, IngestFiles, Verb, Verify
 
 __all__ = ["record_outcome"]
 
@@ -19,7 +18,7 @@ __all__ = ["record_outcome"]
 def record_outcome(work: Work, verb: Verb, done: Executed, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Record the outcome of a verb, and return the metadata with what was recorded.
 
-    Raises `dg.Failure` with the metadata if the verb was executed with a problem.
+    Raises `dg.Failure` if batches were set aside, which names them, or with the metadata for another problem.
     """
     problem, complete = done.problem, dict(metadata)
     if isinstance(verb, Verify) and verb.version is None:
@@ -28,8 +27,9 @@ def record_outcome(work: Work, verb: Verb, done: Executed, metadata: Mapping[str
         complete |= evaluation.metadata
         problem = "" if evaluation.passed else str(evaluation.description)
     if isinstance(verb, IngestFiles) and work.config.raw is not None and verb.batches:
-        batches = verb.found_batches(raw_storage_options(work.config))
-        record_planned_batches(work.context, work.config, batches, done.outcome)
+        # The files may have been moved or overwritten since they were read, so they are not looked at again.
+        ingested: IngestedFiles = done.outcome
+        record_planned_batches(work.context, work.config, ingested.batches, ingested.result)
     if problem:
         raise dg.Failure(problem, metadata=complete, allow_retries=False)
     return complete

@@ -112,7 +112,8 @@ def ingest(
     With `version` the ingestion is planned on that version, as by `plan_ingest`, and never again: a conflict with a
     newer version raises `RetryableConflict` or `DatasetAlreadyExists`. Raises `InvalidInput` for a batch that was
     ingested with other content, `RawFileRefused` for a raw file that is not read, and `SchemaMismatch` naming the file
-    and field that do not fit; the table is then unchanged. If bad batches are set aside, the last two do not raise.
+    and field that do not fit; the table is then unchanged, but for columns that schema mode `add` has added or widened
+    before a conflict with the version of the rows. If bad batches are set aside, the last two do not raise.
     """
     runner = runner or InThreads()
     retries = _CONFLICT_RETRIES if version is None else 0

@@ -4,7 +4,7 @@ from lance_ops.verbs.rows.add_columns import AddColumns
 from lance_ops.verbs.rows.delete_duplicates import DeleteDuplicates
 from lance_ops.verbs.rows.delete_rows import DeleteRows
 from lance_ops.verbs.rows.erase import Erase
-from lance_ops.verbs.rows.ingest_files import IngestFiles, declared_schema
+from lance_ops.verbs.rows.ingest_files import IngestedFiles, IngestFiles, declared_schema
 from lance_ops.verbs.rows.restore import Restore
 from lance_ops.verbs.rows.sample_rows import sample_of, sample_section
 from lance_ops.verbs.rows.update import Update
@@ -16,6 +16,7 @@ __all__ = [
     "DeleteRows",
     "Erase",
     "IngestFiles",
+    "IngestedFiles",
     "Restore",
     "Update",
     "Upsert",

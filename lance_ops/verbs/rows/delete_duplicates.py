@@ -29,12 +29,15 @@ _MOST_EXAMPLES = 10
 
 @dataclass(frozen=True)
 class DeleteDuplicates(Verb):
-    """The columns of the key, and which row of each key stays, in the order of a scan."""
+    """The columns of the key, and which row of each key stays, in the order of a scan.
+
+    A stored plan is refused when the table has newer versions: one of them may have deleted the row that was to stay.
+    """
 
     name: ClassVar[str] = "delete_duplicates"
     summary: ClassVar[str] = "Delete all rows of each key but one."
     command: ClassVar[str] = "duplicates --keep first"
-    when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
+    when_moved: ClassVar[WhenMoved] = WhenMoved.REFUSED
 
     on: Annotated[tuple[str, ...], Option("Required. The columns of the key.")] = ()
     keep: Annotated[Literal["first", "last"], Option("Which row of each key stays, in the order of a scan.")] = "first"

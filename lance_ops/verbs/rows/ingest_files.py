@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,7 +13,8 @@ from lance_ops.api import json_to_schema
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, LanceOpsError, PlanOutdated
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
-from lance_ops.core.schema import Schema, SchemaMode, arrow_type_of
+from lance_ops.core.schema import SchemaMode, arrow_type_of
+from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.ingest import (
     BadBatches,
     ChangedBatches,
@@ -37,7 +38,6 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.contract import (
     AbsentTable,
     Execution,
-    Facts,
     Measures,
     Preview,
     Section,
@@ -47,12 +47,27 @@ from lance_ops.verbs.contract import (
     WhenMoved,
 )
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.rows.ingestion_page import (
+    MOST_LINES,
+    column_changes,
+    ingestion_facts,
+    ingestion_problem,
+    ingestion_sections,
+    shortened_section,
+)
 from lance_ops.writing import FragmentLimits
 
-__all__ = ["IngestFiles", "declared_schema"]
+__all__ = ["IngestFiles", "IngestedFiles", "declared_schema"]
 
-_MOST_LINES = 50
 _TEXT = TextReading()
+
+
+@dataclass(frozen=True)
+class IngestedFiles:
+    """The outcome of `IngestFiles`: the batches as their files were when they were read, and what became of them."""
+
+    batches: tuple[IngestBatch, ...]
+    result: IngestResult
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,8 @@ class IngestFiles(Verb):
     """Which raw files come in, as which batches, and by which policies; see `IngestOptions`.
 
     Each file is a batch whose key is its name, unless `batch` or `batches` say otherwise. A stored plan is refused when
-    one of the files has changed since.
+    one of the files has changed since. With schema mode `overwrite` it is also refused when the table has newer
+    versions, because it would remove their rows.
     """
 
     name: ClassVar[str] = "ingest_files"
@@ -68,6 +84,7 @@ class IngestFiles(Verb):
     command: ClassVar[str] = "ingest"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
     creates_table: ClassVar[bool] = True
+    reads_landing: ClassVar[bool] = True
 
     files: Annotated[
         tuple[str, ...], Option("Parquet, ORC, Arrow, CSV or JSON lines; paths or URIs that name one file each.")
@@ -141,7 +158,13 @@ class IngestFiles(Verb):
     @property
     def sources(self) -> tuple[str, ...]:
         """The files of the batches."""
-        return tuple(file for file in self.files if not self.only or self._key(file) in self.only)
+        only = set(self.only)
+        return tuple(file for file in self.files if not only or self._key(file) in only)
+
+    @property
+    def when_moved_by_options(self) -> WhenMoved:
+        """Refuse a plan that begins the table anew: the preview did not count the rows of newer versions."""
+        return WhenMoved.REFUSED if self.schema_mode == "overwrite" else self.when_moved
 
     def preview(self, work: Execution) -> Preview:
         """Look at each file, and say what the policies do to it and to the table's schema."""
@@ -185,16 +208,31 @@ class IngestFiles(Verb):
         A stored plan is executed on its version. Batches that are set aside are the result's problem.
         """
         if not self.files:
-            return VerbResult(_facts(IngestResult(None, 0, 0, (), ())))
+            done = IngestResult(None, 0, 0, (), ())
+            return VerbResult(ingestion_facts(done), outcome=IngestedFiles((), done))
         version = None if work.retries else work.target.version
         batches = self.found_batches(work.raw_storage_options)
         try:
             done = ingest(work.target.uri, batches, options=self.options(), version=version, **_stores(work))
         except DatasetAlreadyExists as error:
             raise PlanOutdated(f"{work.target.uri}: the dataset was created since the plan: plan again") from error
+        outcome = IngestedFiles(tuple(batches), done)
         stored = _stores(work)["storage_options"]
         committed = None if done.version is None else Snapshot.open(work.target.uri, done.version, stored)
-        return VerbResult(_facts(done), committed, _told(done), _problem(done, len(batches)), done)
+        return VerbResult(
+            ingestion_facts(done), committed, ingestion_sections(done), ingestion_problem(done, len(batches)), outcome
+        )
+
+    def already_done(self, work: Execution) -> VerbResult | None:
+        """Return all batches as skipped if the newest version holds them with the same content."""
+        if not self.files or isinstance(work.target, AbsentTable):
+            return None
+        batches = self.found_batches(work.raw_storage_options)
+        held = ingested_batches(work.target.snapshot)
+        if any(batch.key not in held or held[batch.key].token != batch.token for batch in batches):
+            return None
+        done = IngestResult(None, 0, 0, (), tuple(batch.key for batch in batches))
+        return VerbResult(ingestion_facts(done), outcome=IngestedFiles(tuple(batches), done))
 
     def options(self) -> IngestOptions:
         """Return the policies as `maintenance.ingest` takes them."""
@@ -229,19 +267,37 @@ class IngestFiles(Verb):
         )
 
     def found_batches(self, raw_storage_options: Mapping[str, str]) -> list[IngestBatch]:
-        """Return the files as they are now, by the keys of their batches."""
-        if self.batch is not None and self.batches:
-            raise InvalidInput("give either batch, the key of one batch, or batches, the keys by file")
-        unknown = [file for file in self.batches if file not in self.files]
-        if unknown:
-            raise InvalidInput(f"batches names {unknown[0]!r}, which is not in files")
+        """Return the files as they are now, by the keys of their batches.
+
+        Raises `InvalidInput` for a file that is given twice, and for two files of one name without a key for either.
+        """
+        self._check_keys()
         grouped: dict[str, list[RawFile]] = {}
+        found: set[str] = set()
         for file in self.sources:
-            grouped.setdefault(self._key(file), []).append(found_file(file, raw_storage_options, self.beneath))
+            raw = found_file(file, raw_storage_options, self.beneath)
+            if raw.uri in found:
+                raise InvalidInput(f"files names {public_uri(raw.uri)} twice")
+            found.add(raw.uri)
+            grouped.setdefault(self._key(file), []).append(raw)
         lacking = [key for key in self.only if key not in grouped]
         if lacking:
             raise InvalidInput(f"only names {lacking[0]!r}, which is the key of no batch of these files")
         return [IngestBatch(key, tuple(files)) for key, files in grouped.items()]
+
+    def _check_keys(self) -> None:
+        if self.batch is not None and self.batches:
+            raise InvalidInput("give either batch, the key of one batch, or batches, the keys by file")
+        unknown = self.batches.keys() - set(self.files)
+        if unknown:
+            raise InvalidInput(f"batches names {min(unknown)!r}, which is not in files")
+        named: dict[str, str] = {}
+        for file in self.sources:
+            if self.batch is None and file not in self.batches:
+                other = named.setdefault(self._key(file), file)
+                if other != file:
+                    both = f"{public_uri(other)} and {public_uri(file)}"
+                    raise InvalidInput(f"{both} have one name: give batch, or batches, the keys by file")
 
     def _key(self, file: str) -> str:
         return self.batch or self.batches.get(file) or file.rpartition("/")[2]
@@ -269,7 +325,7 @@ class IngestFiles(Verb):
         if survey.num_rows is None:
             warnings.append("Text files do not state their rows. Values that do not fit are found when they are read.")
         if survey.plan and survey.plan.replaced:
-            named = ", ".join(survey.plan.replaced[:_MOST_LINES])
+            named = ", ".join(survey.plan.replaced[:MOST_LINES])
             warnings.append(f"The rows of these batches are exchanged: {named}.")
         return warnings
 
@@ -288,12 +344,12 @@ class IngestFiles(Verb):
         skipped = survey.plan.skipped if survey.plan else ()
         lines += [("", key, "", "", "", "skipped: the table holds it") for key in skipped]
         header: tuple[str, ...] = ("file", "batch", "bytes", "rows", "token", "what happens")
-        found = [Section(_title("Files", lines), header, tuple(lines[:_MOST_LINES]))] if lines else []
+        found = [shortened_section("Files", header, lines)] if lines else []
         if survey.plan and survey.plan.batches:
             before = None if isinstance(target, AbsentTable) else target.snapshot.schema
-            columns = _columns(before, survey.plan.schema)
+            columns = column_changes(before, survey.plan.schema)
             header = ("column", "type", "change")
-            found.append(Section(_title("Columns afterwards", columns), header, tuple(columns[:_MOST_LINES])))
+            found.append(shortened_section("Columns afterwards", header, columns))
         return found
 
     def _fate(self, reason: str) -> str:
@@ -309,52 +365,6 @@ def _stores(work: Execution) -> dict[str, Any]:
         "raw_storage_options": work.raw_storage_options,
         "runner": work.runner,
     }
-
-
-def _title(what: str, lines: Sequence[tuple[str, ...]]) -> str:
-    return what if len(lines) <= _MOST_LINES else f"{what} (the first {_MOST_LINES} of {len(lines):,})"
-
-
-def _columns(before: Schema | None, after: Schema) -> list[tuple[str, ...]]:
-    """Return each column with its type and what changes of it, those with a change first."""
-    known = {} if before is None else {each.name: str(each.arrow_type) for each in before.fields}
-    lines = []
-    for each in after.fields:
-        kind = str(each.arrow_type)
-        change = "new" if each.name not in known else f"{known[each.name]} before" if known[each.name] != kind else ""
-        lines.append((each.name, kind, change))
-    gone = [(name, kind, "removed") for name, kind in known.items() if name not in after.names]
-    return sorted([*lines, *gone], key=lambda line: not line[2])
-
-
-def _facts(done: IngestResult) -> Facts:
-    facts: dict[str, int] = {
-        "ingested_batches": len(done.ingested),
-        "skipped_batches": len(done.skipped),
-        "ingested_rows": done.num_rows,
-    }
-    if done.replaced:
-        facts["replaced_batches"] = len(done.replaced)
-    if done.refused:
-        facts["refused_batches"] = len(done.refused)
-    if done.merged is not None:
-        facts |= {"inserted_rows": done.merged.inserted, "updated_rows": done.merged.updated}
-    return facts
-
-
-def _told(done: IngestResult) -> tuple[Section, ...]:
-    """Return the batches with their rows, and those that were set aside with the reasons."""
-    rows = [(key, f"{count:,}") for key, count in done.rows_by_batch.items()]
-    refused = list(done.refused.items())
-    parts = (("Batches set aside", ("batch", "reason"), refused), ("Ingested batches", ("batch", "rows"), rows))
-    return tuple(Section(_title(what, lines), head, tuple(lines[:_MOST_LINES])) for what, head, lines in parts if lines)
-
-
-def _problem(done: IngestResult, num_batches: int) -> str:
-    if not done.refused:
-        return ""
-    named = "; ".join(f"{key}: {reason}" for key, reason in [*done.refused.items()][:5])
-    return f"{len(done.refused)} of {num_batches} batches are set aside, the others are in the table: {named}"
 
 
 def _limits(given: Mapping[str, str]) -> RawLimits:
