@@ -31,8 +31,8 @@ _SECONDS_TO_WAIT = 10
 def retrying() -> Iterator[None]:
     """Ask Dagster to retry the step after a lost race, a store failure or lost tasks; fail at once after other errors.
 
-    Every step may run twice: ingestion skips a batch whose token is in the history, and the other verbs plan on the
-    newest version.
+    Every step may run twice: ingestion skips a batch whose token is in the history, a stored plan is refused or
+    compared if the table has newer versions, and the other verbs plan on the newest version.
     """
     try:
         yield

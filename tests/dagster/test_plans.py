@@ -11,20 +11,26 @@ import pyarrow.parquet
 import pytest
 
 from lance_ops.api import dataset, write_dataset
+from lance_ops.core.errors import InvalidInput
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.landing import batch_states
 from lance_ops.dagster.ops import Launch, launch, launch_class, launch_plan
+from lance_ops.dagster.ops.landed_batches import landed_files
+from lance_ops.maintenance import ingested_batches
 from lance_ops.verbs import (
     ALL_VERBS,
     Clone,
     Compact,
     DeleteRows,
     Erase,
+    Execution,
     IngestFiles,
     Reindex,
     Repair,
     Restore,
     Update,
     Verb,
+    VerbResult,
     options_of,
 )
 from tests.dagster.deployment import Deployment, output_metadata
@@ -199,3 +205,88 @@ def test_landed_batches_are_ingested_by_a_plan_and_are_not_asked_for_again(deplo
     assert "skipped: the table holds it" in output_metadata(named)["lance/plan"]
     with pytest.raises(dg.Failure, match="is in the landing folder"):
         deployment.run("ingest_files", launch(IngestFiles((str(junk),))))
+
+
+@pytest.mark.parametrize("landing", ["local", "s3"])
+def test_files_of_the_landing_folder_are_known_by_every_spelling(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, landing: str
+) -> None:
+    root = deployment.landing
+    (tmp_path / "link").symlink_to(root)
+    monkeypatch.chdir(root.parent)
+    local = (
+        f"file://{root}/d1.csv",
+        f"{root.name}/d1.csv",
+        f"{root}/../{root.name}/d1.csv",
+        f"{root.parent}//{root.name}//d1.csv",
+        str(tmp_path / "link" / "d1.csv"),
+    )
+    inside, outside = {
+        "local": (local, (f"{root}2/d1.csv", f"{root}/../d1.csv", "s3://bucket/d1.csv")),
+        "s3": (("s3://bucket/in/d1.csv", "s3a://bucket/in/d1.csv"), ("s3://bucket/in2/d1.csv", "/bucket/in/d1.csv")),
+    }[landing]
+    declared = {"name": "a", "uri": "x", "raw": {"uri": str(root) if landing == "local" else "s3://bucket/in"}}
+    config = DatasetConfig.model_validate(declared)
+    for file in inside:
+        with pytest.raises(InvalidInput, match=r"d1\.csv is in the landing folder"):
+            landed_files(config, None, deployment.instance, {"files": [file]})
+    assert landed_files(config, None, deployment.instance, {"files": [*outside]}) == {}
+
+
+def test_a_choice_of_a_launch_counts_even_if_it_is_the_verb_s_default(deployment: Deployment) -> None:
+    deployment.land("d0", range(10))
+    junk = deployment.land("junk", range(1))
+    landed_at = junk.stat().st_mtime
+    junk.write_bytes(b"junk")
+    os.utime(junk, (landed_at, landed_at))
+    shape = launch_class(IngestFiles)
+    assert shape().given == {} and shape.model_validate({"bad": "refuse"}).given == {"bad": "refuse"}
+    assert "batches would be set aside" in output_metadata(deployment.run("ingest_files"))["lance/plan"]
+    refusing = deployment.run("ingest_files", shape.model_validate({"bad": "refuse"}))
+    assert "It would be refused" in output_metadata(refusing)["lance/plan"]
+
+
+def test_files_that_are_moved_after_the_commit_are_recorded_as_they_were(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.land("d0", range(10))
+    execute = IngestFiles.execute
+
+    def archived(verb: IngestFiles, work: Execution) -> VerbResult:
+        result = execute(verb, work)
+        for file in verb.files:
+            Path(file).unlink()
+        return result
+
+    monkeypatch.setattr(IngestFiles, "execute", archived)
+    deployment.run("ingest_files", launch_class(IngestFiles)(dry_run=False))
+    assert not [*deployment.landing.iterdir()] and deployment.head_versions() == [1]
+    record = deployment.instance.fetch_materializations(deployment.names.batches, limit=1).records[0]
+    held = ingested_batches(deployment.data.snapshot)["d0"]
+    assert record.partition_key == "d0" and record.asset_materialization is not None
+    assert record.asset_materialization.metadata["lance/batch_token"].value == held.token
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_batches_of_a_run_that_died_after_its_commit_are_recorded_by_the_next(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, stored: bool
+) -> None:
+    deployment.land("d0", range(10))
+    asked = launch_class(IngestFiles)(dry_run=False)
+    if stored:
+        asked = launch_plan(IngestFiles, deployment.run("ingest_files").run_id)
+
+    def died(*_: object) -> None:
+        raise SystemError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lance_ops.dagster.ops.planned.record_outcome", died)
+        with pytest.raises(SystemError):
+            deployment.run("ingest_files", asked)
+    recorded = deployment.instance.get_materialized_partitions
+    assert deployment.data.count_rows() == 10 and not recorded(deployment.names.batches)
+    deployment.land("d1", range(10, 20))
+    deployment.run("ingest_files", asked)
+    expected = {"d0"} if stored else {"d0", "d1"}
+    assert recorded(deployment.names.batches) == expected
+    assert deployment.data.count_rows() == 10 * len(expected)

@@ -8,11 +8,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+import dagster as dg
+
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.core.redaction import public_uri
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, StoreLocation
 from lance_ops.dagster.landing import LandedBatch, list_landing
 from lance_ops.maintenance import ingested_batches
-from lance_ops.maintenance.ingest import RawLimits, local_path
+from lance_ops.maintenance.ingest import RawLimits, failures_of_store, local_path, remote_file_system
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["declared_ingestion", "landed_files", "raw_storage_options"]
@@ -52,21 +55,25 @@ def declared_ingestion(config: DatasetConfig) -> dict[str, Any]:
     }
 
 
-def landed_files(config: DatasetConfig, snapshot: Snapshot | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the files of the landed batches that `only` names; without it, of those that the table lacks.
+def landed_files(
+    config: DatasetConfig, snapshot: Snapshot | None, instance: dg.DagsterInstance, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return files, batches, only and beneath for the landed batches that `only` names, or that the table lacks.
 
-    They are as many as a tick of the sensor takes. Files that the launch names stay as they are: they must be outside
-    the landing folder, because the sensor knows its files by the keys of their batches.
+    Without `only` they are as many as a tick of the sensor takes. Batches that the table holds and that are no recorded
+    partition are named, too, so that an attempt records what an earlier one committed before it died.
+    Empty if the launch names files. They must be outside the landing folder, because the sensor knows its files by the
+    keys of their batches.
     """
     raw = config.landing()
     location = raw.location()
+    if given.get("files"):
+        inside = [file for file in given["files"] if _is_beneath(file, location)]
+        if inside:
+            raise InvalidInput(f"files: {public_uri(inside[0])} is in the landing folder: name its batch in only")
+        return {}
     folder = local_path(location.uri)
     root = location.uri if folder is None else os.path.abspath(os.path.expanduser(folder))
-    if given.get("files"):
-        inside = [file for file in given["files"] if f"{file}/".startswith(f"{root}/")]
-        if inside:
-            raise InvalidInput(f"files: {inside[0]} is in the landing folder: name its batch in only")
-        return {}
     landing = list_landing(raw, datetime.now(UTC))
     if given.get("only"):
         found, missing = landing.find(given["only"])
@@ -76,8 +83,13 @@ def landed_files(config: DatasetConfig, snapshot: Snapshot | None, given: Mappin
         chosen = list(found.values())
     else:
         held = {key: each.token for key, each in ingested_batches(snapshot).items()} if snapshot else {}
-        asked = (batch.batch_to_request(held, raw.changed) for batch in landing.wanted(raw))
+        wanted = landing.wanted(raw)
+        asked = (batch.batch_to_request(held, raw.changed) for batch in wanted)
         chosen = _first([batch for batch in asked if batch is not None], raw.max_files_per_tick)
+        recorded = instance.get_materialized_partitions(DatasetNames(config.name).batches) if held else set()
+        spelled = (each for batch in wanted for each in (batch, batch.as_changed()) if each.key not in recorded)
+        unrecorded = [batch for batch in spelled if held.get(batch.key) == batch.token]
+        chosen += _first(unrecorded, raw.max_files_per_tick)
     return {
         "files": tuple(file.uri for batch in chosen for file in batch.files),
         "batches": {file.uri: batch.key for batch in chosen for file in batch.files},
@@ -89,6 +101,21 @@ def landed_files(config: DatasetConfig, snapshot: Snapshot | None, given: Mappin
 def raw_storage_options(config: DatasetConfig) -> Mapping[str, str]:
     """Return the options of the landing folder's store; none for a dataset without a landing folder."""
     return {} if config.raw is None else config.raw.location().storage_options
+
+
+def _is_beneath(file: str, location: StoreLocation) -> bool:
+    """Return whether a file is in a folder, however the two are spelled and linked."""
+    path, folder = local_path(file), local_path(location.uri)
+    if path is not None and folder is not None:
+        path, folder = os.path.realpath(path), os.path.realpath(os.path.expanduser(folder))
+        return os.path.commonpath((path, folder)) == folder
+    if path is not None or folder is not None:
+        return False
+    with failures_of_store(file, location.storage_options):
+        (store, key), (other, prefix) = (
+            remote_file_system(uri, location.storage_options) for uri in (file, location.uri)
+        )
+    return type(store) is type(other) and key.startswith(f"{prefix.rstrip('/')}/")
 
 
 def _first(batches: Sequence[LandedBatch], max_files: int) -> list[LandedBatch]:

@@ -24,15 +24,25 @@ class Launch(dg.Config):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The verb's options that the launch gives; for the others, the declared policy or the verb decides."""
+        """The verb's options that the launch gives; for the others, the declaration or the verb decides.
+
+        A choice that is given counts even if it is the verb's default, because the declaration may have another one.
+        """
         fields = type(self).model_fields
         given = self.model_dump(exclude={"dry_run", "execute"}, exclude_none=True)
         return {name: value for name, value in given.items() if value != fields[name].default}
 
 
+_UNSET = "unset"
+"""The choice of a launch that leaves a choice to the declaration, or else to the verb."""
+
+
 @cache
 def launch_class(verb: type[Verb]) -> type[Launch]:
-    """Return the configuration of a verb's op. An option that is left out is None, whatever the verb's default is."""
+    """Return the configuration of a verb's op.
+
+    An option that is left out is None, or `unset` if it is a choice, whatever the verb's default is.
+    """
     fields: dict[str, Any] = {name: _field(option) for name, option in options_of(verb).items()}
     return create_model(f"Launch{verb.__name__}", __base__=Launch, __doc__=verb.summary, **fields)
 
@@ -54,7 +64,7 @@ def _field(option: DeclaredOption) -> tuple[Any, Any]:
     described = option.described
     default = "" if option.default in (None, "", (), {}) else f" Default: {option.default}."
     if option.choices:  # Dagster has no optional choice
-        return Literal[option.choices], Field(default=option.default, description=described.description)
+        return Literal[(_UNSET, *option.choices)], Field(default=_UNSET, description=described.description + default)
     (kind,) = option.kinds
     plain = _PLAIN.get(kind, kind)
     limited = Field(

@@ -59,7 +59,7 @@ def _ingest_files(work: Work, given: Mapping[str, Any]) -> Mapping[str, Any]:
     declared = declared_ingestion(work.config)
     if work.config.raw is None:
         return {**declared, **given}
-    return {**declared, **given, **landed_files(work.config, work.opened, given)}
+    return {**declared, **given, **landed_files(work.config, work.opened, work.context.instance, given)}
 
 
 _POLICIES: Mapping[str, Callable[[Work, Mapping[str, Any]], Mapping[str, Any]]] = {
