@@ -25,9 +25,11 @@ from lance_ops.maintenance.ingest import (
     RawReading,
     TextReading,
     ingest,
+    survey_ingest,
 )
 from lance_ops.maintenance.ingest import ingestion as room
 from lance_ops.maintenance.ingest.raw_files import RawReader
+from lance_ops.maintenance.ingest.raw_rows import renamed
 from tests.pickling_runner import PicklingRunner
 
 SET_ASIDE = IngestOptions(bad_batches=BadBatches.SET_ASIDE)
@@ -293,6 +295,48 @@ def test_fields_within_structs_follow_the_policies_of_columns(dataset_uri: str, 
         [{"a": 3, "b": 4, "more": 5}],
         [{"a": 6, "b": None, "more": None}],
     ]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_fields_within_structs_match_without_case_as_columns_do(dataset_uri: str, folder: Path, suffix: str) -> None:
+    lance_ops.write_dataset(pa.Table.from_pylist([{"s": {"id": 1, "l": [{"Day": "a"}]}}]), dataset_uri)
+
+    def of(name: str, *values: object) -> list[IngestBatch]:
+        rows = [{"s": value} for value in values]
+        if suffix == "parquet":
+            return one_each(parquet(folder, f"{name}.parquet", pa.Table.from_pylist(rows)))
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        return one_each(raw(folder / f"{name}.jsonl"))
+
+    options = IngestOptions(reading=RawReading(isolated=False))
+    for number, policy in enumerate(
+        (
+            options,
+            replace(options, extra_columns=ExtraColumns.IGNORE, missing_columns=MissingColumns.REFUSE),
+            replace(options, schema_mode=SchemaMode.ADD),
+        )
+    ):
+        value = {"L": [{"DAY": str(number)}, None], "ID": number}
+        (surveyed,) = survey_ingest(dataset_uri, of(f"{number}", value, None), options=policy).files
+        assert not surveyed.refused and surveyed.columns is not None
+        assert surveyed.columns.field("s").type.get_field_index("id") >= 0
+        given(dataset_uri, of(f"{number}", value, None), policy)
+        dataset = lance_ops.dataset(dataset_uri)
+        assert dataset.to_table()["s"].to_pylist()[-2:] == [{"id": number, "l": [{"Day": str(number)}, None]}, None]
+        assert {field.name for field in dataset.schema.field("s").type} == {"id", "l"}
+    with pytest.raises(SchemaMismatch, match=r"twice.*: field 's.ID' is there twice: the table calls both 'id'"):
+        given(dataset_uri, of("twice", {"id": 1, "ID": 2}), replace(options, extra_columns=ExtraColumns.IGNORE))
+    with pytest.raises(SchemaMismatch, match=r"'s.ID' .* is not in the table .*or use schema mode 'add'"):
+        given(dataset_uri, of("exact", {"ID": 2}), replace(options, case_sensitive=True))
+
+
+def test_fields_of_a_part_of_a_batch_are_renamed() -> None:
+    rows = [{"X": 1, "L": [{"N": None}]}, None, {"X": 3, "L": [{"N": None}, None]}]
+    kind = pa.struct([("X", pa.int64()), ("L", pa.large_list(pa.struct([("N", pa.null())])))])
+    wanted = pa.struct([("x", pa.int64()), ("l", pa.large_list(pa.struct([("n", pa.null())])))])
+    found = renamed(pa.array(rows, kind)[1:], wanted)
+    found.validate(full=True)
+    assert found.to_pylist() == [None, {"x": 3, "l": [{"n": None}, None]}]
 
 
 def test_the_schema_of_each_file_is_read_once_however_many_are_set_aside(

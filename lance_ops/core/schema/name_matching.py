@@ -63,7 +63,15 @@ def _spelled(fields: Sequence[pa.Field], table: Sequence[pa.Field], case_rule: C
 def _type_spelled(given: pa.DataType, table: pa.DataType, case_rule: CaseRule) -> pa.DataType:
     if pt.is_struct(given) and pt.is_struct(table):
         return pa.struct(_spelled(list(given), list(table), case_rule))
-    if pt.is_list(given) and hasattr(table, "value_field"):
+    if hasattr(given, "value_field") and hasattr(table, "value_field"):
         value = given.value_field
-        return pa.list_(value.with_type(_type_spelled(value.type, table.value_field.type, case_rule)))
+        return _list_of(given, value.with_type(_type_spelled(value.type, table.value_field.type, case_rule)))
     return given
+
+
+def _list_of(kind: pa.DataType, items: pa.Field) -> pa.DataType:
+    """Return the list type of the same kind with other items."""
+    if pt.is_fixed_size_list(kind):
+        return pa.list_(items, kind.list_size)
+    made = {pa.large_list: pt.is_large_list, pa.list_view: pt.is_list_view, pa.large_list_view: pt.is_large_list_view}
+    return next((make for make, is_kind in made.items() if is_kind(kind)), pa.list_)(items)

@@ -136,7 +136,7 @@ def _looked_at(file: RawFile, key: str, reader: RawReader, task: IngestTask) -> 
         for name in task.required:
             if name in lacking:
                 raise SchemaMismatch(f"raw file {shown_uri(file.uri)} has no column {name!r}, by which rows are merged")
-        found = schema.empty_table().select(list(names)).rename_columns(list(names.values()))
+        found = task.fitting.spelled(names, schema).empty_table()
         read = found if is_text(file.uri) else _conformed(file, found, schema_to_write(task.schema))
     except (RawFileRefused, SchemaMismatch) as error:
         return SurveyedFile(file, key, num_rows, refused=str(error))

@@ -6,7 +6,7 @@ know their types are read with these, and the writer casts their values where no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 
@@ -17,13 +17,13 @@ from lance_ops.blobs import with_blobs_as
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import text_schema
 from lance_ops.core.records import dataclass
-from lance_ops.core.schema import CaseRule, Schema
+from lance_ops.core.schema import CaseRule, Schema, spelled_as
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader
 from lance_ops.maintenance.ingest.raw_limits import RawRequest
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_values import is_list
 
-__all__ = ["ExtraColumns", "MissingColumns", "RowFitting", "plain_schema"]
+__all__ = ["ExtraColumns", "MissingColumns", "RowFitting", "plain_schema", "renamed"]
 
 
 class MissingColumns(Enum):
@@ -50,7 +50,7 @@ class RowFitting:
     extra: ExtraColumns = ExtraColumns.REFUSE
 
     def rows(self, file: RawFile, reader: RawReader) -> Iterator[pa.RecordBatch]:
-        """Yield a file's rows with the table's names.
+        """Yield a file's rows with the table's names, also of the fields within structs.
 
         Raises `SchemaMismatch` naming the file and a column that is missing, unknown or there twice, and what
         `RawReader.batches` raises, which names the line, column and value of a text file.
@@ -59,8 +59,15 @@ class RowFitting:
         for batch in reader.batches(file, self._lead(file)):
             if names is None:
                 names = self.matched(file, batch.schema)
+                spelled = self.spelled(names, batch.schema)
             known = batch.select(list(names))
-            yield known.rename_columns(list(names.values())) if names else known
+            columns = [renamed(column, field.type) for column, field in zip(known.columns, spelled, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=spelled) if names else known
+
+    def spelled(self, names: Mapping[str, str], found: pa.Schema) -> pa.Schema:
+        """Return the columns of a file that `names` matches, with the table's names, also of the fields within."""
+        known = pa.schema([found.field(given) for given in names])
+        return spelled_as(known, self.table, self.case_rule).with_metadata(found.metadata)
 
     def _lead(self, file: RawFile) -> Lead:
         return Lead(self, file)
@@ -78,7 +85,10 @@ class RowFitting:
                 )
             return replace(request, names=tuple(self.table.names), lead=self.table)
         names = self.matched(file, found)
-        lead = [pa.field(given, self.table.field(name).type) for given, name in names.items()]
+        lead = [
+            pa.field(given, self._named_as(found.field(given).type, self.table.field(name).type))
+            for given, name in names.items()
+        ]
         if request.kind == "json":  # later rows may have fields that the first ones lack
             lead += [pa.field(each.name, each.type) for each in self.table if each.name not in names.values()]
         return replace(request, lead=pa.schema(lead), ignore_others=ignores)
@@ -115,19 +125,46 @@ class RowFitting:
             self._check_within(where, path, given.value_type, wanted.value_type)
         if not (pt.is_struct(given) and pt.is_struct(wanted)):
             return
+        known = tuple(field.name for field in wanted)
+        found: set[str] = set()
         for child in given:
             below = f"{path}.{child.name}"
-            if wanted.get_field_index(child.name) >= 0:
-                self._check_within(where, below, child.type, wanted.field(child.name).type)
-            elif self.extra is ExtraColumns.REFUSE:
-                known = ", ".join(field.name for field in wanted)
-                raise SchemaMismatch(
-                    f"{where}: field {below!r} ({child.type}) is not in the table (which has {known} there): drop it, "
-                    "or ignore extra columns"
-                )
-        for child in wanted if self.missing is MissingColumns.REFUSE else ():
-            if given.get_field_index(child.name) < 0:
-                raise SchemaMismatch(f"{where} has no field '{path}.{child.name}', and missing columns are not filled")
+            try:
+                name = self.case_rule.find(child.name, known)
+            except SchemaMismatch as error:
+                raise SchemaMismatch(f"{where}: {path!r}: {error}") from error
+            if name is None:
+                if self.extra is ExtraColumns.REFUSE:
+                    raise SchemaMismatch(
+                        f"{where}: field {below!r} ({child.type}) is not in the table (which has {', '.join(known)} "
+                        "there): drop it, ignore extra columns, or use schema mode 'add'"
+                    )
+            elif name in found:
+                raise SchemaMismatch(f"{where}: field {below!r} is there twice: the table calls both {name!r}")
+            else:
+                found.add(name)
+                self._check_within(where, below, child.type, wanted.field(name).type)
+        for name in known if self.missing is MissingColumns.REFUSE else ():
+            if name not in found:
+                raise SchemaMismatch(f"{where} has no field '{path}.{name}', and missing columns are not filled")
+
+    def _named_as(self, given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+        """Return a type of the table with the names that a file gives to the fields of its structs."""
+        if is_list(given) and is_list(wanted):
+            items = self._named_as(given.value_type, wanted.value_type)
+            return wanted if items == wanted.value_type else pa.list_(items)
+        if not (pt.is_struct(given) and pt.is_struct(wanted)):
+            return wanted
+        known = tuple(field.name for field in wanted)
+        names = {self.case_rule.find(child.name, known): child for child in given}
+        return pa.struct(
+            [
+                field.with_name(names[field.name].name).with_type(self._named_as(names[field.name].type, field.type))
+                if field.name in names
+                else field
+                for field in wanted
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -145,3 +182,12 @@ def plain_schema(schema: Schema) -> pa.Schema:
     """Return a table's schema as raw files have it: storage types, JSON as text, blobs as bytes."""
     fields = [with_blobs_as(field, pa.large_binary()) for field in schema.fields]
     return text_schema(pa.schema(fields), pa.string()).remove_metadata()
+
+
+def renamed(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return an array with the names of a type of the same layout; a cast would fill renamed fields with nulls."""
+    if array.type == kind:
+        return array
+    if array.offset:  # which a view of a struct does not apply to children of type null
+        array = pa.concat_arrays([array[:0], array])
+    return array.view(kind)
