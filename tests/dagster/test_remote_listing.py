@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import boto3
 import pytest
+from fsspec.config import conf as fsspec_settings
 
 from lance_ops.dagster.declaration import StoreLocation
 from lance_ops.dagster.landing.landing import list_files
@@ -81,4 +82,15 @@ def test_variables_that_only_stores_read_leave_the_listing_to_s3fs(
     monkeypatch.delenv("AWS_SESSION_TOKEN")
     monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
     assert [entry.path for entry in list_files(location)] == ["a.csv"]
+    assert store_listings == []
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_settings_of_fsspec_leave_the_listing_to_s3fs(
+    s3_server: S3Server, store_listings: list[str], monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    location = landing_with(s3_server, "a.csv")
+    monkeypatch.setitem(fsspec_settings, scheme, {"key": ACCESS_KEY, "secret": SECRET_KEY})
+    only_the_server = {"endpoint_url": s3_server.endpoint}
+    assert [entry.path for entry in list_files(replace(location, storage_options=only_the_server))] == ["a.csv"]
     assert store_listings == []

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from fsspec.config import conf as fsspec_settings
+
 from lance_ops.core.errors import InvalidInput, LanceOpsError, ObjectNotFound
 from lance_ops.dagster.declaration import StoreLocation
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
@@ -26,6 +28,9 @@ from lance_ops.store import ObjectInfo, open_store
 
 __all__ = ["list_remote"]
 
+_SCHEMES = ("s3", "s3a")
+"""The schemes of folders in S3, and the names of s3fs's own settings, which fsspec takes from variables and files."""
+
 _S3_OPTIONS = {
     "key": "aws_access_key_id",
     "secret": "aws_secret_access_key",
@@ -34,7 +39,7 @@ _S3_OPTIONS = {
 }
 """The options of s3fs that a store in S3 has too, by their names there."""
 
-_NOT_FOR_S3FS = (
+_ONLY_STORES_READ = (
     "AWS_ENDPOINT",
     "AWS_SKIP_SIGNATURE",
     "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
@@ -65,9 +70,10 @@ def _objects_in_s3(location: StoreLocation, folder: str) -> Sequence[ObjectInfo]
     """
     given, variables = location.storage_options, os.environ
     if (
-        not location.uri.startswith(("s3://", "s3a://"))
+        location.uri.partition("://")[0] not in _SCHEMES
         or not given.keys() <= _S3_OPTIONS.keys()
-        or variables.keys() & {*_NOT_FOR_S3FS}
+        or variables.keys() & {*_ONLY_STORES_READ}
+        or fsspec_settings.keys() & {*_SCHEMES}
     ):
         return None
     if "key" in given and "token" not in given and _SESSION_TOKEN in variables:

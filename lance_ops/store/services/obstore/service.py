@@ -16,8 +16,9 @@ from typing import Any
 from lance_ops.core.errors import StoreError
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.store.services.contract import ListedObject, Service, proxies_of
+from lance_ops.store.services.obstore.directory_marks import is_object
 from lance_ops.store.services.obstore.errors import RequestFailed, translating
-from lance_ops.store.services.obstore.listing import is_object, list_beneath, list_directly, list_in_order, tag_of
+from lance_ops.store.services.obstore.listing import list_beneath, list_directly, list_in_order, tag_of
 from lance_ops.store.services.obstore.unsigned_head import time_of_server
 from lance_ops.store.storage_options import read_bool, read_count, read_seconds
 
