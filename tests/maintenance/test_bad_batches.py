@@ -330,6 +330,20 @@ def test_fields_within_structs_match_without_case_as_columns_do(dataset_uri: str
         given(dataset_uri, of("exact", {"ID": 2}), replace(options, case_sensitive=True))
 
 
+def test_a_survey_tells_which_file_adds_and_widens_which_field(dataset_uri: str, folder: Path) -> None:
+    lance_ops.write_dataset(pa.table({"s": [{"a": 1}]}, pa.schema({"s": pa.struct({"a": pa.int32()})})), dataset_uri)
+    values: dict[str, object] = {"usual": {"A": 1}, "adds": {"a": 1, "new": {"b": 1}}, "widens": {"A": 1.5}}
+    types = {"usual": pa.struct({"A": pa.int32()}), "widens": pa.struct({"A": pa.float64()})}
+    files = [
+        parquet(folder, f"{name}.parquet", pa.table({"s": pa.array([values[name]], types.get(name))}))
+        for name in values
+    ]
+    options = IngestOptions(schema_mode=SchemaMode.ADD, reading=RawReading(isolated=False))
+    found = survey_ingest(dataset_uri, one_each(*files), options=options)
+    effects = {each.key: [effect for effect in each.effects if not effect.startswith("casts")] for each in found.files}
+    assert effects == {"usual": [], "adds": ["adds s.new"], "widens": ["widens s.a to double"]}
+
+
 def test_fields_of_a_part_of_a_batch_are_renamed() -> None:
     rows = [{"X": 1, "L": [{"N": None}]}, None, {"X": 3, "L": [{"N": None}, None]}]
     kind = pa.struct([("X", pa.int64()), ("L", pa.large_list(pa.struct([("N", pa.null())])))])

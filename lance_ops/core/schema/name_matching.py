@@ -11,6 +11,7 @@ from enum import Enum
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import with_child_fields
 from lance_ops.core.errors import SchemaMismatch
 
 __all__ = ["CaseRule", "spelled_as"]
@@ -71,7 +72,6 @@ def _type_spelled(given: pa.DataType, table: pa.DataType, case_rule: CaseRule) -
 
 def _list_of(kind: pa.DataType, items: pa.Field) -> pa.DataType:
     """Return the list type of the same kind with other items."""
-    if pt.is_fixed_size_list(kind):
-        return pa.list_(items, kind.list_size)
-    made = {pa.large_list: pt.is_large_list, pa.list_view: pt.is_list_view, pa.large_list_view: pt.is_large_list_view}
-    return next((make for make, is_kind in made.items() if is_kind(kind)), pa.list_)(items)
+    if pt.is_list_view(kind):
+        return pa.list_view(items)
+    return pa.large_list_view(items) if pt.is_large_list_view(kind) else with_child_fields(kind, [items])

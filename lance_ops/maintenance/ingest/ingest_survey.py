@@ -6,11 +6,12 @@ that do not fit; those are found when the rows are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_ops.blobs import schema_to_write
 from lance_ops.changing.columns import SchemaChange
@@ -26,7 +27,7 @@ from lance_ops.maintenance.ingest.ingest_plan import (
 from lance_ops.maintenance.ingest.ingestion import plan_readable
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, is_text
 from lance_ops.maintenance.ingest.raw_names import shown_uri
-from lance_ops.maintenance.ingest.raw_rows import ExtraColumns
+from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, plain_schema
 from lance_ops.runners import InThreads, Runner
 from lance_ops.writing import conform_present_columns
 
@@ -48,11 +49,11 @@ class SurveyedFile:
     effects: tuple[str, ...] = ()
     refused: str = ""
 
-    def with_changes(self, change: SchemaChange) -> SurveyedFile:
-        """Return the file with what its columns do to the table's schema."""
-        columns = self.columns or pa.schema([])
-        added = [each.name for each in columns if each.name in change.added.names]
-        widened = [f"{each.name} to {each.type}" for each in columns if change.widened.get(each.name) == each.type]
+    def with_changes(self, change: SchemaChange, before: pa.Schema) -> SurveyedFile:
+        """Return the file with what its columns, and the fields within them, do to the table's schema of before."""
+        types = dict(_types_by_path(self.columns or ()))
+        added = [path for path in _new_paths(change.added, before) if path in types]
+        widened = [f"{path} to {kind}" for path, kind in change.widened.items() if types.get(path) == kind]
         effects = [f"adds {', '.join(added)}"] if added else []
         effects += [f"widens {', '.join(widened)}"] if widened else []
         return replace(self, effects=(*effects, *self.effects))
@@ -110,7 +111,8 @@ def survey_ingest(
     for each in found:
         if each.refused:
             refused.setdefault(each.key, each.refused)
-    shown = [each.with_changes(plan.change) for each in found] if plan else []
+    before = plain_schema(plan.snapshot.schema) if plan and plan.snapshot else pa.schema([])
+    shown = [each.with_changes(plan.change, before) for each in found] if plan else []
     bad = [
         SurveyedFile(file, batch.key, refused=unreadable[batch.key])
         for batch in batches
@@ -160,3 +162,21 @@ def _conformed(file: RawFile, found: pa.Table, schema: pa.Schema) -> pa.Table:
         return conform_present_columns(found, schema)
     except SchemaMismatch as error:
         raise SchemaMismatch(f"raw file {shown_uri(file.uri)}: {error}") from error
+
+
+def _types_by_path(fields: Iterable[pa.Field], path: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the path and type of each field, and of those within structs."""
+    for field in fields:
+        yield f"{path}{field.name}", field.type
+        if pt.is_struct(field.type):
+            yield from _types_by_path(field.type, f"{path}{field.name}.")
+
+
+def _new_paths(added: Iterable[pa.Field], table: Iterable[pa.Field], path: str = "") -> Iterator[str]:
+    """Yield the paths of the fields that the table lacks, but none within another one of these."""
+    known = {field.name: field for field in table}
+    for field in added:
+        if field.name in known:
+            yield from _new_paths(field.type, known[field.name].type, f"{path}{field.name}.")
+        else:
+            yield f"{path}{field.name}"
