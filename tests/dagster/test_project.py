@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,7 @@ from lance_ops.dagster.project.project_files import NewProject
 from lance_ops.dagster.project.start import start_project
 from lance_ops.dagster.project.table_survey import survey_tables
 from lance_ops.errors import ConfigError
-from lance_ops.maintenance.ingest import RawReading
+from lance_ops.maintenance.ingest import RawFile, RawReader, RawReading
 
 pytestmark = pytest.mark.dagster
 
@@ -289,3 +290,37 @@ def test_the_delimiter_of_csv_is_the_one_that_gives_columns(landing: Path) -> No
         "semicolons": {"delimiter": ";"},
         "tabs": {"delimiter": "\t"},
     }
+
+
+def test_files_without_numbers_are_one_dataset_whatever_their_delimiter(landing: Path) -> None:
+    texts = {
+        "cities/bern": "a;b\n1;2,5\n",
+        "cities/basel": "a;b\n2;3\n",
+        "mixed/one": "a;b\n1;2\n",
+        "mixed/two": "a,b\n1,2\n",
+    }
+    for name, text in texts.items():
+        (landing / name).parent.mkdir(parents=True, exist_ok=True)
+        (landing / f"{name}.csv").write_text(text)
+    found = {each.name: each.raw or {} for each in survey_landing(StoreLocation(str(landing))).proposals}
+    assert {name: raw.get("text") for name, raw in found.items()} == {
+        "cities": {"delimiter": ";"},
+        "mixed/one": {"delimiter": ";"},
+        "mixed/two": None,
+    }
+
+
+def test_a_survey_opens_each_file_once(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, plain = list[str](), RawReader._opened
+
+    def recorded(reader: RawReader, file: RawFile) -> AbstractContextManager[int]:
+        opened.append(Path(file.uri).name)
+        return plain(reader, file)
+
+    monkeypatch.setattr(RawReader, "_opened", recorded)
+    names = [f"2024-01-0{day}.csv" for day in (1, 2, 3)] + ["bern.jsonl", "basel.jsonl"]
+    land(landing, *names)
+    for name in names[3:]:
+        (landing / name).write_text('{"a": 1}\n')
+    survey_landing(StoreLocation(str(landing)))
+    assert len(set(opened)) == len(opened) and {*names[2:]} <= {*opened}

@@ -11,8 +11,8 @@ from __future__ import annotations
 import glob
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -74,8 +74,35 @@ class _Kind:
         return "/".join((*self.varying_folders, f"{self.name}{self.ending}"))
 
 
+class _Looks:
+    """The columns of files, or why they cannot be read, by each delimiter. Each file is opened once."""
+
+    def __init__(self, reader: RawReader) -> None:
+        self._reader = reader
+        self._found: dict[str, list[pa.Schema | str]] = {}
+
+    def columns(self, file: LandedFile, delimiter: str) -> pa.Schema | str:
+        if file.path not in self._found:
+            self._found[file.path] = self._looked_at(file)
+        return self._found[file.path][_DELIMITERS.index(delimiter)]
+
+    def _looked_at(self, file: LandedFile) -> list[pa.Schema | str]:
+        num_looks = len(_DELIMITERS)
+        if file.size_bytes == 0:
+            return [f"{file.path} is empty"] * num_looks
+        texts = [TextReading(delimiter=each) for each in (_DELIMITERS if _is_csv(file.path) else (_COMMA,))]
+        try:
+            found = self._reader.schemas(RawFile(file.uri, file.size_bytes, file.token, file.listed), texts)
+        except LanceOpsError as error:
+            return [str(error)] * num_looks
+        return [str(each) if isinstance(each, LanceOpsError) else each for each in found] * (num_looks // len(texts))
+
+
 def survey_landing(location: StoreLocation) -> LandingSurvey:
-    """List a landing folder and read the columns of one file of each kind; raise `ConfigError` if it has no file."""
+    """List a landing folder, and read the columns of up to four files of each kind, those of CSV by each delimiter.
+
+    Raises `ConfigError` if the folder has no file.
+    """
     listed = [file for file in list_files(location) if isinstance(file, LandedFile)]
     seen = [file for file in listed if not any(part.startswith(("_", ".")) for part in file.path.split("/"))]
     if not seen:
@@ -92,11 +119,11 @@ def survey_landing(location: StoreLocation) -> LandingSurvey:
         else:
             kinds[kind].append(file)
     marked = {file.path.rpartition("/")[0] for file in listed if PurePosixPath(file.path).name == _MARKER}
-    with ExitStack() as stack:
-        readers = {each: stack.enter_context(_reader(location, each)) for each in _DELIMITERS}
+    with RawReader(location.storage_options, RawReading()) as reader:
+        looks = _Looks(reader)
         found = [
-            _proposal(PurePosixPath(location.uri).name, kind, files, marked, readers)
-            for kind, files in _joined(kinds, readers[_COMMA])
+            _proposal(PurePosixPath(location.uri).name, kind, files, marked, looks)
+            for kind, files in _joined(kinds, looks)
         ]
     ignored = [f"{count} files with {ending} are not raw files that can be read" for ending, count in unread.items()]
     return LandingSurvey(with_distinct_names(found), tuple(ignored))
@@ -142,13 +169,13 @@ def _glob_of(text: str) -> str:
     return "".join([*found, glob.escape(text[end:])])
 
 
-def _joined(kinds: dict[_Kind, list[LandedFile]], reader: RawReader) -> Iterator[tuple[_Kind, list[LandedFile]]]:
+def _joined(kinds: dict[_Kind, list[LandedFile]], looks: _Looks) -> Iterator[tuple[_Kind, list[LandedFile]]]:
     """Yield the kinds of files. Kinds in the same folders become one if `_are_one` says that they are one dataset."""
     beside: defaultdict[tuple[str, tuple[str, ...], str], list[_Kind]] = defaultdict(list)
     for kind in kinds:
         beside[kind.folder, kind.varying_folders, kind.ending].append(kind)
     for (folder, varying, ending), group in beside.items():
-        if _are_one([kinds[kind] for kind in group], group, reader):
+        if _are_one([kinds[kind] for kind in group], group, looks):
             files = [file for kind in group for file in kinds[kind]]
             words = group[0].words if len(group) == 1 and not folder and not varying else ""
             name = "*" if not words else group[0].name
@@ -157,14 +184,19 @@ def _joined(kinds: dict[_Kind, list[LandedFile]], reader: RawReader) -> Iterator
             yield from ((kind, kinds[kind]) for kind in group)
 
 
-def _are_one(files: Sequence[Sequence[LandedFile]], kinds: Sequence[_Kind], reader: RawReader) -> bool:
+def _are_one(files: Sequence[Sequence[LandedFile]], kinds: Sequence[_Kind], looks: _Looks) -> bool:
     if len(kinds) == 1 or len(kinds) > _MOST_KINDS:
         return True
     if any("*" in kind.name for kind in kinds):
         return False
-    schemas = [_schema(reader, of_kind[0]) for of_kind in files]
-    columns = {tuple(schema.names) if isinstance(schema, pa.Schema) else None for schema in schemas}
-    return len(columns) == 1 and None not in columns
+    found: set[tuple[str, ...]] = set()
+    for of_kind in files:
+        delimiter = _delimiter(of_kind, looks)
+        schema = looks.columns(of_kind[0], delimiter)
+        if not isinstance(schema, pa.Schema):
+            return False
+        found.add((delimiter, *schema.names))
+    return len(found) == 1
 
 
 def _proposal(
@@ -172,7 +204,7 @@ def _proposal(
     kind: _Kind,
     files: Sequence[LandedFile],
     marked: set[str],
-    readers: Mapping[str, RawReader],
+    looks: _Looks,
 ) -> Proposal:
     name = dataset_name(kind.folder, kind.words) if kind.words else dataset_name(kind.folder or landing)
     prefix = f"{kind.folder}/" if kind.folder else ""
@@ -183,24 +215,27 @@ def _proposal(
     else:
         key = _key(paths, kind.ending)
         raw |= {"key": key} if key else {}
-    delimiter = _delimiter(files, readers) if raw_format(f"x{kind.ending}")[0] == "csv" else _COMMA
+    delimiter = _delimiter(files, looks)
     raw |= {"text": {"delimiter": delimiter}} if delimiter != _COMMA else {}
-    seen = _comments(kind, files, paths, readers[delimiter])
+    seen = _comments(kind, files, paths, partial(looks.columns, delimiter=delimiter))
     return Proposal(name, f"{name}.lance", raw, comments=tuple(map(printable, seen)))
 
 
-def _delimiter(files: Sequence[LandedFile], readers: Mapping[str, RawReader]) -> str:
-    """Return the delimiter by which one of the newest files has several columns, a comma if none has."""
+def _delimiter(files: Sequence[LandedFile], looks: _Looks) -> str:
+    """Return the delimiter by which one of the newest files has several columns; a comma if none has, or for no CSV."""
+    if not _is_csv(files[0].path):
+        return _COMMA
     for file in _by_age(files)[: -2 - _MOST_OTHERS : -1]:
-        num_columns = {
-            each: len(schema)
-            for each, reader in readers.items()
-            if isinstance(schema := _schema(reader, file), pa.Schema)
-        }
+        found = {each: looks.columns(file, each) for each in _DELIMITERS}
+        num_columns = {each: len(schema) for each, schema in found.items() if isinstance(schema, pa.Schema)}
         best = max(num_columns, key=num_columns.__getitem__, default=_COMMA)
         if num_columns.get(best, 0) > 1:
             return best
     return _COMMA
+
+
+def _is_csv(name: str) -> bool:
+    return raw_format(name)[0] == "csv"
 
 
 def _by_age(files: Sequence[LandedFile]) -> list[LandedFile]:
@@ -219,16 +254,21 @@ def _key(paths: Sequence[str], ending: str) -> str | None:
     return f"^(?P<key>.+){re.escape(ending)}$"
 
 
-def _comments(kind: _Kind, files: Sequence[LandedFile], paths: Sequence[str], reader: RawReader) -> Iterable[str]:
+def _comments(
+    kind: _Kind,
+    files: Sequence[LandedFile],
+    paths: Sequence[str],
+    columns: Callable[[LandedFile], pa.Schema | str],
+) -> Iterable[str]:
     *_, newest = by_age = _by_age(files)
     oldest = by_age[0]
     size = sum(file.size_bytes for file in files)
     yield f"Seen: {len(files)} files of {size:,} bytes, such as {paths[files.index(newest)]}"
-    now, before = _schema(reader, newest), _schema(reader, oldest)
+    now, before = columns(newest), columns(oldest)
     of_file = ""
     if isinstance(now, str):
         yield f"Its columns were not read: {now}"
-        others = ((file, _schema(reader, file)) for file in by_age[-2 : -2 - _MOST_OTHERS : -1])
+        others = ((file, columns(file)) for file in by_age[-2 : -2 - _MOST_OTHERS : -1])
         readable = next(((file, schema) for file, schema in others if isinstance(schema, pa.Schema)), None)
         if readable is None:
             return
@@ -241,17 +281,3 @@ def _comments(kind: _Kind, files: Sequence[LandedFile], paths: Sequence[str], re
     partitions = [folder.removesuffix("=*") for folder in kind.varying_folders if folder.endswith("=*")]
     if partitions:
         yield f"The folders' values of {', '.join(partitions)} do not become columns; the batch's key holds them"
-
-
-def _reader(location: StoreLocation, delimiter: str) -> RawReader:
-    return RawReader(location.storage_options, RawReading(text=TextReading(delimiter=delimiter)))
-
-
-def _schema(reader: RawReader, file: LandedFile) -> pa.Schema | str:
-    """Return the columns of a file, or why they cannot be read."""
-    if file.size_bytes == 0:
-        return f"{file.path} is empty"
-    try:
-        return reader.schema(RawFile(file.uri, file.size_bytes, file.token, file.listed))
-    except LanceOpsError as error:
-        return str(error)

@@ -164,6 +164,19 @@ class RawReader:
             schema, num_rows = self._look(descriptor, request)
             return schema.remove_metadata(), num_rows
 
+    def schemas(self, file: RawFile, texts: Sequence[TextReading]) -> list[pa.Schema | RawFileRefused]:
+        """Return the schema by each way to read text, or why the file is refused then; it is opened once."""
+        request = self.request(file)
+        found: list[pa.Schema | RawFileRefused] = []
+        with self._refusals(file), self._opened(file) as descriptor:
+            for text in texts:
+                try:
+                    with self._refusals(file):
+                        found.append(self._look(descriptor, replace(request, text=text))[0].remove_metadata())
+                except RawFileRefused as error:
+                    found.append(error.with_traceback(None))
+        return found
+
     def request(self, file: RawFile) -> RawRequest:
         """Return what to ask of the decoder for a file, by its ending; raise `RawFileRefused` for an unknown one."""
         kind, compression = raw_format(file.uri)
