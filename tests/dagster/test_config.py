@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from unittest.mock import patch
 
@@ -11,8 +12,18 @@ from typer.testing import CliRunner
 from lance_ops.cli.commands import app
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles, StoreLocation
 from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets
+from lance_ops.dagster.ops.landed_batches import declared_ingestion
 from lance_ops.errors import ConfigError
-from lance_ops.maintenance.ingest import BadBatches, ChangedBatches, IngestOptions, RawReading, TextReading
+from lance_ops.maintenance.ingest import (
+    BadBatches,
+    ChangedBatches,
+    HistoryColumns,
+    IngestOptions,
+    RawLimits,
+    RawReading,
+    TextReading,
+)
+from lance_ops.verbs import IngestFiles, make_verb
 
 pytestmark = pytest.mark.dagster
 
@@ -204,6 +215,76 @@ def test_the_options_of_ingestion_have_the_library_s_defaults_and_reach_it() -> 
     assert options.changed_batches is ChangedBatches.REPLACE and options.batch_column == "batch"
     assert (options.missing_columns.value, options.extra_columns.value) == ("refuse", "ignore")
     assert options.reading.text == TextReading(delimiter="|")
+
+
+EVERY_POLICY = {
+    "missing_columns": "refuse",
+    "case_sensitive": True,
+    "bad": "refuse",
+    "isolated": False,
+    "limits": {**dict.fromkeys((each.name for each in fields(RawLimits)), 7), "memory_bytes": 64 * 1024**2},
+    "text": {
+        "delimiter": ";",
+        "quote": "'",
+        "escape": "\\",
+        "header": False,
+        "encoding": "latin-1",
+        "null_values": ["-"],
+        "empty_as_null": True,
+        "date_formats": ["%d.%m.%Y"],
+        "timestamp_formats": ["%d.%m.%Y %H:%M"],
+    },
+}
+REPLACING = EVERY_POLICY | {"changed": "replace", "extra_columns": "ignore"}
+WIDENING = EVERY_POLICY | {"schema_mode": "add"}
+EVERY_WRITE = {
+    "columns": {"n": "int32"},
+    "data_storage_version": "2.0",
+    "enable_stable_row_ids": True,
+    "max_rows_per_file": 7,
+    "valid_from": "since",
+    "valid_to": "until",
+    "current": "holds",
+    "batch_column": "batch",
+}
+
+
+@pytest.mark.parametrize(
+    ("raw", "write"),
+    [
+        ({}, {}),
+        (REPLACING, EVERY_WRITE),
+        (WIDENING, EVERY_WRITE | {"mode": "scd2", "keys": ["a"]}),
+        ({"changed": "append"}, {"mode": "upsert", "keys": ["a", "b"]}),
+    ],
+    ids=["defaults", "replacing batches", "a history", "merging"],
+)
+def test_a_launch_of_the_verb_has_the_options_of_the_sensor_s_runs(
+    raw: dict[str, object], write: dict[str, object]
+) -> None:
+    config = declared(raw, **write)
+    verb = make_verb("ingest_files", {"files": (), **declared_ingestion(config)})
+    assert isinstance(verb, IngestFiles)
+    assert verb.options() == config.ingest_options()
+
+
+def test_the_declarations_above_set_every_option() -> None:
+    def set_by(given: object, usual: object) -> set[str]:
+        return {each.name for each in fields(usual) if getattr(given, each.name) != getattr(usual, each.name)}  # type: ignore[arg-type]
+
+    usual = declared({}).ingest_options()
+    replacing = declared(REPLACING, **EVERY_WRITE).ingest_options()
+    history = declared(WIDENING, **EVERY_WRITE | {"mode": "scd2", "keys": ["a"]}).ingest_options()
+    found = set[str]().union(*(set_by(each, IngestOptions()) for each in (usual, replacing, history)))
+    assert found == {each.name for each in fields(IngestOptions)} - {
+        "schema",
+        "max_bytes_per_task",
+        "max_files_per_task",
+    }
+    assert set_by(replacing.reading, RawReading()) == {each.name for each in fields(RawReading)}
+    assert set_by(replacing.reading.text, TextReading()) == {each.name for each in fields(TextReading)}
+    assert set_by(replacing.reading.limits, RawLimits()) == {each.name for each in fields(RawLimits)}
+    assert set_by(history.history, HistoryColumns()) == {each.name for each in fields(HistoryColumns)}
 
 
 def declared(raw: Mapping[str, object], **write: object) -> DatasetConfig:
