@@ -39,13 +39,13 @@ __all__ = [
     "Uri",
     "allow_bases",
     "duration",
+    "help_of",
     "open_dataset",
     "open_readable",
     "open_target",
     "reference",
     "runner",
     "storage_options",
-    "told",
 ]
 
 _OPTION = "--storage-option"
@@ -106,7 +106,7 @@ OnSpark = Annotated[
 ]
 
 
-def told(verb: type[Verb], option: str) -> str:
+def help_of(verb: type[Verb], option: str) -> str:
     """Return what an option of a verb means: the help of a command says it as launchpad and `lance-ops verbs` do."""
     declared = options_of(verb)[option]
     repeated = any(get_origin(kind) is tuple for kind in declared.kinds)

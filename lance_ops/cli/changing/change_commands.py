@@ -18,11 +18,11 @@ from lance_ops.cli.arguments import (
     StorageOptions,
     Uri,
     duration,
+    help_of,
     open_dataset,
     reference,
     runner,
     storage_options,
-    told,
 )
 from lance_ops.cli.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, size
@@ -84,20 +84,22 @@ def delete(
 def compact(
     uri: Uri,
     target_rows_per_fragment: Annotated[
-        int, typer.Option(min=1, help=told(verbs.Compact, "target_rows_per_fragment"))
+        int, typer.Option(min=1, help=help_of(verbs.Compact, "target_rows_per_fragment"))
     ] = CompactionOptions.target_rows_per_fragment,
-    materialize_deletions: Annotated[bool, typer.Option(help=told(verbs.Compact, "materialize_deletions"))] = True,
+    materialize_deletions: Annotated[bool, typer.Option(help=help_of(verbs.Compact, "materialize_deletions"))] = True,
     materialize_deletions_threshold: Annotated[
-        float, typer.Option(min=0, max=1, help=told(verbs.Compact, "materialize_deletions_threshold"))
+        float, typer.Option(min=0, max=1, help=help_of(verbs.Compact, "materialize_deletions_threshold"))
     ] = CompactionOptions.materialize_deletions_threshold,
     max_source_fragments: Annotated[
-        int | None, typer.Option(min=1, help=told(verbs.Compact, "max_source_fragments"))
+        int | None, typer.Option(min=1, help=help_of(verbs.Compact, "max_source_fragments"))
     ] = None,
-    max_source_rows: Annotated[int | None, typer.Option(min=1, help=told(verbs.Compact, "max_source_rows"))] = None,
-    max_source_bytes: Annotated[int | None, typer.Option(min=1, help=told(verbs.Compact, "max_source_bytes"))] = None,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help=told(verbs.Compact, "max_seconds"))] = None,
-    worst_first: Annotated[bool, typer.Option("--worst-first", help=told(verbs.Compact, "worst_first"))] = False,
-    max_commits: Annotated[int, typer.Option(min=1, help=told(verbs.Compact, "max_commits"))] = 1,
+    max_source_rows: Annotated[int | None, typer.Option(min=1, help=help_of(verbs.Compact, "max_source_rows"))] = None,
+    max_source_bytes: Annotated[
+        int | None, typer.Option(min=1, help=help_of(verbs.Compact, "max_source_bytes"))
+    ] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help=help_of(verbs.Compact, "max_seconds"))] = None,
+    worst_first: Annotated[bool, typer.Option("--worst-first", help=help_of(verbs.Compact, "worst_first"))] = False,
+    max_commits: Annotated[int, typer.Option(min=1, help=help_of(verbs.Compact, "max_commits"))] = 1,
     cluster_by: Annotated[
         list[str] | None,
         typer.Option(
@@ -155,7 +157,7 @@ def reindex(
     index_type: Annotated[
         str | None, typer.Option("--type", help="The type of the index that --create builds; default: BTREE.")
     ] = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help=told(verbs.Reindex, "rebuild"))] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help=help_of(verbs.Reindex, "rebuild"))] = False,
     drop: Annotated[str | None, typer.Option("--drop", metavar="NAME", help="Drop this index instead.")] = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
@@ -201,7 +203,7 @@ def cleanup(
             parser=duration, metavar="DURATION", help="Remove versions older than this, such as 14d, the default."
         ),
     ] = None,
-    retain_versions: Annotated[int | None, typer.Option(min=1, help=told(verbs.Cleanup, "retain_versions"))] = None,
+    retain_versions: Annotated[int | None, typer.Option(min=1, help=help_of(verbs.Cleanup, "retain_versions"))] = None,
     keep_tagged: Annotated[
         bool,
         typer.Option(
@@ -214,10 +216,10 @@ def cleanup(
         bool,
         typer.Option(
             "--delete-unverified",
-            help=told(verbs.Cleanup, "delete_unverified"),
+            help=help_of(verbs.Cleanup, "delete_unverified"),
         ),
     ] = False,
-    rate: Annotated[int | None, typer.Option(min=1, help=told(verbs.Cleanup, "delete_rate_limit"))] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help=help_of(verbs.Cleanup, "delete_rate_limit"))] = None,
     files: Annotated[bool, typer.Option("--files", help="With --dry-run: list the files.")] = False,
     spark: OnSpark = None,
     dry_run: DryRun = False,

@@ -14,10 +14,10 @@ from lance_ops.cli.arguments import (
     OptionsFile,
     StorageOptions,
     Uri,
+    help_of,
     open_dataset,
     runner,
     storage_options,
-    told,
 )
 from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import print_facts, print_json, print_line
@@ -34,19 +34,19 @@ def erase(
     on: Annotated[
         list[str] | None, typer.Option("--on", metavar="COLUMN", help="The key's column in both; may be repeated.")
     ] = None,
-    reason: Annotated[str, typer.Option(help=told(verbs.Erase, "reason"))] = "",
-    remove_tags: Annotated[bool, typer.Option("--remove-tags", help=told(verbs.Erase, "remove_tags"))] = False,
+    reason: Annotated[str, typer.Option(help=help_of(verbs.Erase, "reason"))] = "",
+    remove_tags: Annotated[bool, typer.Option("--remove-tags", help=help_of(verbs.Erase, "remove_tags"))] = False,
     rewrite_branches: Annotated[
-        bool, typer.Option("--rewrite-branches", help=told(verbs.Erase, "rewrite_branches"))
+        bool, typer.Option("--rewrite-branches", help=help_of(verbs.Erase, "rewrite_branches"))
     ] = False,
     delete_unverified: Annotated[
         bool,
         typer.Option(
             "--delete-unverified",
-            help=told(verbs.Erase, "delete_unverified"),
+            help=help_of(verbs.Erase, "delete_unverified"),
         ),
     ] = False,
-    at_most_rows: Annotated[int | None, typer.Option(min=0, help=told(verbs.Erase, "at_most_rows"))] = None,
+    at_most_rows: Annotated[int | None, typer.Option(min=0, help=help_of(verbs.Erase, "at_most_rows"))] = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,

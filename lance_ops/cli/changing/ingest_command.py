@@ -17,10 +17,10 @@ from lance_ops.cli.arguments import (
     OptionsFile,
     StorageOptions,
     Uri,
+    help_of,
     open_target,
     runner,
     storage_options,
-    told,
 )
 from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import counted, number, print_json, print_line
@@ -44,43 +44,45 @@ _TEXT = TextReading()
 
 def ingest_files(
     uri: Uri,
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help=told(verbs.IngestFiles, "files"))],
-    batch: Annotated[str | None, typer.Option(metavar="KEY", help=told(verbs.IngestFiles, "batch"))] = None,
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help=help_of(verbs.IngestFiles, "files"))],
+    batch: Annotated[str | None, typer.Option(metavar="KEY", help=help_of(verbs.IngestFiles, "batch"))] = None,
     schema: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help='Columns as JSON, such as {"id": "string", "day": "date32:day"}.'),
     ] = None,
-    schema_mode: Annotated[SchemaMode, typer.Option(help=told(verbs.IngestFiles, "schema_mode"))] = SchemaMode.ERROR,
+    schema_mode: Annotated[SchemaMode, typer.Option(help=help_of(verbs.IngestFiles, "schema_mode"))] = SchemaMode.ERROR,
     missing_columns: Annotated[
-        MissingColumns, typer.Option(help=told(verbs.IngestFiles, "missing_columns"))
+        MissingColumns, typer.Option(help=help_of(verbs.IngestFiles, "missing_columns"))
     ] = MissingColumns.FILL,
     extra_columns: Annotated[
-        ExtraColumns, typer.Option(help=told(verbs.IngestFiles, "extra_columns"))
+        ExtraColumns, typer.Option(help=help_of(verbs.IngestFiles, "extra_columns"))
     ] = ExtraColumns.REFUSE,
     case_sensitive: Annotated[
-        bool, typer.Option("--case-sensitive", help=told(verbs.IngestFiles, "case_sensitive"))
+        bool, typer.Option("--case-sensitive", help=help_of(verbs.IngestFiles, "case_sensitive"))
     ] = False,
     batch_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help=told(verbs.IngestFiles, "batch_column"))
+        str | None, typer.Option(metavar="COLUMN", help=help_of(verbs.IngestFiles, "batch_column"))
     ] = None,
-    changed: Annotated[ChangedBatches, typer.Option(help=told(verbs.IngestFiles, "changed"))] = ChangedBatches.REFUSE,
-    mode: Annotated[IngestMode, typer.Option(help=told(verbs.IngestFiles, "mode"))] = IngestMode.APPEND,
+    changed: Annotated[
+        ChangedBatches, typer.Option(help=help_of(verbs.IngestFiles, "changed"))
+    ] = ChangedBatches.REFUSE,
+    mode: Annotated[IngestMode, typer.Option(help=help_of(verbs.IngestFiles, "mode"))] = IngestMode.APPEND,
     key: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="A column of the key of --mode; may be repeated.")
     ] = None,
     valid_from: Annotated[
-        str, typer.Option(metavar="COLUMN", help=told(verbs.IngestFiles, "valid_from"))
+        str, typer.Option(metavar="COLUMN", help=help_of(verbs.IngestFiles, "valid_from"))
     ] = HistoryColumns.valid_from,
-    delimiter: Annotated[str, typer.Option(help=told(verbs.IngestFiles, "delimiter"))] = _TEXT.delimiter,
-    quote: Annotated[str, typer.Option(help=told(verbs.IngestFiles, "quote"))] = _TEXT.quote,
-    escape: Annotated[str, typer.Option(help=told(verbs.IngestFiles, "escape"))] = "",
-    header: Annotated[bool, typer.Option(help=told(verbs.IngestFiles, "header"))] = _TEXT.header,
-    encoding: Annotated[str, typer.Option(help=told(verbs.IngestFiles, "encoding"))] = _TEXT.encoding,
+    delimiter: Annotated[str, typer.Option(help=help_of(verbs.IngestFiles, "delimiter"))] = _TEXT.delimiter,
+    quote: Annotated[str, typer.Option(help=help_of(verbs.IngestFiles, "quote"))] = _TEXT.quote,
+    escape: Annotated[str, typer.Option(help=help_of(verbs.IngestFiles, "escape"))] = "",
+    header: Annotated[bool, typer.Option(help=help_of(verbs.IngestFiles, "header"))] = _TEXT.header,
+    encoding: Annotated[str, typer.Option(help=help_of(verbs.IngestFiles, "encoding"))] = _TEXT.encoding,
     null_value: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A cell of CSV that is null; may be repeated.")
     ] = None,
     empty_as_null: Annotated[
-        bool, typer.Option("--empty-as-null", help=told(verbs.IngestFiles, "empty_as_null"))
+        bool, typer.Option("--empty-as-null", help=help_of(verbs.IngestFiles, "empty_as_null"))
     ] = False,
     date_format: Annotated[
         list[str] | None,
@@ -91,13 +93,13 @@ def ingest_files(
         typer.Option(metavar="FORMAT", help="A form of timestamps, besides ISO 8601; may be repeated."),
     ] = None,
     data_storage_version: Annotated[
-        str, typer.Option(help=told(verbs.IngestFiles, "data_storage_version"))
+        str, typer.Option(help=help_of(verbs.IngestFiles, "data_storage_version"))
     ] = IngestOptions.data_storage_version,
     stable_row_ids: Annotated[
-        bool, typer.Option("--stable-row-ids", help=told(verbs.IngestFiles, "stable_row_ids"))
+        bool, typer.Option("--stable-row-ids", help=help_of(verbs.IngestFiles, "stable_row_ids"))
     ] = False,
     max_rows_per_file: Annotated[
-        int, typer.Option(min=1, help=told(verbs.IngestFiles, "max_rows_per_file"))
+        int, typer.Option(min=1, help=help_of(verbs.IngestFiles, "max_rows_per_file"))
     ] = FragmentLimits.max_rows_per_file,
     spark: OnSpark = None,
     dry_run: DryRun = False,

@@ -16,10 +16,10 @@ from lance_ops.cli.arguments import (
     Reason,
     StorageOptions,
     Uri,
+    help_of,
     open_dataset,
     runner,
     storage_options,
-    told,
 )
 from lance_ops.cli.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
@@ -29,20 +29,22 @@ __all__ = ["merge"]
 
 def merge(
     uri: Uri,
-    source: Annotated[list[str], typer.Argument(metavar="SOURCE…", help=told(verbs.Upsert, "files"))],
+    source: Annotated[list[str], typer.Argument(metavar="SOURCE…", help=help_of(verbs.Upsert, "files"))],
     on: Annotated[
         list[str] | None,
-        typer.Option("--on", metavar="COLUMN", help=told(verbs.Upsert, "on")),
+        typer.Option("--on", metavar="COLUMN", help=help_of(verbs.Upsert, "on")),
     ] = None,
     update: Annotated[bool, typer.Option(help="Give rows that match the source's values.")] = True,
-    condition: Annotated[str | None, typer.Option("--if", metavar="SQL", help=told(verbs.Upsert, "condition"))] = None,
-    insert: Annotated[bool, typer.Option(help=told(verbs.Upsert, "insert"))] = True,
+    condition: Annotated[
+        str | None, typer.Option("--if", metavar="SQL", help=help_of(verbs.Upsert, "condition"))
+    ] = None,
+    insert: Annotated[bool, typer.Option(help=help_of(verbs.Upsert, "insert"))] = True,
     delete_matched: Annotated[
         bool, typer.Option("--delete-matched", help="Delete rows that match, and insert none.")
     ] = False,
     delete_unmatched: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help=told(verbs.Upsert, "delete_unmatched")),
+        typer.Option(metavar="SQL", help=help_of(verbs.Upsert, "delete_unmatched")),
     ] = None,
     reason: Reason = "",
     at_most_rows: AtMostRows = None,

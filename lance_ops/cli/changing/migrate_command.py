@@ -14,10 +14,10 @@ from lance_ops.cli.arguments import (
     OptionsFile,
     StorageOptions,
     Uri,
+    help_of,
     open_dataset,
     runner,
     storage_options,
-    told,
 )
 from lance_ops.cli.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
@@ -28,7 +28,7 @@ __all__ = ["migrate"]
 def migrate(
     uri: Uri,
     data_storage_version: Annotated[
-        str, typer.Option(metavar="VERSION", help=told(verbs.Migrate, "data_storage_version"))
+        str, typer.Option(metavar="VERSION", help=help_of(verbs.Migrate, "data_storage_version"))
     ],
     spark: OnSpark = None,
     dry_run: DryRun = False,

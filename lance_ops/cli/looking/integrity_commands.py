@@ -15,12 +15,12 @@ from lance_ops.cli.arguments import (
     Reference,
     StorageOptions,
     Uri,
+    help_of,
     open_dataset,
     open_readable,
     reference,
     runner,
     storage_options,
-    told,
 )
 from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import counted, print_json, print_line, print_table, size
@@ -41,7 +41,7 @@ def verify(
     uri: Uri,
     version: Reference = None,
     quick: Annotated[bool, typer.Option("--quick", help="Check only presence, sizes and metadata of files.")] = False,
-    all_versions: Annotated[bool, typer.Option("--all-versions", help=told(verbs.Verify, "all_versions"))] = False,
+    all_versions: Annotated[bool, typer.Option("--all-versions", help=help_of(verbs.Verify, "all_versions"))] = False,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
@@ -74,13 +74,13 @@ def repair(
         str | None, typer.Option("--copy", metavar="URI", help="A copy of the dataset's folder, or a deep clone.")
     ] = None,
     restore_older_version: Annotated[
-        bool, typer.Option("--restore-older-version", help=told(verbs.Repair, "restore_older_version"))
+        bool, typer.Option("--restore-older-version", help=help_of(verbs.Repair, "restore_older_version"))
     ] = False,
     drop_damaged_rows: Annotated[
-        bool, typer.Option("--drop-damaged-rows", help=told(verbs.Repair, "drop_damaged_rows"))
+        bool, typer.Option("--drop-damaged-rows", help=help_of(verbs.Repair, "drop_damaged_rows"))
     ] = False,
     delete_dangling_tags: Annotated[
-        bool, typer.Option("--delete-dangling-tags", help=told(verbs.Repair, "delete_dangling_tags"))
+        bool, typer.Option("--delete-dangling-tags", help=help_of(verbs.Repair, "delete_dangling_tags"))
     ] = False,
     dry_run: DryRun = False,
     spark: OnSpark = None,
