@@ -167,7 +167,7 @@ class IngestFiles(Verb):
         return WhenMoved.REFUSED if self.schema_mode == "overwrite" else self.when_moved
 
     def preview(self, work: Execution) -> Preview:
-        """Look at each file, and say what the policies do to it and to the table's schema."""
+        """Look at each file of new batches, and say what the policies do to it and to the table's schema."""
         if not self.files:
             return Preview("no file is named, so nothing is ingested", Measures.of(work.target), does_nothing=True)
         survey = survey_ingest(

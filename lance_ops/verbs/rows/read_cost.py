@@ -17,7 +17,7 @@ def bytes_of_predicate(data: LanceDataset, predicate: str | None) -> int:
 
 
 def bytes_of_columns(data: LanceDataset, columns: Sequence[str]) -> int:
-    """Return about how many bytes these columns have in all fragments; those of the rows' positions have none."""
+    """Return about how many bytes these columns have in all fragments; row columns such as _rowid have none."""
     snapshot = data.snapshot
     stored = [name for name in columns if name not in ROW_COLUMNS]
     if not stored or not snapshot.fragments:
