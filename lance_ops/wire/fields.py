@@ -17,9 +17,16 @@ from lance_ops.pb import file_pb2
 from lance_ops.wire.plain_fields import read_plain_columns
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
-__all__ = ["field_metadata_from_pb", "metadata_to_pb", "schema_from_pb", "schema_to_pb", "wide_schema_from_pb"]
+__all__ = [
+    "MOST_SHARED",
+    "field_metadata_from_pb",
+    "metadata_to_pb",
+    "schema_from_pb",
+    "schema_to_pb",
+    "wide_schema_from_pb",
+]
 
-_MOST_SHARED = 1000
+MOST_SHARED = 1000
 """The roots of the widest schema whose fields are shared with other schemas; wider ones would evict them all."""
 
 _VARIABLE_TYPES = ("string", "binary", "large_string", "large_binary", "json")
@@ -43,7 +50,7 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
         roots = _leaves(messages, path)
     else:
         roots = _trees(messages, ids, parent_ids, path)
-    if len(roots) <= _MOST_SHARED:
+    if len(roots) <= MOST_SHARED:
         roots = [_shared(root) for root in roots]
     return Schema(tuple(roots), field_metadata_from_pb(metadata))
 
@@ -51,10 +58,8 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
 def wide_schema_from_pb(fields: Sequence[bytes], metadata: Mapping[str, bytes], path: str) -> Schema | None:
     """Return the schema of many encoded fields, which are made when one of them is first asked for.
 
-    Returns None for fields that `schema_from_pb` must read: they are few, or some are below others. Raises as it does.
+    Returns None for fields that `schema_from_pb` must read, as if some are below others. Raises as it does.
     """
-    if len(fields) <= _MOST_SHARED:
-        return None
     columns = read_plain_columns(fields, lambda message: _checked(_from_pb(message, ()), path))
     return None if columns is None else Schema.of_plain_columns(columns, field_metadata_from_pb(metadata))
 

@@ -21,7 +21,8 @@ def read_plain_columns(messages: Sequence[bytes], make_field: Callable[[file_pb2
     """Return the columns of encoded `Field` messages; one of the messages of each kind is parsed.
 
     Returns None for fields that are read one by one: one of them is below another, is malformed, has metadata, a
-    dictionary or unknown fields, or does not begin with its name and its id, as most writers write it.
+    dictionary or unknown fields, or does not begin with its name and its id, as most writers write it. Raises as
+    `make_field` does.
     """
     data, starts, stops = join_messages(messages)
     wanted = {_NAME: WireType.BYTES, _ID: WireType.NUMBER}
@@ -59,7 +60,8 @@ def _sample(encoded: bytes, rest: bytes, make_field: Callable[[file_pb2.Field], 
         message, written_so = file_pb2.Field.FromString(encoded), file_pb2.Field.FromString(rest)
     except DecodeError:
         return None
-    if written_so.SerializeToString(deterministic=True) != rest:  # it may have another name or id, which would count
+    # A second name or id holds. The library may write it where it stands, so the bytes alone do not show it.
+    if written_so.name or written_so.id or written_so.SerializeToString(deterministic=True) != rest:
         return None
     made = make_field(message)
     is_plain = made.parent_id == NO_PARENT and made.dictionary is None and not made.metadata and not made.unknown

@@ -13,7 +13,7 @@ from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.pb import file_pb2
 from lance_ops.pb.manifest_parts_pb2 import ManifestParts
-from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb, wide_schema_from_pb
+from lance_ops.wire.fields import MOST_SHARED, metadata_to_pb, schema_from_pb, schema_to_pb, wide_schema_from_pb
 from lance_ops.wire.framing import parse_message
 from lance_ops.wire.unknown import unknown_numbers
 
@@ -52,8 +52,12 @@ def _as_encoded(encoded: bytes) -> Schema:
 @lru_cache(_CAPACITY)
 def _in_order(encoded: bytes) -> Schema:
     message = file_pb2.Schema.FromString(encoded)
-    fields = list(ManifestParts.FromString(encoded).fields)
-    schema = wide_schema_from_pb(fields, message.metadata, "") or schema_from_pb(message.fields, message.metadata, "")
+    schema = None
+    if len(message.fields) > MOST_SHARED:
+        fields = list(ManifestParts.FromString(encoded).fields)
+        schema = wide_schema_from_pb(fields, message.metadata, "")
+    if schema is None:
+        schema = schema_from_pb(message.fields, message.metadata, "")
     if not unknown_numbers(message):  # a manifest gives other numbers another meaning
         _encode_once(_ByIdentity(schema, encoded))
     return schema

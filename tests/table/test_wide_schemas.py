@@ -16,7 +16,7 @@ from lance_ops.table import MANIFEST_CACHE
 from lance_ops.wire import fields as wire_fields
 from lance_ops.wire import metadata_to_pb, plain_fields, schema_from_pb, schema_to_pb, shared_schema, shared_schemas
 
-WIDE = wire_fields._MOST_SHARED + 1
+WIDE = wire_fields.MOST_SHARED + 1
 TYPES = (
     pa.int64(),
     pa.timestamp("us", "UTC"),
@@ -106,6 +106,11 @@ def test_few_fields_are_shared_with_other_schemas() -> None:
     assert one.fields[7] is other.fields[7]
 
 
+def test_a_schema_of_few_fields_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_schemas, "ManifestParts", None)
+    assert shared_schema(encoded(make_schema(20)), "m") == make_schema(20)
+
+
 PLAIN = file_pb2.Field(name="n", id=5, parent_id=-1, logical_type="int32", nullable=True).SerializeToString()
 
 
@@ -114,6 +119,8 @@ PLAIN = file_pb2.Field(name="n", id=5, parent_id=-1, logical_type="int32", nulla
     [
         PLAIN + b"\x18\x00",  # the id 0, which would count
         PLAIN + b"\x12\x01m",  # another name
+        PLAIN[:5] + b"\x12\x01m" + PLAIN[5:],  # another name, where names stand
+        PLAIN[:5] + b"\x18\x07" + PLAIN[5:],  # another id, where ids stand
         PLAIN + b"\x12\x09m",  # cut short
         PLAIN[3:],  # no name
         PLAIN[3:5] + PLAIN[:3] + PLAIN[5:],  # the id before the name
