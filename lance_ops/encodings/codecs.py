@@ -26,8 +26,8 @@ __all__ = ["Codec", "Lz4", "Zstd", "codec_of_scheme"]
 # The zstd library's default; pyarrow's is 1.
 _ZSTD_LEVEL = 3
 
-_FEW_BLOCKS = 4
-"""Arrow decompresses so few blocks of LZ4 as fast as the kernel, which a process would have to load first."""
+_FEW_BLOCKS, _FEW_BYTES = 4, 1 << 20
+"""Arrow decompresses so little LZ4 sooner than a process loads the kernel, although it does so twice for each block."""
 
 
 class Codec(ABC):
@@ -87,7 +87,8 @@ class Lz4(Codec):
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(raw_sizes, out=places[1:])
         out = new_bytes(int(places[-1]))
-        by_arrow = len(sizes) <= _FEW_BLOCKS or kernels.do_without_numba(len(out))
+        are_few = len(sizes) <= _FEW_BLOCKS and len(out) <= _FEW_BYTES
+        by_arrow = are_few or kernels.do_without_numba(len(out))
         if by_arrow and self._decompress_in_place(data, starts, sizes, out, places):
             return out, raw_sizes
         begin, size = read_only(starts + self.size_bytes), read_only(sizes - self.size_bytes)

@@ -38,7 +38,7 @@ class EncodingOptions:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str]) -> EncodingOptions:
-        """Return the options in a field's metadata, `NO_OPTIONS` itself if there are none.
+        """Return the options in a field's metadata; `NO_OPTIONS` itself if none of its keys changes an option.
 
         Raises `InvalidInput` for a value that is not allowed.
         """
@@ -48,7 +48,7 @@ class EncodingOptions:
         divisor, ratio = metadata.get(_PREFIX + "dict-divisor"), metadata.get(_PREFIX + "dict-size-ratio")
         values_level = metadata.get(_PREFIX + "dict-values-compression-level")
         chunk = metadata.get(_PREFIX + "minichunk-size")
-        return cls(
+        options = cls(
             compression=_word(metadata, "compression", "none", "lz4", "zstd", "fsst"),
             compression_level=None if level is None else _level("compression-level", level),
             rle_threshold=None if threshold is None else _number("rle-threshold", threshold, 0, 1),
@@ -63,6 +63,7 @@ class EncodingOptions:
             minichunk_size=None if chunk is None else int(_number("minichunk-size", chunk, 0, 1 << 31)),
             packed=metadata.get(_PREFIX + "packed", metadata.get("packed", "")).lower() == "true",
         )
+        return NO_OPTIONS if options == NO_OPTIONS else options
 
 
 NO_OPTIONS = EncodingOptions()

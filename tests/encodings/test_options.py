@@ -7,7 +7,8 @@ from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
 
 
 def test_a_field_without_metadata_leaves_every_choice_to_its_values() -> None:
-    assert EncodingOptions.from_metadata({"comment": "mine"}) == NO_OPTIONS
+    for key in ("comment", "lance-encoding:blob", "lance-encoding:note", "packed"):
+        assert EncodingOptions.from_metadata({key: "mine"}) is NO_OPTIONS
 
 
 def test_every_metadata_key_is_read() -> None:

@@ -343,6 +343,25 @@ def test_lz4_blocks_are_decompressed_by_arrow_only_if_they_are_as_long_as_stated
             Lz4().decompress(wrong, starts, sizes)
 
 
+@pytest.mark.parametrize(("size", "is_short"), [(1 << 20, True), ((1 << 20) + 1, False)])
+def test_one_lz4_block_is_decompressed_by_arrow_only_if_it_is_short(
+    size: int, is_short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, sizes = Lz4().compress(np.ones(size, np.uint8), np.array([size]))
+    by_arrow: list[bool] = []
+    decompress_in_place = Lz4._decompress_in_place
+
+    def noting(codec: Lz4, *arguments: Any) -> bool:
+        by_arrow.append(True)
+        return decompress_in_place(codec, *arguments)
+
+    monkeypatch.setattr(Lz4, "_decompress_in_place", noting)
+    monkeypatch.setattr(kernels, "do_without_numba", lambda size: False, raising=False)
+    raw, raw_sizes = Lz4().decompress(data, np.zeros(1, np.int64), sizes)
+    assert raw_sizes.tolist() == [size] and raw.tobytes() == b"\1" * size
+    assert by_arrow == [True] * is_short
+
+
 _READ = """
 import sys
 from lance_ops.file import LanceFileReader
