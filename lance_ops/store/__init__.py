@@ -8,6 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.store.contract import (
+        READ_WHOLE_BYTES,
         Buffers,
         ByteRange,
         BytesLike,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PROCESS_COUNTERS",
     "PROCESS_RESOURCES",
+    "READ_WHOLE_BYTES",
     "TEMPORARY_PREFIX",
     "Buffers",
     "ByteRange",
@@ -76,6 +78,7 @@ __all__ = [
 _MODULES = {
     "PROCESS_COUNTERS": "io_counters",
     "PROCESS_RESOURCES": "process_resources",
+    "READ_WHOLE_BYTES": "contract",
     "TEMPORARY_PREFIX": "paths",
     "Buffers": "contract",
     "ByteRange": "contract",

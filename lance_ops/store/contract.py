@@ -22,7 +22,17 @@ from lance_ops.core.errors import StoreError
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.store.io_counters import IoCounters
 
-__all__ = ["Buffers", "ByteRange", "BytesLike", "ObjectInfo", "PutOutcome", "Store", "StoreWriter", "View"]
+__all__ = [
+    "READ_WHOLE_BYTES",
+    "Buffers",
+    "ByteRange",
+    "BytesLike",
+    "ObjectInfo",
+    "PutOutcome",
+    "Store",
+    "StoreWriter",
+    "View",
+]
 
 T = TypeVar("T")
 
@@ -31,6 +41,9 @@ ByteRange = tuple[int, int]
 """Half-open `(start, end)` in bytes."""
 Buffers = list[pa.Buffer]
 """Named here, because inside a class with a method `list` the builtin has no name."""
+
+READ_WHOLE_BYTES = 128 << 10
+"""A local store copies a file up to this size into memory when it returns its view, and maps a longer one."""
 
 
 class PutOutcome(Enum):

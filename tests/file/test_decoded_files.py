@@ -19,7 +19,7 @@ from lance_ops.file.page_reading import FileSource
 from lance_ops.file.v2_1 import DECODED_FILES, V21File, decoded_files
 from lance_ops.file.v2_1 import reader as v2_1_reader
 from lance_ops.file.v2_1.decoded_files import DecodedFiles
-from lance_ops.store import LocalStore
+from lance_ops.store import READ_WHOLE_BYTES, LocalStore
 from lance_ops.store.local import memory_map_cache
 from tests.growth.instructions import count_instructions
 
@@ -65,7 +65,7 @@ def _open(file: Path, *, verifies: bool = False) -> FileReader:
 @pytest.mark.parametrize("length", ROWS)
 def test_a_file_is_decoded_by_the_first_handle_alone(tmp_path: Path, length: str, decoded: Counter[str]) -> None:
     file = _write(tmp_path / "t.lance", ROWS[length])
-    assert (file.stat().st_size > memory_map_cache._SHORT_BYTES) == (length == "mapped")
+    assert (file.stat().st_size > READ_WHOLE_BYTES) == (length == "mapped")
     first = _open(file).read()
     assert decoded == {"decode_column": 2, "open_page": 2}
     assert _open(file).read(stop=7) == first[:7]

@@ -343,3 +343,57 @@ def test_ranges_of_long_files_are_copied_without_touching_a_map(
     verifying = [replace(file, reader=file.reader.verifying()) for file in files]
     monkeypatch.setattr(LocalStore, "read_parts", None)
     assert read_files_together(verifying, long.schema) == expected.combine_chunks()
+
+
+@pytest.fixture
+def long_file(tmp_path: Path) -> tuple[FileReader, pa.Table]:
+    """Return a file that is mapped, `data/a`, and its rows."""
+    table = pa.table({"n": np.random.default_rng(3).integers(0, 1 << 60, 40_000)})
+    (tmp_path / "data").mkdir()
+    with LanceFileWriter(str(tmp_path / "data/a")) as writer:
+        writer.write_batch(table)
+    return FileReader(LocalStore(str(tmp_path)), "data/a"), table
+
+
+def test_a_file_that_was_cut_short_since_it_was_viewed_is_corrupt(
+    long_file: tuple[FileReader, pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(
+        store: LocalStore, paths: Sequence[str], parts: Sequence[Sequence[tuple[int, int, int]]], out: memoryview
+    ) -> list[int]:
+        return [min(size, 5) for of_file in parts for _, size, _ in of_file]
+
+    reader, _ = long_file
+    monkeypatch.setattr(LocalStore, "read_parts", cut)
+    with pytest.raises(CorruptFile, match="data/a: read.* 5 bytes of a range"):
+        read_files_together([FileRows(reader, RowSet(np.array([5, 39_999])))] * 2, reader.schema)
+
+
+@pytest.mark.parametrize("case", ["removed", "link", "root"])
+def test_a_file_that_system_calls_cannot_find_is_copied_from_its_map(
+    case: str, long_file: tuple[FileReader, pa.Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[list[int] | None] = []
+    read_parts = LocalStore.read_parts
+
+    def noting(
+        store: LocalStore, paths: Sequence[str], parts: Sequence[Sequence[tuple[int, int, int]]], out: memoryview
+    ) -> list[int] | None:
+        if case == "removed":
+            (tmp_path / "data/a").rename(tmp_path / "data/other")
+        found.append(read_parts(store, paths, parts, out))
+        if case == "removed":
+            (tmp_path / "data/other").rename(tmp_path / "data/a")
+        return found[-1]
+
+    reader, table = long_file
+    if case == "link":
+        (tmp_path / "data/link").symlink_to("a")
+        reader = FileReader(LocalStore(str(tmp_path)), "data/link")
+    elif case == "root":
+        reader = FileReader(LocalStore(str(tmp_path / "data")), "a")
+    monkeypatch.setattr(LocalStore, "read_parts", noting)
+    rows = np.array([5, 39_999])
+    expected = pa.concat_tables([table.take(rows)] * 2).combine_chunks()
+    assert read_files_together([FileRows(reader, RowSet(rows))] * 2, reader.schema) == expected
+    assert found and not any(found)

@@ -362,3 +362,23 @@ def test_the_time_of_a_network_mount_is_the_servers(tmp_path: Path, monkeypatch:
     late = os.stat_result((*os.stat(tmp_path)[:7], an_hour_ago, an_hour_ago, an_hour_ago))
     monkeypatch.setattr(os, "fstat", lambda descriptor: late)
     assert LocalStore(str(tmp_path)).now() == datetime.fromtimestamp(an_hour_ago, UTC)
+
+
+def test_a_long_part_is_read_by_several_calls_until_the_file_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_store, "_READ_AT_ONCE", 100)
+    asked: list[int] = []
+    preadv = os.preadv
+
+    def noting(file: int, buffers: list[memoryview], position: int) -> int:
+        asked.append(len(buffers[0]))
+        return preadv(file, buffers, position)
+
+    monkeypatch.setattr(os, "preadv", noting)
+    store, data = LocalStore(str(tmp_path)), bytes(range(250))
+    store.put("d/a", data)
+    out = bytearray(400)
+    assert store.read_parts(["d/a"], [[(0, 260, 0), (10, 0, 0), (50, 100, 260)]], memoryview(out)) == [250, 0, 100]
+    assert out[:250] == data and out[260:360] == data[50:150]
+    assert asked == [100, 100, 60, 0, 100]

@@ -17,7 +17,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
 from lance_ops.core.records import changed_copy, dataclass
 from lance_ops.file.checksums import BlockChecks
-from lance_ops.store import IoCounters, Store, View, merge_touching
+from lance_ops.store import READ_WHOLE_BYTES, IoCounters, Store, View, merge_touching
 
 __all__ = ["Extent", "FileSource", "Ranges", "SourceBytes", "merge_ranges"]
 
@@ -27,9 +27,6 @@ _ZERO = np.zeros(1, np.int64)
 
 _WHOLE_BYTES = 1 << 20
 """A remote file up to this size is kept whole once a large part of it has been read, which spares later requests."""
-
-_SHORT_BYTES = 128 << 10
-"""Files up to this size are in memory once they are viewed."""
 
 _LARGE_PART = 3
 """A third of a file, counting what a store reads between ranges, is a large part of it."""
@@ -273,15 +270,20 @@ class FileSource:
     def copy_in_place(self, view: View, ranges: Ranges, out: Uint8Array, places: Int64Array) -> None:
         """Copy each range of this file, whose bytes are in `view`, to its place in `out`; verify as `read_in_place`.
 
-        Of a long file, system calls copy the ranges: to touch a page of a map for the first time takes longer.
+        Of a long file that is not verified, system calls copy the ranges: to touch a page of a map for the first time
+        takes longer. They find the file by its name, as `view` does. If they cannot, the map is copied. Raises
+        `CorruptFile` if the file was cut short since it was viewed: to touch its map would end the process.
         """
         data = self.read_in_place(view, ranges).data
         sizes = (ranges.stops - ranges.starts).tolist()
         parts = list(zip(ranges.starts.tolist(), sizes, places.tolist(), strict=True))
-        if self._checks is None and self.size_bytes > _SHORT_BYTES:
+        if self._checks is None and self.size_bytes > READ_WHOLE_BYTES:
             uncounted = self._store.counted_by(IoCounters())  # `read_in_place` has counted the ranges
-            if uncounted.read_parts([self._path], [parts], memoryview(out)) == sizes:  # type: ignore[arg-type]  # a buffer
+            found = uncounted.read_parts([self._path], [parts], memoryview(out))  # type: ignore[arg-type]  # a buffer
+            if found == sizes:
                 return
+            for asked, given in zip(sizes, found or (), strict=False):
+                self._check_range(asked, given)
         for start, size, place in parts:
             out[place : place + size] = data[start : start + size]
 
@@ -315,12 +317,15 @@ class FileSource:
                 part = np.frombuffer(tail, np.uint8)[start - self.size_bytes :][: stop - start]
             else:
                 part = np.frombuffer(next(requested), np.uint8)
-            if len(part) != stop - start:
-                raise CorruptFile(self.name, "read", f"the store gave {len(part)} bytes of a range of {stop - start}")
+            self._check_range(stop - start, len(part))
             parts.append(part)
         data = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
         sizes = stops - starts
         return SourceBytes(data, starts, np.cumsum(sizes) - sizes)
+
+    def _check_range(self, size: int, actual: int) -> None:
+        if actual != size:
+            raise CorruptFile(self.name, "read", f"the store gave {actual} bytes of a range of {size}")
 
     def _check_size(self, actual: int) -> None:
         if actual != self.size_bytes:

@@ -48,6 +48,9 @@ __all__ = ["LocalStore"]
 
 _LONGEST_TICK = timedelta(milliseconds=20)
 _DELETED_AT_ONCE = 1024
+_READ_AT_ONCE = 1 << 30
+"""Systems read less than 2 GiB in one call."""
+
 T = TypeVar("T")
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
@@ -114,7 +117,11 @@ class LocalStore(Store):
                     file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
                     try:
                         for position, size, place in of_file:
-                            found.append(os.preadv(file, [out[place : place + size]], position))
+                            own = out[place : place + size]
+                            is_long = size > _READ_AT_ONCE
+                            found.append(
+                                _read_long(file, own, position) if is_long else os.preadv(file, [own], position)
+                            )
                     finally:
                         os.close(file)
             finally:
@@ -451,3 +458,15 @@ class LocalStore(Store):
                 return
             directory = os.path.dirname(directory)
         MADE_DIRECTORIES.remove(directory)
+
+
+def _read_long(file: int, out: memoryview, position: int) -> int:
+    """Read until `out` is full or the file ends; return how many bytes were read."""
+    read = 0
+    while read < len(out):
+        asked = out[read : read + _READ_AT_ONCE]
+        found = os.preadv(file, [asked], position + read)
+        read += found
+        if found < len(asked):
+            break
+    return read

@@ -22,13 +22,12 @@ from collections.abc import Hashable
 import pyarrow as pa
 
 from lance_ops.core.tricks import Trick
-from lance_ops.store.contract import View
+from lance_ops.store.contract import READ_WHOLE_BYTES, View
 from lance_ops.store.local.file_mapping import FileMapping
 
 __all__ = ["MAPPED_FILES", "MapCache"]
 
 _Identity = tuple[int, int, int, int]
-_SHORT_BYTES = 128 << 10
 _LONGEST_TICK_NS = 2 * 10**9
 """The coarsest clock of a file system."""
 
@@ -56,7 +55,7 @@ class MapCache:
             raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
         identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         settled = _settled_identity(status)
-        if status.st_size <= _SHORT_BYTES:
+        if status.st_size <= READ_WHOLE_BYTES:
             data = _read(path, status.st_size + 1)
             if len(data) == status.st_size:  # else another file has the name by now, or not all was read
                 return View(pa.py_buffer(data), settled)
