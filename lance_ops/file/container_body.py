@@ -31,7 +31,8 @@ _SHORT_BYTES = 8 << 10
 class ContainerBody(FileBody):
     """The body of a 2.x file; the field writers of its version encode the pages.
 
-    If `hold` is given, it takes the first batch. The field writers get the batch if another one comes.
+    `hold`, if given, takes the first batch unless one of its columns fills a page. The field writers get the batch if
+    another one comes.
     """
 
     def __init__(
@@ -56,6 +57,8 @@ class ContainerBody(FileBody):
         self._held_columns: Sequence[pa.Array] = ()
         self._fields: Sequence[FieldWriter] | None = None
         self._fields_to_fill: list[FieldWriter] = []
+        if hold is None:
+            self._writers()  # raises for options that are not allowed
 
     def copy_columns(self, field_index: int, columns: Sequence[Column], read: Callable[[Extent], BytesLike]) -> None:
         field = self._writers()[field_index]

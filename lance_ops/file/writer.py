@@ -90,6 +90,8 @@ class FileWriter:
     ) -> None:
         """Start a file; raise `UnsupportedFeature` for a column that the version cannot hold.
 
+        Raises `InvalidInput` for encoding options that are not allowed.
+
         `dictionaries` are those that the files of a 0.1 table share; a single file has its own. `batch_offsets` say
         where the first batches of a 0.1 file begin and end. `durable` is as for `Store.put`.
         """
@@ -255,8 +257,11 @@ def _field_writers(schema: Schema, version: FileVersion) -> Sequence[FieldWriter
 
 
 def _hold_of(schema: Schema, version: FileVersion) -> Callable[[Sequence[pa.Array]], HeldBatch] | None:
-    """Return what holds the first batch of a file, so that a file of one batch is written in one step."""
-    if version is FileVersion.V2_0 or not v2_1.holds_single_batch(schema):
+    """Return what holds the first batch of a file, so that a file of one batch is written in one step.
+
+    Raises `InvalidInput` for encoding options that are not allowed.
+    """
+    if version is FileVersion.V2_0 or not v2_1.fits_single_batch(schema, version):
         return None
     return partial(v2_1.SingleBatch, schema, version)
 

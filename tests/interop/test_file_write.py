@@ -16,7 +16,9 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
+from lance_ops.pb import file_pb2
 from lance_ops.store.local.local_store import LocalStore
+from lance_ops.wire import schema_to_pb, shared_schema
 from tests.file.strategies import columns
 from tests.interop.file_cases import CASES, LEGACY_CASES, Case
 
@@ -117,6 +119,21 @@ def test_nulls_that_packed_structs_cannot_hold_are_refused_by_both(name: str, ve
     with pytest.raises(BaseException):  # noqa: B017, PT011, PT012 - it panics on some, at once or in the end
         writer.write_batch(table)
         writer.close()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_schema_that_states_types_and_encodings_as_old_manifests_do_is_read(version: str, tmp_path: Path) -> None:
+    table = pa.table({"n": range(100), "s": [f"text {number}" for number in range(100)]})
+    message = file_pb2.Schema(fields=schema_to_pb(Schema.from_arrow(table.schema)))
+    for field, encoding in zip(message.fields, (file_pb2.RLE, file_pb2.PLAIN), strict=True):
+        field.type, field.encoding = file_pb2.Field.LEAF, encoding
+    encoded = message.SerializeToString(deterministic=True)
+    schema = shared_schema(encoded, "m")
+    store = LocalStore(str(tmp_path))
+    with FileWriter(store, "f.lance", schema, FileVersion(version)) as writer:
+        writer.write_batch(table)
+    assert encoded in store.get("f.lance").to_pybytes()
+    check_reference(tmp_path / "f.lance", table.to_pylist(), [0, 5, 99], table, version)
 
 
 def test_lists_in_packed_structs_may_have_null_items(tmp_path: Path) -> None:

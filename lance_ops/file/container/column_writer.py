@@ -130,4 +130,7 @@ class HeldBatch(ABC):
 
     @abstractmethod
     def write_pages(self, write: WriteBytes) -> list[bytes]:
-        """Write the only page of each column; return the metadata messages of the columns, in order."""
+        """Write the only page of each column; return the metadata messages of the columns, in order.
+
+        Raises `UnsupportedFeature` naming the column.
+        """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lance_ops.file.v2_1.page_encoder import encode_leaf_page
     from lance_ops.file.v2_1.page_reader import describe_joinable, open_page, read_joined, read_pages
     from lance_ops.file.v2_1.reader import V21File
-    from lance_ops.file.v2_1.single_batch import SingleBatch, holds_single_batch
+    from lance_ops.file.v2_1.single_batch import SingleBatch, fits_single_batch
     from lance_ops.file.v2_1.writer import V21FieldWriter
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "describe_joinable",
     "encode_equal_pages",
     "encode_leaf_page",
-    "holds_single_batch",
+    "fits_single_batch",
     "open_page",
     "read_joined",
     "read_pages",
@@ -44,7 +44,7 @@ _MODULES = {
     "describe_joinable": "page_reader",
     "encode_equal_pages": "equal_pages",
     "encode_leaf_page": "page_encoder",
-    "holds_single_batch": "single_batch",
+    "fits_single_batch": "single_batch",
     "open_page": "page_reader",
     "read_joined": "page_reader",
     "read_pages": "page_reader",

@@ -53,10 +53,9 @@ def encode_equal_pages(values: UnsignedArray, present: BoolArray | None, choice:
     """Yield the pages of columns, given as rows of a matrix; columns that must be encoded alone are left out.
 
     `present` says which values are not null; None if each column is without nulls, otherwise each has some. `choice`
-    has no options of a field. There are at least one column and two values, and at most `MAX_EQUAL_VALUES`. Pages with
-    nulls that `is_stored_plain` do not come here.
+    has no options of a field. There are at least one column and two values, and at most `MAX_EQUAL_VALUES`.
     """
-    if is_stored_plain(values.shape[1], values.shape[1] * values.itemsize):
+    if present is None and is_stored_plain(values.shape[1], values.shape[1] * values.itemsize):
         yield from _plain_pages(values, choice)
         return
     candidates, chosen = choose_equal_pages(EqualStatistics(values), choice.version)

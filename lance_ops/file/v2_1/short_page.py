@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.ndarrays import OffsetArray, Uint8Array
-from lance_ops.encodings import NO_OPTIONS, FixedWidth, VariableWidth, is_stored_plain, plain_encoding
+from lance_ops.encodings import NO_OPTIONS, FixedWidth, VariableWidth, bits_of, is_stored_plain, plain_encoding
 from lance_ops.file.arrow_values import validity_of
-from lance_ops.file.container import EncodedPage
+from lance_ops.file.container import PADDING, EncodedPage
 from lance_ops.file.v2_1 import layouts
 from lance_ops.file.v2_1.layers import Items
 from lance_ops.file.v2_1.layouts import LeafRows, PageChoice
@@ -40,14 +40,17 @@ _OFFSETS: dict[int, Any] = {
 
 _BOOL = pa.bool_().id
 _LEVEL_BITS = 16
-_PAD = b"\xfe" * 8
+_PAD = bytes([PADDING]) * 8
 _WORDS = {False: struct.Struct("<H"), True: struct.Struct("<I")}
 _HEADERS = {False: struct.Struct("<HH4s"), True: struct.Struct("<HI2s")}
 _HEADERS_WITH_LEVELS = {False: struct.Struct("<HHH2s"), True: struct.Struct("<HHI0s")}
 
 
 def encode_short_page(rows: LeafRows, choice: PageChoice) -> EncodedPage | None:
-    """Return a page of numbers, booleans or strings that `is_stored_plain`; None for any other page."""
+    """Return a page of numbers, booleans or strings that `is_stored_plain`; None for any other page.
+
+    Others are longer pages, pages of nulls alone, in lists, below structs with nulls, of other types, or with options.
+    """
     array, large = rows.values, choice.large_chunks
     num_values, kind, num_nulls = len(array), array.type.id, array.null_count
     if num_nulls == num_values or choice.options is not NO_OPTIONS:
@@ -123,9 +126,9 @@ def _only_string(text: bytes, offsets: OffsetArray) -> VariableWidth | None:
 
 def _flags_of(array: pa.Array) -> Uint8Array:
     """Return the values of an array of booleans as bytes, 0 or 1."""
-    first, skipped = divmod(array.offset, 8)
-    data = array.buffers()[1].slice(first, -(-(skipped + len(array)) // 8))
-    return np.unpackbits(np.frombuffer(data, np.uint8), count=skipped + len(array), bitorder="little")[skipped:]
+    stored = np.frombuffer(array.buffers()[1], np.uint8)
+    bits = bits_of(stored, array.offset, array.offset + len(array))
+    return np.unpackbits(bits, count=len(array), bitorder="little")
 
 
 def _definition_levels(array: pa.Array) -> bytes:

@@ -33,7 +33,7 @@ from lance_ops.file.v2_1.layouts import PAGE_LAYOUT_URL, PageChoice
 from lance_ops.file.v2_1.short_page import NUMBER_WIDTHS, encode_short_page
 from lance_ops.file.v2_1.shred import shred
 
-__all__ = ["SingleBatch", "holds_single_batch"]
+__all__ = ["SingleBatch", "fits_single_batch"]
 
 _LEAST_TOGETHER, _MOST_TOGETHER = 8, 256
 """Fewer columns are encoded one by one; more are encoded in several calls, which bounds the memory."""
@@ -48,9 +48,13 @@ class _EqualKey(NamedTuple):
     has_nulls: bool
 
 
-def holds_single_batch(schema: Schema) -> bool:
-    """Return whether a file of a schema can be written in one step; blobs are written before the pages."""
-    return not _holds_blobs(schema)
+@lru_cache(maxsize=64)
+def fits_single_batch(schema: Schema, version: FileVersion) -> bool:
+    """Return whether a file of a schema can be written in one step; blobs are written before the pages.
+
+    Raises `InvalidInput` for encoding options that are not allowed.
+    """
+    return not any(leaf.field.is_blob_v1 for leaf, _ in _leaves_to_write(schema, version))
 
 
 class SingleBatch(HeldBatch):
@@ -73,14 +77,15 @@ class SingleBatch(HeldBatch):
                 page = None if at in messages else encode_short_page(self._rows[at], self._leaves[at][1])
                 if page is not None:
                     short[at] = page
-            messages.update(zip(short, _write_together(short.values(), write), strict=True))
+            if short:
+                messages.update(zip(short, _write_together(short.values(), write), strict=True))
         for at in range(count) if len(messages) < count else ():
             if at not in messages:
                 messages[at] = _write_page(v2_1.encode_leaf_page(*self._leaves[at], self._rows[at]), write)
         return [messages[at] for at in range(count)]
 
     def _equal_columns(self) -> dict[_EqualKey, list[int]]:
-        """Return the columns that are encoded together: as many as make up for the cost of the step."""
+        """Return the groups of at least `_LEAST_TOGETHER` columns that one call encodes, by what they share."""
         equal: dict[_EqualKey, list[int]] = {}
         for at in range(len(self._leaves)) if len(self._leaves) >= _LEAST_TOGETHER else ():
             key = self._equal_key(at)
@@ -89,7 +94,11 @@ class SingleBatch(HeldBatch):
         return {key: columns for key, columns in equal.items() if len(columns) >= _LEAST_TOGETHER}
 
     def _equal_key(self, at: int) -> _EqualKey | None:
-        """Return what a column has in common with others; None if it must be encoded alone."""
+        """Return what a column has in common with others; None if it is not encoded with `_write_equal`.
+
+        That is so if it is no number of at most 8 bytes, lies in a struct or list, has options, has no value or more
+        than `MAX_EQUAL_VALUES`, or is a short page with nulls.
+        """
         rows, (_, choice) = self._rows[at], self._leaves[at]
         width = NUMBER_WIDTHS.get(rows.values.type.id, 0)
         if not 0 < width <= 8 or rows.layers or choice.options is not NO_OPTIONS:
@@ -154,8 +163,3 @@ def _write_together(pages: Iterable[EncodedPage], write: WriteBytes) -> list[byt
 def _leaves_to_write(schema: Schema, version: FileVersion) -> tuple[tuple[Leaf, PageChoice], ...]:
     """Return each leaf of a schema with what decides its pages besides its values."""
     return tuple([(leaf, PageChoice(version, leaf.options)) for leaf in leaves_of(schema)])
-
-
-@lru_cache(maxsize=64)
-def _holds_blobs(schema: Schema) -> bool:
-    return any(leaf.field.is_blob_v1 for leaf in leaves_of(schema))

@@ -6,7 +6,7 @@ bound is that number of bytes, to which each call adds `_CALL_BYTES`; it is no n
 
 To load one more kernel into a process that has numba takes some 10 ms. So a twin answers until the bytes are used up
 or numba is loaded, and in any case until it has written `_KERNEL_BYTES` itself. From then on the compiled kernel
-answers, and no call passes through this module any more.
+answers, and no call passes through this module any more. Beyond the 128 MiB, each twin writes at most `_KERNEL_BYTES`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _left = _FREE_BYTES
 def do_without_numba(num_bytes: int) -> bool:
     """Return whether to do work that writes `num_bytes` without numba; if so, take them from the 128 MiB.
 
-    Each call takes 512 KiB more. Numba that is loaded is always used.
+    Each call takes 512 KiB more. Returns False once numba is loaded; `FirstCalls` then still lets each twin write
+    `_KERNEL_BYTES`.
     """
     global _left  # noqa: PLW0603 # threads that spend at once spend a little more
     if "numba" in sys.modules or num_bytes + _CALL_BYTES > _left:
