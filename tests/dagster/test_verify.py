@@ -15,7 +15,15 @@ from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head import build_version_sensor, integrity
 from lance_ops.dagster.jobs import build_schedules
 from lance_ops.dagster.ops import launch, launch_class, launch_plan
-from lance_ops.maintenance.verification import VerificationOptions, VerificationReport, verify_uri
+from lance_ops.maintenance.verification import (
+    DamageKind,
+    Finding,
+    FindingSeverity,
+    VerificationLevel,
+    VerificationOptions,
+    VerificationReport,
+    verify_uri,
+)
 from lance_ops.maintenance.verification import verify as verify_snapshot
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs import Verify
@@ -156,6 +164,27 @@ def test_only_a_full_pass_without_damage_counts_as_a_verification(
     *_, last = [verified_after() for _ in range(3)]
     assert last is not None and last > ended
     assert first_parts[-6:] == [0, 1, 2] * 2
+
+
+def test_a_run_that_skipped_parts_ends_no_pass_and_keeps_the_place() -> None:
+    config = DatasetConfig.model_validate({"name": "a", "uri": "x"})
+
+    def verified(first_part: int, next_part: int | None, findings: tuple[Finding, ...] = ()) -> tuple[int, bool]:
+        """Record a full verification; return where the next one continues, and whether a full pass has ended."""
+        report = VerificationReport.of("x", 1, VerificationLevel.FULL, (1,), findings, (), next_part)
+        instance.report_runless_asset_event(integrity.intact_evaluation(instance, config, report, first_part))
+        place = integrity.next_part_to_verify(instance, config, VerificationLevel.FULL)
+        return place, integrity.last_full_pass_at(instance, config) is not None
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert verified(900, 0) == (0, False), "900 parts of a new table were never read"
+        assert verified(0, 800) == (800, False)
+        assert verified(100, 50) == (800, False), "a plan of before the place moved"
+        damage = Finding(DamageKind.ROW_COUNT, FindingSeverity.DAMAGED, "a wrong count", 1)
+        assert verified(100, 200, (damage,)) == (800, False)
+        assert verified(800, 0) == (0, False), "the pass met a damage"
+        assert verified(0, 800) == (800, False)
+        assert verified(800, 0) == (0, True)
 
 
 def test_an_ingestion_does_not_read_all_files_again(deployment: Deployment) -> None:

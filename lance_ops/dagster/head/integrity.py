@@ -8,6 +8,7 @@ the place, whether the pass was intact so far, and when the last intact pass end
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,8 +51,12 @@ class _Progress:
     def after(self, report: VerificationReport, first_part: int) -> _Progress:
         """Return the progress after a run that began at a part.
 
-        A run that ends a pass and goes on with the first part is also the beginning of the next pass.
+        A run that ends a pass and goes on with the first part is also the beginning of the next pass. A run that began
+        elsewhere than at the first part or at the present place ends no pass and keeps the place: the parts between
+        were not verified.
         """
+        if first_part not in (0, self.next_part):
+            return replace(self, is_intact=self.is_intact and report.ok)
         is_intact = report.ok and (self.is_intact or first_part == 0)
         ends_pass = report.reaches_end_from(first_part)
         is_full_pass = ends_pass and is_intact and report.level is VerificationLevel.FULL
