@@ -86,3 +86,15 @@ def test_the_last_change_of_rows_is_found_below_versions_that_changed_none(datas
     data.cleanup_old_versions(retain_versions=2)
     oldest = last_change(lance_ops.dataset(dataset_uri).snapshot)
     assert oldest is not None and oldest.version == newest.version - 1, "no retained version changed rows"
+
+
+def test_a_version_without_its_predecessor_is_no_change_if_its_operation_changes_no_rows(dataset_uri: str) -> None:
+    data = lance_ops.write_dataset(rows(1, 2, 3), dataset_uri)
+    data.insert(rows(4))
+    data.create_scalar_index("id", "BTREE")
+    data.cleanup_old_versions(retain_versions=1)
+    assert last_change(lance_ops.dataset(dataset_uri).snapshot, above=1) is None
+    data.insert(rows(5))
+    data.cleanup_old_versions(retain_versions=1)
+    found = last_change(lance_ops.dataset(dataset_uri).snapshot, above=1)
+    assert found is not None and found.version == 4, "it inserted a row"

@@ -17,7 +17,8 @@ from lance_ops.transactions import CommittedVersion
 
 __all__ = ["LastChange", "RowChanges", "changed_rows", "last_change", "operation_of", "row_changes"]
 
-_SAME_ROWS = "Rewrite"
+_SAME_ROWS = frozenset({"CreateIndex", "Project", "ReserveFragments", "Rewrite", "UpdateBases", "UpdateConfig"})
+"""Operations that insert, update and delete no row, whatever the version before is."""
 _UPDATES = "Update"
 _EXCHANGES = ("Overwrite", "Restore")
 """Operations after which a fragment's id may name other rows than before."""
@@ -43,7 +44,8 @@ class LastChange:
 def last_change(newest: Snapshot, above: int = 0) -> LastChange | None:
     """Return the newest version above `above` that inserted, updated or deleted rows.
 
-    None if no version above it did. With `above=0`, the oldest retained version stands for what is not retained. The
+    None if no version above it did. A version whose predecessor is not retained counts as a change, unless its operation
+    changes no rows. With `above=0`, the oldest retained version stands for what is not retained. The
     versions are read newest first, as far as needed: one manifest each.
     """
     past = history(newest)
@@ -60,8 +62,7 @@ def last_change(newest: Snapshot, above: int = 0) -> LastChange | None:
 
 def changed_rows(before: Snapshot | None, after: Snapshot, operation: str) -> bool:
     """Return whether a version inserted, updated or deleted rows, also if the manifests do not tell how many."""
-    found = row_changes(before, after, operation)
-    return operation != _SAME_ROWS if found is None else found != RowChanges()
+    return row_changes(before, after, operation) != RowChanges()
 
 
 def operation_of(committed: CommittedVersion) -> str:
@@ -73,16 +74,16 @@ def operation_of(committed: CommittedVersion) -> str:
 def row_changes(before: Snapshot | None, after: Snapshot, operation: str) -> RowChanges | None:
     """Return what `operation` did between a version and the one before, which is None for the first version.
 
-    None if the manifests do not tell: the version before is not retained, or the operation's name is not known. An
-    `Update` counts as updated rows as far as it both removes and writes some. So a merge that deletes some rows and
+    None if the manifests do not tell: the version before is not retained, though the operation may change rows, or its
+    name is not known. An `Update` counts as updated rows as far as it both removes and writes some. So a merge that deletes some rows and
     inserts as many others counts as an update.
     """
+    if operation in _SAME_ROWS:
+        return RowChanges()
     if before is None:
         return RowChanges(inserted=after.num_rows) if after.version == 1 else None
     if after.version != before.version + 1 or operation == "?":
         return None
-    if operation == _SAME_ROWS:
-        return RowChanges()
     written, removed, rewritten = _moved(before, after, exchanges=operation in _EXCHANGES)
     if operation != _UPDATES:
         return RowChanges(inserted=written, deleted=removed)
