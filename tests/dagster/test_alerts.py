@@ -175,7 +175,7 @@ def test_rows_that_do_not_change_are_told_once_and_a_compaction_is_no_change(
         searched.append(above)
         return last_change(newest, above)
 
-    monkeypatch.setattr("lance_ops.dagster.head.freshness.last_change", search)
+    monkeypatch.setattr("lance_ops.dagster.head.recorded_versions.last_change", search)
     ((event, reason),) = told(9)
     assert searched == [version], "no version with an event is read"
     assert event == "freshness" and reason.startswith("rows changed last in version 2 of ")

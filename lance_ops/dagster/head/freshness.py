@@ -1,20 +1,22 @@
 """The check `fresh`: whether rows changed lately. A compaction, an index or a configuration is no news from the source.
 
-The metadata of the head's newest event says which version changed rows last, so only versions without an event are
-read. Time passes without a run: a sensor evaluates the check, and reports it when it turns red or green.
+The metadata of the head's newest events says which version changed rows last, so only versions without an event are
+read. Time passes without a run: a sensor evaluates the check, and reports it when its newest result is another one.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
+import json
 from datetime import UTC, datetime, timedelta
+from typing import Self
 
 import dagster as dg
 
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.head.recorded_versions import newest_change, recorded_versions
+from lance_ops.dagster.head.recorded_versions import change_up_to, identity_of, recorded_versions
 from lance_ops.dagster.opening import open_if_exists
-from lance_ops.maintenance.health import LastChange, last_change
+from lance_ops.maintenance.health import LastChange
 
 __all__ = ["FRESH", "Freshness", "build_freshness_check", "build_freshness_sensor", "freshness"]
 
@@ -23,6 +25,9 @@ FRESH = "fresh"
 
 _EVENTS = 20
 """How many of the head's newest events are read: concurrent runs record their versions in any order."""
+
+_RESULTS = 5
+"""How many of the check's newest records are read: one that a run has only planned has no result yet."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +79,56 @@ class Freshness:
 
 def freshness(instance: dg.DagsterInstance, config: DatasetConfig, now: datetime | None = None) -> Freshness:
     """Return how fresh the dataset's rows are. Reads the versions that the head has no event of, newest first."""
+    seen = _look(instance, config, None)
+    return Freshness(seen.change if seen else None, _limit(config), now or datetime.now(UTC))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The sensor's cursor: the version that it saw last, and the newest change of rows up to it."""
+
+    identity: tuple[int, float]
+    change: LastChange | None
+
+    def encode(self) -> str:
+        """Return the cursor's text."""
+        moment = self.change.committed_at if self.change else None
+        change = None if self.change is None else [self.change.version, moment.isoformat() if moment else None]
+        return json.dumps([*self.identity, change])
+
+    @classmethod
+    def decode(cls, cursor: str | None) -> Self | None:
+        """Return what a cursor's text says, None if it cannot be read."""
+        try:
+            version, committed_at, change = json.loads(cursor or "null")
+            if change is None:
+                return cls((version, committed_at), None)
+            number, moment = change
+            told = LastChange(number, None if moment is None else datetime.fromisoformat(moment))
+        except (TypeError, ValueError):
+            return None
+        return cls((version, committed_at), told)
+
+
+def _look(instance: dg.DagsterInstance, config: DatasetConfig, seen: _Seen | None) -> _Seen | None:
+    """Return the newest version and the change up to it; None without a table. If it is `seen`, no event is read."""
     newest = open_if_exists(config)
-    change = None
-    if newest is not None:
-        recorded = [each for each in recorded_versions(instance, config, _EVENTS) if each.version <= newest.version]
-        told = newest_change(recorded, newest.version)
-        known = max((each.version for each in recorded), default=0) if told else 0
-        change = last_change(newest, known) or told
-    return Freshness(change, _limit(config), now or datetime.now(UTC))
+    if newest is None:
+        return None
+    identity = identity_of(newest.manifest)
+    if seen is not None and seen.identity == identity:
+        return seen
+    return _Seen(identity, change_up_to(newest, list(recorded_versions(instance, config, _EVENTS))))
+
+
+def _last_result(instance: dg.DagsterInstance, head: dg.AssetKey) -> bool | None:
+    """Return whether the newest evaluation of the check passed, None if there is none."""
+    key = dg.AssetCheckKey(head, FRESH)
+    for record in instance.event_log_storage.get_asset_check_execution_history(key, limit=_RESULTS):
+        evaluation = record.event.asset_check_evaluation if record.event is not None else None
+        if evaluation is not None:
+            return evaluation.passed
+    return None
 
 
 def build_freshness_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
@@ -102,7 +149,10 @@ def build_freshness_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 
 
 def build_freshness_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.SensorDefinition:
-    """Return the sensor that reports the check when its result changes; its cursor is the last result."""
+    """Return the sensor that reports the check when its newest result, also of a run, is another one.
+
+    Its cursor is what it knows of the newest version, so a tick without a new version reads no event of the head.
+    """
     names = DatasetNames(config.name)
 
     @dg.sensor(
@@ -112,11 +162,13 @@ def build_freshness_sensor(config: DatasetConfig, interval_seconds: int = 60) ->
         description=f"Reports the check {FRESH} of {config.name} when it turns red or green.",
     )
     def fresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        found = freshness(context.instance, config).evaluation(names.head)
-        result = "green" if found.passed else "red"
-        if result == context.cursor:
-            return dg.SensorResult(skip_reason=dg.SkipReason(f"still {result}: {found.description}"), cursor=result)
-        return dg.SensorResult(asset_events=[found], cursor=result)
+        seen = _look(context.instance, config, _Seen.decode(context.cursor))
+        change, cursor = (seen.change, seen.encode()) if seen else (None, None)
+        found = Freshness(change, _limit(config), datetime.now(UTC)).evaluation(names.head)
+        if found.passed == _last_result(context.instance, names.head):
+            result = "green" if found.passed else "red"
+            return dg.SensorResult(skip_reason=dg.SkipReason(f"still {result}: {found.description}"), cursor=cursor)
+        return dg.SensorResult(asset_events=[found], cursor=cursor)
 
     return fresh
 

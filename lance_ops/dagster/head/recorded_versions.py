@@ -6,18 +6,28 @@ versions, and no manifest is read for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self
 
 import dagster as dg
 
+from lance_ops.core.errors import CorruptFile, UnsupportedFeature, VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.maintenance.health import LastChange, VersionSummary
+from lance_ops.maintenance.health import LastChange, VersionSummary, last_change
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import Manifest
 from lance_ops.transactions import COMMIT_MESSAGE
 
-__all__ = ["DATA_VERSION_TAG", "RecordedVersion", "change_metadata", "newest_change", "recorded_versions"]
+__all__ = [
+    "DATA_VERSION_TAG",
+    "RecordedVersion",
+    "change_metadata",
+    "change_up_to",
+    "identity_of",
+    "recorded_versions",
+]
 
 DATA_VERSION_TAG = "dagster/data_version"
 
@@ -65,7 +75,7 @@ class RecordedVersion:
         """Return what an event of this version will tell."""
         return cls(
             version=summary.version,
-            committed_at=round(summary.timestamp.timestamp(), 3) if summary.timestamp else 0.0,
+            committed_at=_seconds(summary.timestamp),
             operation=summary.operation,
             num_rows=summary.num_rows,
             num_fragments=summary.num_fragments,
@@ -127,6 +137,11 @@ class RecordedVersion:
         return metadata | known | (change_metadata(self.last_change) if self.last_change else {})
 
 
+def identity_of(manifest: Manifest) -> tuple[int, float]:
+    """Return the identity of a version that is opened; see `RecordedVersion.identity`."""
+    return manifest.version, _seconds(manifest.timestamp)
+
+
 def change_metadata(change: LastChange) -> dict[str, Any]:
     """Return the metadata that tells which version changed rows last; `RecordedVersion.told_by` reads it back."""
     metadata: dict[str, Any] = {_CHANGED_IN: change.version}
@@ -135,13 +150,41 @@ def change_metadata(change: LastChange) -> dict[str, Any]:
     return metadata
 
 
-def newest_change(told: Iterable[RecordedVersion], up_to: int) -> LastChange | None:
-    """Return the newest change of rows that events tell of, of versions up to a number.
+def change_up_to(newest: Snapshot, told: Sequence[RecordedVersion]) -> LastChange | None:
+    """Return the newest change of rows up to an opened version, as events tell it.
 
-    The time decides before the number: a dataset that was removed and created again counts from 1 again.
+    An event that tells a change knows all versions up to its own. If a later version has no event, the later versions
+    are read. A dataset that was removed and created again counts from 1 again. So if the telling event is not of the
+    retained version of its number, all retained versions are read.
     """
-    found = [each.last_change for each in told if each.last_change is not None and each.version <= up_to]
-    return max(found, key=lambda change: (change.committed_at or _LONG_AGO, change.version), default=None)
+    teller = max(
+        (each for each in told if each.last_change is not None and each.version <= newest.version),
+        key=lambda each: (_changed_at(each), each.committed_at, each.version),
+        default=None,
+    )
+    if teller is None or not _may_be_of(newest, teller):
+        return last_change(newest)
+    since = {each.version for each in told if each.committed_at >= teller.committed_at}
+    if since.issuperset(range(teller.version + 1, newest.version + 1)):
+        return teller.last_change
+    return last_change(newest, teller.version) or teller.last_change
+
+
+def _seconds(moment: datetime | None) -> float:
+    return round(moment.timestamp(), 3) if moment else 0.0
+
+
+def _changed_at(told: RecordedVersion) -> datetime:
+    return (told.last_change.committed_at if told.last_change else None) or _LONG_AGO
+
+
+def _may_be_of(newest: Snapshot, told: RecordedVersion) -> bool:
+    """Return whether an event tells of the opened dataset's own version, as far as that version can still be read."""
+    try:
+        manifest = newest.manifest if told.version == newest.version else newest.at(told.version).manifest
+    except (VersionNotFound, CorruptFile, UnsupportedFeature):
+        return True
+    return identity_of(manifest) == told.identity
 
 
 def _last_change_told(found: Mapping[str, Any]) -> LastChange | None:

@@ -16,12 +16,12 @@ from lance_ops.dagster.head.recorded_versions import (
     DATA_VERSION_TAG,
     RecordedVersion,
     change_metadata,
-    newest_change,
+    change_up_to,
     recorded_versions,
 )
 from lance_ops.dagster.head.version_metadata import NewVersion, version_metadata
 from lance_ops.maintenance.debt import DebtPolicy, read_cost
-from lance_ops.maintenance.health import changed_rows, last_change, summarised_versions
+from lance_ops.maintenance.health import changed_rows, summarised_versions
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["Unrecorded", "head_event", "report_versions", "unrecorded"]
@@ -77,8 +77,8 @@ def unrecorded(
 
     `num_events` is how many of the newest events to read, before a margin of 200 more; the default is the number of
     versions. A version committed after `settled_before` is left out, with all that follow. Each version costs the
-    read of one manifest; only the last one gets an overview. Raises `VersionNotFound` if clean-up removes the last
-    version meanwhile.
+    read of one manifest; only the last one gets an overview, for which older versions without an event may be read.
+    Raises `VersionNotFound` if clean-up removes the last version meanwhile.
     """
     if not versions:
         return Unrecorded()
@@ -102,7 +102,7 @@ def unrecorded(
     told = [last.recorded, *(each for each, _ in older)]
     head = head_event(config, last, started)
     shown = overview(instance, config, last.snapshot, _charted([*told, *recorded]))
-    change = newest_change([*told, *recorded], last.recorded.version) or last_change(last.snapshot)
+    change = change_up_to(last.snapshot, [*told, *recorded])
     shown |= change_metadata(change) if change else {}
     of_last = [head.with_metadata({**head.metadata, **shown}), *index_events(config, last, is_newest=True)]
     events = [event for _, of_version in reversed(older) for event in of_version]

@@ -44,8 +44,8 @@ class LastChange:
 def last_change(newest: Snapshot, above: int = 0) -> LastChange | None:
     """Return the newest version above `above` that inserted, updated or deleted rows.
 
-    None if no version above it did. A version whose predecessor is not retained counts as a change, unless its operation
-    changes no rows. With `above=0`, the oldest retained version stands for what is not retained. The
+    None if no version above it did. A version whose predecessor is not retained counts as a change, unless its
+    operation changes no rows. With `above=0`, the oldest retained version stands for what is not retained. The
     versions are read newest first, as far as needed: one manifest each.
     """
     past = history(newest)
@@ -74,9 +74,9 @@ def operation_of(committed: CommittedVersion) -> str:
 def row_changes(before: Snapshot | None, after: Snapshot, operation: str) -> RowChanges | None:
     """Return what `operation` did between a version and the one before, which is None for the first version.
 
-    None if the manifests do not tell: the version before is not retained, though the operation may change rows, or its
-    name is not known. An `Update` counts as updated rows as far as it both removes and writes some. So a merge that deletes some rows and
-    inserts as many others counts as an update.
+    None if the manifests do not tell: the operation may change rows and the version before is not retained, or the
+    operation's name is not known. An `Update` counts as updated rows as far as it both removes and writes some. So a
+    merge that deletes some rows and inserts as many others counts as an update.
     """
     if operation in _SAME_ROWS:
         return RowChanges()
