@@ -106,11 +106,33 @@ def test_a_backfill_of_old_and_new_partitions_ingests_the_new_ones(deployment: D
 
 def test_a_partition_whose_files_are_gone_fails_and_says_so(deployment: Deployment) -> None:
     deployment.land("a", range(3))
-    deployment.tick()
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a"])
     (deployment.landing / "a.parquet").unlink()
     with pytest.raises(dg.Failure, match="1 of 1 batches have no such files"):
         deployment.ingest("a")
-    assert deployment.data.count_rows() == 3
+
+
+def test_a_repeated_run_of_one_batch_records_it_although_its_files_are_gone(deployment: Deployment) -> None:
+    deployment.fill(1)  # a run that died after its commit recorded nothing
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["d0"])
+    (deployment.landing / "d0.parquet").unlink()
+    assert deployment.ingest("d0").success
+    event = deployment.instance.get_latest_materialization_event(deployment.names.batches)
+    assert event and event.asset_materialization and event.asset_materialization.partition == "d0"
+    metadata = values(event.asset_materialization.metadata)
+    assert metadata["lance/replayed"] is True and metadata["lance/skipped_batches"] == 1
+    assert metadata["lance/batch_token"]
+    assert (deployment.data.version, deployment.data.count_rows()) == (1, 10)
+
+
+def test_a_replay_without_files_repeats_the_row_count(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    (deployment.landing / "a.parquet").unlink()
+    deployment.ingest("a")
+    event = deployment.instance.get_latest_materialization_event(deployment.names.batches)
+    assert event and event.asset_materialization
+    assert values(event.asset_materialization.metadata)["dagster/partition_row_count"] == 3
 
 
 def test_a_repeated_run_records_its_batches_although_files_of_one_are_gone(deployment: Deployment) -> None:

@@ -4,6 +4,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +25,7 @@ from lance_ops.runners import Runner
 __all__ = ["batches_asset", "record_planned_batches"]
 
 _ROW_COUNT = "dagster/partition_row_count"
+_NOTHING_DONE = IngestResult(None, 0, 0, (), ())
 _EVENTS_PER_PARTITION = 4
 """How many events to search for a row count. Each replay repeats the count, so the newest event usually has it."""
 
@@ -37,13 +39,16 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         started = datetime.now(UTC)
         runner: LanceRunner = getattr(context.resources, runner_key(config))
         with retrying():
-            landed = _landed(config, context.partition_keys)
+            landed, without_files = _landed(config, context.partition_keys)
             before = open_if_exists(config)
-            result = _ingest(config, landed, runner.logging_to(context.log))
+            result = _ingest(config, landed, runner.logging_to(context.log)) if landed else _NOTHING_DONE
+            result = replace(result, skipped=(*result.skipped, *without_files))
             newest = open_if_exists(config)
             if newest is not None:
                 report_versions(context, config, newest, before.version if before else 0, started)
-        metadata = _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in landed], result)
+        rows = _recorded_rows(context.instance, names.batches, tuple(without_files))
+        metadata = {key: told | ({_ROW_COUNT: rows[key]} if key in rows else {}) for key, told in without_files.items()}
+        metadata |= _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in landed], result)
         if result.refused:
             raise _record_refused(context, names, metadata, result)
         with names.partitions.answering_with(context.partition_keys):
@@ -129,15 +134,15 @@ def _record_refused(
     )
 
 
-def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[LandedBatch, ...]:
-    """Return the batches of the requested partitions that have files, in their order.
+def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[tuple[LandedBatch, ...], dict[str, dict[str, Any]]]:
+    """Return the batches of the requested partitions that have files, in their order, and metadata of the others.
 
-    Beside them, a batch whose files are gone and whose rows are in the table is no failure: the first run of these
-    partitions may have died after its commit, and its repetition must record the others.
+    A batch whose files are gone and whose rows are in the table is no failure: the first run of these partitions may
+    have died after its commit, and its repetition must record them all.
     """
     raw = config.landing()
     found, missing = list_landing(raw, datetime.now(UTC)).find(keys)
-    table = open_if_exists(config) if found and missing else None
+    table = open_if_exists(config) if missing else None
     held = ingested_batches(table) if table is not None else {}
     lost = [key for key in missing if key not in held]
     if lost:
@@ -147,7 +152,8 @@ def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[LandedBatch, ..
             "the files back as they were, or delete these partitions",
             allow_retries=False,
         )
-    return tuple(found[key] for key in keys if key in found)
+    without_files = {key: {"lance/batch_token": held[key].token, "lance/replayed": True} for key in missing}
+    return tuple(found[key] for key in keys if key in found), without_files
 
 
 def _ingest(config: DatasetConfig, landed: Sequence[LandedBatch], runner: Runner) -> IngestResult:
