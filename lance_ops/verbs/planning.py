@@ -12,12 +12,14 @@ from typing import Any
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import (
+    CorruptFile,
     DatasetNotFound,
     IncompatibleTransaction,
     InvalidInput,
     PlanOutdated,
     RetryableConflict,
     TooManyConcurrentWriters,
+    UnsupportedFeature,
     VersionNotFound,
 )
 from lance_ops.core.records import dataclass
@@ -130,7 +132,8 @@ def _work(verb: Verb, data: Target, runner: Runner | None, raw_storage_options: 
 def _planned(plan: StoredPlan, newest: Target) -> Target:
     """Return the version that a plan was made on; raise `PlanOutdated` if it is gone, or if another one took its name.
 
-    Version 0 is that of a table that did not exist.
+    Version 0 is that of a table that did not exist. A verb that `opens_damaged` gets the newest readable version if the
+    planned one is newer and cannot be read.
     """
     if plan.read_version == AbsentTable.version:
         if not isinstance(newest, AbsentTable):
@@ -142,6 +145,12 @@ def _planned(plan: StoredPlan, newest: Target) -> Target:
         planned = newest.snapshot.at(plan.read_version)
     except VersionNotFound as error:
         raise PlanOutdated(f"{plan.uri}: version {plan.read_version} was cleaned up: plan again") from error
+    except (CorruptFile, UnsupportedFeature) as error:
+        if not plan.verb.opens_damaged:
+            raise
+        if plan.verb.when_moved is WhenMoved.JUDGED and newest.version < plan.read_version:
+            return newest  # the verb finds that the version above cannot be read
+        raise PlanOutdated(f"{plan.uri}: version {plan.read_version} cannot be read any more: plan again") from error
     data = LanceDataset.of(planned)
     if version_id(data) != plan.version_id:
         raise PlanOutdated(f"{plan.uri}: the dataset was created anew since the plan: plan again")

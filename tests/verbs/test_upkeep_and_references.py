@@ -6,7 +6,15 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, PlanOutdated, ReferenceNotFound, RepairIncomplete
+from lance_ops.core.errors import (
+    CorruptFile,
+    DatasetAlreadyExists,
+    InvalidInput,
+    PlanOutdated,
+    ReferenceNotFound,
+    RepairIncomplete,
+)
+from lance_ops.maintenance.repair import open_newest_readable
 from lance_ops.verbs import (
     Branch,
     Cleanup,
@@ -14,6 +22,7 @@ from lance_ops.verbs import (
     Compact,
     Migrate,
     Repair,
+    Verify,
     execute_plan,
     make_plan,
     make_verb,
@@ -123,3 +132,34 @@ def test_clean_up_removes_the_named_versions_at_a_rate(numbers: LanceDataset) ->
     assert [each["version"] for each in dataset(numbers.uri).versions()] == [1, 3]
     with pytest.raises(InvalidInput, match="versions is a number, not 'two'"):
         parse_options("cleanup", {"versions": ["two"]})
+
+
+def damage_newest_manifest(data: LanceDataset) -> LanceDataset:
+    """Overwrite the newest manifest; return the newest version that can be read."""
+    store = data.snapshot.store
+    store.put(data.snapshot.committer.location(data.version), b"garbage")
+    with pytest.raises(CorruptFile):
+        dataset(data.uri)
+    return LanceDataset.of(open_newest_readable(data.uri, data.snapshot.storage_options))
+
+
+def test_a_planned_version_that_cannot_be_read_any_more_is_what_a_verification_finds(numbers: LanceDataset) -> None:
+    planned, _ = make_plan(Verify(), numbers)
+    mending, _ = make_plan(Repair(), numbers)
+    older = damage_newest_manifest(numbers)
+    done = execute_plan(planned, older)
+    assert done.problem.startswith("version 2 has 1 damages") and done.facts["damages"] == 1
+    with pytest.raises(PlanOutdated, match="version 2 cannot be read any more: plan again"):
+        execute_plan(mending, older)
+
+
+def test_a_chosen_version_is_verified_whatever_became_of_the_newest(numbers: LanceDataset) -> None:
+    older = damage_newest_manifest(numbers)
+    plan, preview = make_plan(Verify(version=1), older)
+    done = execute_plan(plan, older)
+    assert preview.summary == "full verification of version 1: 1 files"
+    assert (done.problem, done.facts["version"], done.facts["damages"]) == ("", 1, 0)
+    plan, preview = make_plan(Verify(version=2), older)
+    done = execute_plan(plan, older)
+    assert preview.summary == "version 2 cannot be read"
+    assert (done.facts["version"], done.facts["damages"]) == (2, 1)

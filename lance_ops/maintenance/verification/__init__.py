@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.verification.verification import (
         execute,
         verify,
+        verify_manifest,
         verify_newest_manifest,
         verify_uri,
     )
@@ -32,6 +33,7 @@ __all__ = [
     "execute",
     "plan_verification",
     "verify",
+    "verify_manifest",
     "verify_newest_manifest",
     "verify_uri",
 ]
@@ -47,6 +49,7 @@ _MODULES = {
     "execute": "verification",
     "plan_verification": "verification_plan",
     "verify": "verification",
+    "verify_manifest": "verification",
     "verify_newest_manifest": "verification",
     "verify_uri": "verification",
 }

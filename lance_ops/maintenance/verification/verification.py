@@ -42,7 +42,7 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 
-__all__ = ["Checked", "execute", "verify", "verify_newest_manifest", "verify_uri"]
+__all__ = ["Checked", "execute", "verify", "verify_manifest", "verify_newest_manifest", "verify_uri"]
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,17 @@ def verify_newest_manifest(snapshot: Snapshot, level: VerificationLevel) -> Veri
     if newest is None or newest <= snapshot.version:
         return None
     try:
-        snapshot.at(newest)
+        return verify_manifest(snapshot, newest, level)
     except VersionNotFound:  # a concurrent clean-up removed it
         return None
+
+
+def verify_manifest(snapshot: Snapshot, version: int, level: VerificationLevel) -> VerificationReport | None:
+    """Return the report of a version whose manifest cannot be read; None if it can. Raises `VersionNotFound`."""
+    try:
+        snapshot.at(version)
     except (CorruptFile, UnsupportedFeature) as error:
-        return _of_manifest(snapshot.store.uri, newest, error, level)
+        return _of_manifest(snapshot.store.uri, version, error, level)
     return None
 
 

@@ -13,6 +13,7 @@ from lance_ops.maintenance.verification import (
     VerificationReport,
     plan_verification,
     verify,
+    verify_manifest,
     verify_newest_manifest,
 )
 from lance_ops.snapshot import Snapshot
@@ -28,7 +29,7 @@ _MOST_LINES = 50
 class Verify(Verb):
     """What to verify, and how thoroughly; see `VerificationOptions`.
 
-    If the newest manifest cannot be read, that is what the verification finds.
+    If the manifest of the version, by default of the newest, cannot be read, that is what the verification finds.
     """
 
     name: ClassVar[str] = "verify"
@@ -51,7 +52,7 @@ class Verify(Verb):
     def preview(self, work: Execution) -> Preview:
         """Show what would be checked, and the files. No file is read but manifests."""
         before = Measures.of(work.data)
-        damaged = verify_newest_manifest(work.data.snapshot, VerificationLevel(self.level))
+        damaged = self._unreadable(work)
         if damaged is not None:
             return Preview(
                 f"version {damaged.version} cannot be read",
@@ -85,7 +86,7 @@ class Verify(Verb):
 
     def execute(self, work: Execution) -> VerbResult:
         """Verify, and list what was found. Damages are the result's problem."""
-        report = verify_newest_manifest(work.data.snapshot, VerificationLevel(self.level))
+        report = self._unreadable(work)
         if report is None:
             report = verify(self._chosen(work), self._options(), work.runner)
         facts = {
@@ -97,6 +98,13 @@ class Verify(Verb):
         }
         found = (_findings(report.findings),) if report.findings else ()
         return VerbResult(facts, None, found, _problem(report), report)
+
+    def _unreadable(self, work: Execution) -> VerificationReport | None:
+        """Return the report of the version to verify, if its manifest cannot be read."""
+        snapshot, level = work.data.snapshot, VerificationLevel(self.level)
+        if self.version is None:
+            return verify_newest_manifest(snapshot, level)
+        return verify_manifest(snapshot, self.version, level)
 
     def _chosen(self, work: Execution) -> Snapshot:
         return work.data.snapshot if self.version is None else work.data.snapshot.at(self.version)
