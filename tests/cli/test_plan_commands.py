@@ -65,10 +65,25 @@ def test_every_command_that_changes_rows_says_first_what_it_would_do(dataset_uri
     }.items():
         assert answer(*words, "--dry-run")["preview"]["summary"].startswith(summary)
     assert run("tags", "delete", dataset_uri, "t", "--dry-run").exit_code == 1, "there is no such tag"
+    tried = {"tags", "branches", *(command for command, *_ in summaries)}
+    elsewhere = {"cleanup", "ingest", "repair"}  # their dry runs have tests of their own
+    assert {verb.command.split()[0] for verb in ALL_VERBS} == tried | elsewhere
     assert dataset(dataset_uri).version == 2 and not (tmp_path / "copy.lance").exists()
     assert not dataset(dataset_uri).tags.list() and not dataset(dataset_uri).branches.list()
     assert answer("reindex", dataset_uri, "--drop", "x_idx") == {"indices": [], "version": 3, "dry_run": False}
     assert run("reindex", dataset_uri, "--drop", "x_idx", "--rebuild").exit_code == 2
+
+
+def test_a_dry_repair_changes_nothing(dataset_uri: str) -> None:
+    data = write_dataset(pa.table({"x": [1]}), dataset_uri)
+    data.tags.create("gone", 1)
+    data.insert(pa.table({"x": [2]}))
+    data.snapshot.store.delete(data.snapshot.committer.location(1))
+    repair = ("repair", dataset_uri, "--delete-dangling-tags")
+    assert "gone" in text(*repair, "--dry-run")
+    assert list(dataset(dataset_uri).tags.list()) == ["gone"]
+    run(*repair)
+    assert not dataset(dataset_uri).tags.list()
 
 
 def test_a_change_states_its_reason_and_is_bounded(dataset_uri: str, tmp_path: Path) -> None:

@@ -15,11 +15,19 @@ from lance_ops.cli import app
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.jobs import build_jobs
 from lance_ops.dagster.ops import Launch, launch_class
-from lance_ops.verbs import ALL_VERBS, Verb, options_of
+from lance_ops.verbs import ALL_VERBS, Verb, WhenMoved, options_of
 
 pytestmark = pytest.mark.dagster
 
 DOCS = Path(__file__).parents[2] / "docs"
+WHEN_MOVED_TITLE = "when the table has newer versions than the plan"
+TOLD_WHEN_MOVED = {
+    WhenMoved.JUDGED: "The plan is executed on its own version.",
+    WhenMoved.COMPARED: "The plan is executed on the newest version if ",
+    WhenMoved.REFUSED: "The plan is refused",
+    WhenMoved.REPLANNED: "The plan is made again on the newest version",
+}
+"""How the page of verbs tells what becomes of a plan."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +58,7 @@ class TestEveryVerb:
         config = op.config_schema.config_type
         assert isinstance(config, dg.Shape)
         assert set(config.fields) == {"dry_run", "execute", *options_of(verb)}
-        assert issubclass(launch_class(verb), Launch) and Launch().dry_run
+        assert issubclass(launch_class(verb), Launch) and launch_class(verb)().dry_run
 
     def test_has_a_command_with_a_dry_run(self, verb: type[Verb]) -> None:
         group = get_command(app)
@@ -66,11 +74,8 @@ class TestEveryVerb:
             offered = {option for parameter in command.params for option in parameter.opts}
             assert {"--dry-run", "--json", *options[:1]} <= offered, command.name
 
-    def test_is_on_the_page_of_verbs(self, verb: type[Verb]) -> None:
-        assert f"`{verb.name}`" in (DOCS / "dagster.md").read_text()
-
-
-def test_plan_and_execute_take_every_verb() -> None:
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    assert {"plan", "execute", "verbs"} <= set(group.commands)
+    def test_stands_on_the_page_of_verbs_with_what_becomes_of_its_plans(self, verb: type[Verb]) -> None:
+        _, _, after = (DOCS / "dagster.md").read_text().partition(f"| verbs | {WHEN_MOVED_TITLE} |\n")
+        rows = [line.strip("|").split("|") for line in after.partition("\n\n")[0].splitlines()]
+        (told,) = (told for names, told in rows if f"`{verb.name}`" in names)
+        assert told.strip().startswith(TOLD_WHEN_MOVED[verb.when_moved])

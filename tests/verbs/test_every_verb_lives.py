@@ -8,8 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from typer.testing import CliRunner
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.cli import app
 from lance_ops.verbs import (
     ALL_VERBS,
     AddColumns,
@@ -27,11 +29,13 @@ from lance_ops.verbs import (
     Reindex,
     Repair,
     Restore,
+    StoredPlan,
     Tag,
     Update,
     Upsert,
     Verb,
     Verify,
+    options_of,
 )
 from tests.verbs.living import live
 
@@ -87,3 +91,27 @@ def test_a_verb_is_previewed_stored_and_executed(verb: type[Verb], numbers: Lanc
     for measure in ("rows", "deleted_rows", "fragments") if preview.after else ():
         assert getattr(preview.after, measure) == getattr(done.after, measure), f"the estimate of {measure}"
     assert done.facts and not done.problem
+
+
+def words(verb: Verb) -> list[str]:
+    """Return the options that differ from their defaults, as a command line gives them."""
+    found = []
+    for name, option in options_of(type(verb)).items():
+        value = getattr(verb, name)
+        if value == option.default:
+            continue
+        if isinstance(value, Mapping):
+            found += [f"{name}={key}={text}" for key, text in value.items()]
+        else:
+            found += [f"{name}={each}" for each in (value if isinstance(value, tuple) else (value,))]
+    return found
+
+
+def test_the_command_plan_stores_every_verb_as_it_is_given(numbers: LanceDataset, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    for verb in (EXAMPLES[kind][0](tmp_path) for kind in ALL_VERBS):
+        planned = CliRunner().invoke(app, ["plan", numbers.uri, verb.name, *words(verb), "--save", str(file)])
+        assert planned.exit_code == 0, planned.output
+        stored = StoredPlan.from_json(file.read_text())
+        assert (stored.verb, stored.read_version) == (verb, 2)
+    assert dataset(numbers.uri).version == 2, "a plan changes nothing"
