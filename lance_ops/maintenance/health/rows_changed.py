@@ -61,7 +61,7 @@ def last_change(newest: Snapshot, above: int = 0) -> LastChange | None:
 
 
 def changed_rows(before: Snapshot | None, after: Snapshot, operation: str) -> bool:
-    """Return whether a version inserted, updated or deleted rows, also if the manifests do not tell how many."""
+    """Return whether a version inserted, updated or deleted rows; True if the manifests do not tell."""
     return row_changes(before, after, operation) != RowChanges()
 
 
