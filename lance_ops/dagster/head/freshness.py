@@ -1,7 +1,7 @@
 """The check `fresh`: whether rows changed lately. A compaction, an index or a configuration is no news from the source.
 
 The metadata of the head's newest events says which version changed rows last, so only versions without an event are
-read. Time passes without a run: a sensor evaluates the check, and reports it when its newest result is another one.
+read. Time passes without a run: a sensor evaluates the check, and reports it when the newest recorded result differs.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
@@ -149,7 +149,7 @@ def build_freshness_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 
 
 def build_freshness_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.SensorDefinition:
-    """Return the sensor that reports the check when its newest result, also of a run, is another one.
+    """Return the sensor that reports the check when the newest recorded result, also of a run, differs.
 
     Its cursor is what it knows of the newest version, so a tick without a new version reads no event of the head.
     """
