@@ -2,8 +2,9 @@
 
 The commit of a first version then needs no look of its own. It loses nothing by that: the create of version 1 fails if
 another writer has made it meanwhile, and the look after the commit finds the versions of a writer whose version 1 has
-been cleaned up. Neither finds a version 1 that an old writer names by the other scheme meanwhile, so a look does not
-serve for long.
+been cleaned up. The create does not fail if another writer has named its version 1 by the other scheme meanwhile. Then
+both stand, and no one can open the dataset; the look after the commit finds them, and the commit's outcome is unknown.
+So a look does not serve for long.
 """
 
 from __future__ import annotations

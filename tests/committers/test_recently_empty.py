@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from lance_ops.committers import Committed, Conflict, PutIfAbsentCommitter
 from lance_ops.committers.recently_empty import RecentlyEmpty
+from lance_ops.core.errors import CommitStateUnknown
+from lance_ops.core.file_names import ManifestNaming
 from lance_ops.store import FaultyStore, MemoryStore
+from lance_ops.transactions import Overwrite, Transaction, commit
+from tests.table.samples import SCHEMA
+from tests.transactions.samples import new_fragment
 
 
 class Distant(MemoryStore):
@@ -63,6 +69,16 @@ def test_a_version_that_was_made_after_the_look_is_a_conflict(looks: RecentlyEmp
     assert slow.latest(known=0) is None
     outcome = slow.commit(1, b"ours")
     assert isinstance(outcome, Conflict) and outcome.theirs.to_pybytes() == b"theirs"
+
+
+def test_a_first_version_beside_one_of_the_other_scheme_is_of_unknown_outcome(looks: RecentlyEmpty) -> None:
+    store = Distant()
+    assert PutIfAbsentCommitter(store).finds_nothing()
+    first = Transaction(0, Overwrite((new_fragment("first"),), SCHEMA))
+    commit(PutIfAbsentCommitter(store, new_naming=ManifestNaming.V1), store, replace(first, uuid="theirs"))
+    looks.note((store.proof_scope, store.uri))  # as in the other writer's process
+    with pytest.raises(CommitStateUnknown, match="another writer has made a first version"):
+        commit(PutIfAbsentCommitter(store), store, first)
 
 
 def test_only_an_empty_place_is_reported_as_one(looks: RecentlyEmpty) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from lance_ops.committers import Committer
-from lance_ops.core.errors import CommitStateUnknown, LanceOpsError, VersionNotFound
+from lance_ops.core.errors import CommitStateUnknown, CorruptFile, LanceOpsError, VersionNotFound
 from lance_ops.store import Store
 from lance_ops.table import Manifest
 from lance_ops.transactions.committed import descends_from, read_manifest, read_version, was_made_in_same_dataset
@@ -24,6 +24,8 @@ def check_not_stray(
 ) -> None:
     """Raise `CommitStateUnknown` if `made`, which was made from `before`, is a stray version.
 
+    It is also raised if another writer has made a first version under the other naming scheme.
+
     It is stray if other writers had made a version of its number, and clean-up had removed that one. Then it is not the
     newest version (`newest` is, if the caller knows it), and the version after it was not made from it. Another writer
     may still build on it, so nothing may be deleted.
@@ -31,9 +33,11 @@ def check_not_stray(
     if committer.remembers_removed:
         return
     try:
-        newest = committer.latest() if newest is None else newest
+        newest = _newest(committer, transaction, made) if newest is None else newest
         if newest is None or newest <= made.version or _has_descendant(store, committer, made, before):
             return
+    except CommitStateUnknown:
+        raise
     except LanceOpsError:
         return  # the version is committed, and a check that fails is no evidence against it
     raise CommitStateUnknown(
@@ -41,6 +45,16 @@ def check_not_stray(
         made.version,
         f"a version of that number existed before and was cleaned up during the commit; the newest is {newest}",
     )
+
+
+def _newest(committer: Committer, transaction: Transaction, made: Manifest) -> int | None:
+    try:
+        return committer.latest()
+    except CorruptFile as error:  # names of both schemes: nobody can open the dataset
+        if made.version > 1:
+            raise
+        reason = f"another writer has made a first version, too: {error}; remove the one that should not count"
+        raise CommitStateUnknown(transaction.uuid, made.version, reason) from error
 
 
 def is_made_in_same_dataset(store: Store, committer: Committer, made: Manifest, before: Manifest) -> bool:
