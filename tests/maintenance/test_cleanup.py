@@ -1,6 +1,7 @@
 import math
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -12,15 +13,18 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput, VersionNotFound
-from lance_ops.maintenance.cleanup import paced_deletes
+from lance_ops.maintenance.cleanup import paced_deletes, version_removal
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
-from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOptions, CleanupPlan
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_files, delete_in_place
+from lance_ops.maintenance.cleanup.version_removal import RemovedVersions
 from lance_ops.refs.announced_removals import REMOVALS_DIR
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import LocalStore, ObjectInfo
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.table import ExternalFile, FragmentList
+from lance_ops.transactions import TOKEN, CommittedVersion
 from tests.maintenance.conftest import rows
 
 Make = Callable[..., lance_ops.LanceDataset]
@@ -212,6 +216,58 @@ def test_short_files_are_removed_by_the_calling_thread_and_large_ones_by_several
     assert sorted(path for _, paths in asked for path in paths) == sorted(info.path for info in infos)
     assert len(asked) == requests
     assert (threading.get_ident() == asked[0][0]) == (requests == 3)
+
+
+def test_a_single_file_waits_for_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = list[None]()
+    monkeypatch.setattr(Pace, "wait", lambda _: waits.append(None))
+    store = LocalStore(str(tmp_path))
+    store.put("data/a.lance", b"a")
+    infos = [*store.list()]
+    assert delete_files(store, infos, Pace(10), 16) == (infos, [])
+    assert waits == [None]
+
+
+@pytest.mark.parametrize(
+    ("rate", "disabled", "batches"), [(None, "", [4]), (1000, "", [2, 2]), (None, "file-mapping", [2, 2])]
+)
+def test_few_versions_are_removed_at_once_if_it_takes_long_or_holds_descriptors(
+    make: Make, monkeypatch: pytest.MonkeyPatch, rate: int | None, disabled: str, batches: list[int]
+) -> None:
+    dataset, removed, remove = make(), list[int](), version_removal._remove_batch
+
+    def noting(snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], *others: Any) -> RemovedVersions:
+        removed.append(len(batch))
+        return remove(snapshot, plan, batch, *others)
+
+    monkeypatch.setattr(version_removal, "_remove_batch", noting)
+    monkeypatch.setattr(version_removal, "_VERSIONS_AT_ONCE", 2)
+    monkeypatch.setenv("LANCE_OPS_DISABLE", disabled)
+    assert dataset.cleanup_old_versions(NOW, delete_rate_limit=rate).old_versions == 4
+    assert removed == batches
+
+
+def test_few_decoded_versions_are_held_while_a_batch_is_removed(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = make(1)
+    for number in range(9):
+        properties = {TOKEN: f"{number}"}
+        dataset = lance_ops.write_dataset(rows(0, 1), dataset.uri, mode="append", transaction_properties=properties)
+    decode, remove = version_removal.decode_version, version_removal._remove_several
+    decoded, alive = list[weakref.ref[CommittedVersion]](), list[int]()
+
+    def noting(*arguments: Any) -> CommittedVersion:
+        committed = decode(*arguments)
+        decoded.append(weakref.ref(committed))
+        return committed
+
+    def counting(*arguments: Any) -> dict[int, bool]:
+        alive.append(sum(each() is not None for each in decoded))
+        return remove(*arguments)
+
+    monkeypatch.setattr(version_removal, "decode_version", noting)
+    monkeypatch.setattr(version_removal, "_remove_several", counting)
+    assert dataset.cleanup_old_versions(NOW).old_versions == 9
+    assert len(decoded) >= 9 and len(alive) == 1 and alive[0] <= 2
 
 
 @pytest.mark.parametrize("waits", [False, True])

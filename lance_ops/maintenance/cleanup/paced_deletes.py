@@ -70,7 +70,7 @@ def delete_files(
 
     requests = _requests(store, infos, 1 if pace.is_set else store.deleted_at_once)
     workers = 1 if pace.is_set else min(at_once, len(requests))
-    if store.reads_in_place and len(requests) == 1:
+    if store.reads_in_place and not pace.is_set and len(requests) == 1:
         failed = set().union(*delete_in_place(store.delete_several, requests[0], pace, at_once))
     else:
         failed = set().union(*map_ordered(delete, requests, workers, workers))

@@ -28,6 +28,7 @@ from lance_ops.core.errors import StoreError, VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
+from lance_ops.core.tricks import Trick
 from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupPlan,
     begin_tagged_or_pinned_versions,
@@ -53,7 +54,10 @@ __all__ = ["OldVersion", "RemovedVersions", "begin_protected_versions", "remove_
 
 _VERSIONS_AT_ONCE = 64
 _IN_PLACE_AT_ONCE = 1024
-"""Long manifests of a local store are mapped, so that a batch of them takes no memory of its own."""
+"""Long manifests of a local store are mapped, so that a batch of them takes no memory of its own.
+
+A batch is shorter where this does not hold, and where its removal takes long: then nobody looks for tags meanwhile.
+"""
 _READ_AHEAD, _REMOVED_AT_ONCE = 8, 16
 
 
@@ -104,7 +108,8 @@ def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> It
     Announce the removal first (`announced_removal`).
     """
     gone: frozenset[int] = frozenset()
-    size = _IN_PLACE_AT_ONCE if snapshot.store.reads_in_place else _VERSIONS_AT_ONCE
+    is_quick = snapshot.store.reads_in_place and not pace.is_set
+    size = _IN_PLACE_AT_ONCE if is_quick and Trick.FILE_MAPPING.is_on() else _VERSIONS_AT_ONCE
     for batch in cut(plan.old_versions, size):
         outcome = _put_back_protected(snapshot, plan, _remove_batch(snapshot, plan, batch, gone, pace))
         gone = frozenset(old.number for old in outcome.removed)
@@ -150,7 +155,7 @@ def _remove_batch(
             _keep_token(previous, next_version=old)
         _keep_token(old)
         has_token.add(old.number)
-        removable.append(old)
+        removable.append(replace(old))  # without the decoded manifest, which takes far more memory than its bytes
     is_removed = _remove_several(snapshot, [old.number for old in removable], pace, plan.options.delete_concurrency)
     removed = tuple(old for old in removable if is_removed[old.number])
     failed = tuple(old for old in removable if not is_removed[old.number])
