@@ -69,7 +69,7 @@ class Committer(ABC):
     """Whether a version that was removed can never be made again."""
 
     relies_on_conditional_create = False
-    """Whether `commit` relies on the conditional create of the dataset's store, which must be proven before."""
+    """Whether `commit` relies on the conditional create of the dataset's store alone, which must be proven before."""
 
     takes_detached = False
     """Whether `commit` and `read` also take detached versions, which `latest` and `versions` leave out."""

@@ -32,11 +32,13 @@ class LockedCommitter(Committer):
     `WriteRefused`. If the lock cannot be released, the outcome is `Unknown`.
     """
 
+    # Where the server ignores the condition, a transaction's file that makes the proof would be overwritten.
+    relies_on_conditional_create = False
+
     def __init__(self, unlocked: Committer, lock: CommitLock) -> None:
         self.unlocked: Committer = unlocked.unlocked if isinstance(unlocked, LockedCommitter) else unlocked
         self.lock = lock
         self.remembers_removed = unlocked.remembers_removed
-        self.relies_on_conditional_create = unlocked.relies_on_conditional_create
         self.takes_detached = unlocked.takes_detached
 
     def __repr__(self) -> str:

@@ -23,36 +23,44 @@ from lance_ops.store.paths import TEMPORARY_PREFIX
 __all__ = ["prove_conditional_create", "put_new_as_proof"]
 
 _SECOND = b"second"
-_PROVEN: set[object] = set()
+_MOST_BYTES_AS_PROOF = 1 << 20
+"""An object that makes the proof is also read back, while the other first commits to the bucket wait."""
+_IS_SAFE: dict[object, bool] = {}
 _PROVING = KeyedLocks(threading.Lock)
 os.register_at_fork(after_in_child=_PROVING.reset)
 
 
 def prove_conditional_create(store: Store) -> None:
-    """Do the proof once for a process and bucket; wait for another thread that is doing it.
+    """Do the proof once for a process and bucket, whatever it shows; wait for another thread that is doing it.
 
     The key is in the root, where no reader lists, under a fresh temporary name. Clean-up removes it if we cannot.
     Raises `UnsafeStore` if the proof fails, and `WriteRefused` if it cannot be done.
     """
-    if not store.needs_proof or store.proof_scope in _PROVEN:
+    if not store.needs_proof or _IS_SAFE.get(store.proof_scope):
         return
     turn = _PROVING.of(store.proof_scope)
     with turn.lock:
-        if store.proof_scope not in _PROVEN:
-            _prove(store)
-            _PROVEN.add(store.proof_scope)
+        if store.proof_scope not in _IS_SAFE:
+            _IS_SAFE[store.proof_scope] = _is_proven(store)
+    if not _IS_SAFE[store.proof_scope]:
+        raise UnsafeStore(
+            f"{store.uri}: the store created the same key twice, so it ignores the condition on a write and two "
+            "writers could both commit the same version; commit through an external manifest store, or let every "
+            "writer pass a commit_lock"
+        )
 
 
 def put_new_as_proof(store: Store, path: str, data: bytes) -> None:
     """Do what `Store.put_hint` does under a path that is new, and the proof with it if nobody has done it yet.
 
-    If that proves nothing, the object is written all the same, and `prove_conditional_create` says why.
+    A long object makes no proof. Without a proof the object is written all the same, and `prove_conditional_create`
+    says what is wrong.
     """
-    if store.needs_proof and store.proof_scope not in _PROVEN:
+    if store.needs_proof and store.proof_scope not in _IS_SAFE and len(data) <= _MOST_BYTES_AS_PROOF:
         turn = _PROVING.of(store.proof_scope)
         with turn.lock, suppress(StoreError):
-            if store.proof_scope not in _PROVEN and _refuses_to_replace(store, path, data):
-                _PROVEN.add(store.proof_scope)
+            if store.proof_scope not in _IS_SAFE and _refuses_to_replace(store, path, data):
+                _IS_SAFE[store.proof_scope] = True
                 return
     store.put_hint(path, data)
 
@@ -63,11 +71,11 @@ def _refuses_to_replace(store: Store, path: str, data: bytes) -> bool:
     return store.put_if_absent(path, _SECOND) is PutOutcome.EXISTS and store.get(path) == pa.py_buffer(data)
 
 
-def _prove(store: Store) -> None:
+def _is_proven(store: Store) -> bool:
     key = f"{TEMPORARY_PREFIX}probe.{uuid.uuid4().hex}"
     try:
         try:
-            is_proven = _refuses_to_replace(store, key, b"first")
+            return _refuses_to_replace(store, key, b"first")
         finally:
             with suppress(StoreError):
                 store.delete(key)
@@ -75,9 +83,3 @@ def _prove(store: Store) -> None:
         raise
     except StoreError as error:
         raise WriteRefused(f"{store.uri}: cannot show that a conditional create is safe here: {error}") from error
-    if not is_proven:
-        raise UnsafeStore(
-            f"{store.uri}: the store created the same key twice, so it ignores the condition on a write and two "
-            "writers could both commit the same version; commit through an external manifest store, or let every "
-            "writer pass a commit_lock"
-        )

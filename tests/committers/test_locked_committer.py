@@ -113,6 +113,11 @@ def test_a_lock_that_is_not_acquired_stops_the_commit(error: Exception, expected
     assert lock.events == [1, "enter"] and list(store.list()) == []
 
 
+def test_under_a_lock_no_transaction_makes_the_proof() -> None:
+    assert PutIfAbsentCommitter(Overwriting()).relies_on_conditional_create
+    assert not locked(Overwriting(), Recorded()).relies_on_conditional_create
+
+
 def test_a_lock_that_is_not_released_leaves_the_outcome_unknown() -> None:
     store = MemoryStore()
     outcome = locked(store, Recorded(on_exit=RuntimeError("stuck"))).commit(1, b"ours")

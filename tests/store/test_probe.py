@@ -61,10 +61,14 @@ def test_a_store_that_honours_the_condition_is_probed_once() -> None:
 
 @pytest.mark.parametrize(("keeps", "overwrites"), [(False, False), (False, True), (True, True)])
 def test_a_store_that_ignores_the_condition_is_refused_every_time(keeps: bool, overwrites: bool) -> None:
-    store = Promising(keeps, overwrites)
-    for _ in range(2):
-        with pytest.raises(UnsafeStore, match="external manifest store"):
-            prove_conditional_create(store)
+    store = FaultyStore(Promising(keeps, overwrites))
+    with pytest.raises(UnsafeStore, match="external manifest store"):
+        prove_conditional_create(store)
+    num_calls = len(store.calls)
+    with pytest.raises(UnsafeStore, match="external manifest store"):
+        prove_conditional_create(store)
+    put_new_as_proof(store, "object", b"new")
+    assert [call.operation for call in store.calls[num_calls:]] == ["put_hint"]
     assert list(store.list_temporary()) == []
 
 
@@ -77,6 +81,12 @@ def test_a_new_object_proves_the_store_without_a_probe() -> None:
     calls = [(call.operation, call.path) for call in store.calls]
     assert calls == [("put_if_absent", "first"), ("put_if_absent", "first"), ("get", "first"), ("put_hint", "second")]
     assert [store.get(path).to_pybytes() for path in ("first", "second")] == [b"new", b"other"]
+
+
+def test_a_long_object_makes_no_proof() -> None:
+    store = FaultyStore(Promising())
+    put_new_as_proof(store, "long", bytes((1 << 20) + 1))
+    assert [call.operation for call in store.calls] == ["put_hint"]
 
 
 @pytest.mark.parametrize(("keeps", "overwrites"), [(False, False), (False, True), (True, True)])
