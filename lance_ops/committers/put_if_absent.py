@@ -30,6 +30,7 @@ from lance_ops.core.errors import (
 from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, is_detached, parse_manifest_name
 from lance_ops.core.records import dataclass
 from lance_ops.store import PutOutcome, Store, prove_conditional_create
+from lance_ops.wire import MAGIC
 
 __all__ = ["PutIfAbsentCommitter", "check_version"]
 
@@ -127,8 +128,9 @@ class PutIfAbsentCommitter(Committer):
                 yield from super().read_several(together)
                 continue
             for version, start, size in zip(together, starts, sizes, strict=True):
-                if size < _SHORT_BYTES:
-                    yield version, pa.py_buffer(bytes(data[start : start + size]))
+                whole = bytes(data[start : start + size])
+                if size < _SHORT_BYTES and whole.endswith(MAGIC):  # a file system may return less than there is
+                    yield version, pa.py_buffer(whole)
                 else:
                     yield from super().read_several([version])
 

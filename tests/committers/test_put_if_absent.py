@@ -275,7 +275,7 @@ def test_a_store_without_stamps_is_listed_each_time() -> None:
 def test_short_manifests_in_place_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "_versions").mkdir()
     for version in range(1, 131):
-        (tmp_path / "_versions" / manifest_name(version, ManifestNaming.V2)).write_bytes(b"%d" % version)
+        (tmp_path / "_versions" / manifest_name(version, ManifestNaming.V2)).write_bytes(b"%d LANC" % version)
     committer = PutIfAbsentCommitter(LocalStore(str(tmp_path)))
     assert committer.latest() == 130
     read_parts, sizes = LocalStore.read_parts, list[int]()
@@ -287,5 +287,22 @@ def test_short_manifests_in_place_are_read_together(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(LocalStore, "read_parts", noting)
     monkeypatch.setattr(LocalStore, "view", None)
     found = [(version, data.to_pybytes()) for version, data in committer.read_several(range(1, 131))]
-    assert found == [(version, b"%d" % version) for version in range(1, 131)]
+    assert found == [(version, b"%d LANC" % version) for version in range(1, 131)]
     assert sizes == [64, 64, 2]
+
+
+def test_a_short_manifest_of_which_only_a_part_was_read_is_read_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = LocalStore(str(tmp_path))
+    committer = PutIfAbsentCommitter(store)
+    for version in (1, 2):
+        committer.commit(version, b"%d LANC" % version)
+    read_parts = LocalStore.read_parts
+
+    def cut_short(store: LocalStore, *arguments: Any) -> list[int] | None:
+        sizes = read_parts(store, *arguments)
+        return sizes and [sizes[0], sizes[1] - 1]
+
+    monkeypatch.setattr(LocalStore, "read_parts", cut_short)
+    assert [data.to_pybytes() for _, data in committer.read_several([1, 2])] == [b"1 LANC", b"2 LANC"]
