@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,9 @@ import pytest
 
 import lance_ops
 from lance_ops.api import MergeInsertBuilder
+from lance_ops.changing.merge_insert.matching import most_keys_for_index
 from lance_ops.errors import InvalidInput
+from lance_ops.store import MemoryStore
 
 ROWS = pa.table({"id": range(100), "v": [float(i) for i in range(100)], "s": ["a"] * 100})
 CLAUSES = (
@@ -53,6 +56,31 @@ def test_a_merge_in_place_names_the_columns_written_anew(dataset: lance_ops.Lanc
     plan = builder.explain_plan(ROWS.schema.remove(2))
     assert "  RewriteColumns: from_source=[v]\n" in plan
     assert "MoveRows" not in plan and "InsertRows" not in plan
+
+
+def test_a_remote_index_serves_many_keys_only_if_it_takes_fewer_requests_than_a_scan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    uri = f"memory://merge-plans-{uuid.uuid4().hex}"
+    dataset = lance_ops.write_dataset(ROWS, uri, max_rows_per_file=10)
+    dataset.create_scalar_index("id", "BTREE", name="tree")
+    dataset.create_scalar_index("v", "ZONEMAP", name="zones")
+
+    def most(name: str) -> int:
+        snapshot = lance_ops.dataset(uri).snapshot
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryStore, "reads_in_place", False)
+            return most_keys_for_index(snapshot, name)
+
+    assert (most("tree"), most("zones")) == (16_384, 16)
+    dataset.insert(ROWS.slice(0, 7), max_rows_per_file=1)
+    assert most("tree") == 16_384, "two files and seven fragments, against seventeen fragments"
+    dataset.insert(pa.concat_tables([ROWS] * 170))
+    dataset.delete("id > 0")
+    assert dataset.count_rows() < 200 and most("tree") == 16, "the index has entries of deleted rows"
+    lance_ops.write_dataset(ROWS, uri, mode="overwrite", max_rows_per_file=50)
+    lance_ops.dataset(uri).create_scalar_index("id", "BTREE", name="tree")
+    assert most("tree") == 16, "two files, against two fragments"
 
 
 def test_a_plan_names_the_number_of_keys_up_to_which_an_index_is_used(dataset: lance_ops.LanceDataset) -> None:

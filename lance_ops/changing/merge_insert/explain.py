@@ -50,7 +50,7 @@ def explain_merge_from(snapshot: Snapshot, request: MergeRequest, schema: pa.Sch
     index_name = index_on_key(snapshot, merge, merge.source_keys()[0])
     if index_name is None:
         return "\n".join(_lines(snapshot, merge, _by_join(snapshot, merge, num_tasks)))
-    most = most_keys_for_index(snapshot)
+    most = most_keys_for_index(snapshot, index_name)
     matching = [
         f"Choose: by_index=[1 to {most} distinct keys in the source]",
         *_indented(_by_index(merge, index_name)),

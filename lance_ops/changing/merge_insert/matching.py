@@ -22,6 +22,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.predicate import Column, In, Predicate
 from lance_ops.core.records import dataclass
+from lance_ops.indices import index_type_of
 from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_COLUMNS,
@@ -58,8 +59,10 @@ A B-tree lookup takes about 20 µs and reads a page of some thousand keys; a sca
 """
 
 _SHORT_INDEX_ROWS = 16_384
-_SHORT_INDEX_FILES = 2
-"""Where reads are requests, an index of few rows takes one for each file; a scan, one or more for each fragment."""
+_FILES_OF_A_SEGMENT = 2
+"""Where reads are requests, an index on at most so many rows serves for as many keys if it takes fewer requests than a
+scan: one for each file of its segments, and one for each fragment that it does not cover.
+"""
 
 
 @dataclass(frozen=True)
@@ -127,19 +130,33 @@ def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...
     reference = SnapshotReference.of(snapshot)
     keys = SourceKeys(merge.source_keys(), [key.name for key in merge.keys])
     merge = replace(merge, source=merge.source.select(source_columns(merge)))  # a task may be sent to another process
-    if 0 < keys.num_codes <= most_keys_for_index(snapshot):
+    if 0 < keys.num_codes <= max(_SHORT_INDEX_ROWS, _most_keys_by_rows(snapshot)):
         index = index_on_key(snapshot, merge, keys.values)
-        if index is not None:
+        if index is not None and keys.num_codes <= most_keys_for_index(snapshot, index):
             return (MatchTask(reference, merge, keys, None, In(merge.keys[0], keys.values), index),)
     return tuple(MatchTask(reference, merge, keys, share.fragment_ids) for share in share_rows(snapshot, None))
 
 
-def most_keys_for_index(snapshot: Snapshot) -> int:
-    """Return the largest number of distinct source keys for which an index is used."""
-    is_short = snapshot.num_rows <= _SHORT_INDEX_ROWS and len(snapshot.fragments) > _SHORT_INDEX_FILES
-    if is_short and not snapshot.store.reads_in_place:
-        return _SHORT_INDEX_ROWS
+def most_keys_for_index(snapshot: Snapshot, index_name: str) -> int:
+    """Return the largest number of distinct source keys for which this index is used."""
+    takes_few_requests = not snapshot.store.reads_in_place and _is_short(snapshot, index_name)
+    return _SHORT_INDEX_ROWS if takes_few_requests else _most_keys_by_rows(snapshot)
+
+
+def _most_keys_by_rows(snapshot: Snapshot) -> int:
     return max(_MIN_KEYS_FOR_INDEX, int(_MAX_KEYS_PER_ROW * snapshot.num_rows))
+
+
+def _is_short(snapshot: Snapshot, index_name: str) -> bool:
+    """Return whether to read the whole index takes fewer requests than a scan; it also has entries of deleted rows."""
+    segments = [index for index in snapshot.manifest.indices if index.name == index_name]
+    covered = {number for segment in segments for number in segment.covers(snapshot.fragments_by_id)}
+    num_requests = _FILES_OF_A_SEGMENT * len(segments) + len(snapshot.fragments) - len(covered)
+    return (
+        num_requests < len(snapshot.fragments)
+        and snapshot.manifest.fragments.totals().physical_rows <= _SHORT_INDEX_ROWS
+        and index_type_of(segments[0]).names_rows
+    )
 
 
 def index_on_key(snapshot: Snapshot, merge: BoundMerge, keys: pa.Array) -> str | None:

@@ -149,7 +149,7 @@ def plan_distributed_merge(
     keys = Schema(tuple(node for node in source.schema.fields if node.name in source_columns(merge)))
     key_bytes = sum(projected_sizes(opened, opened.fragments, keys).values())
     num_rows = sum(fragment.physical_rows for fragment in opened.fragments)
-    few = num_rows <= most_keys_for_index(snapshot)
+    index = index_on_key(snapshot, merge, no_keys.values)
     return DistributedMerge(
         snapshot,
         merge,
@@ -157,7 +157,7 @@ def plan_distributed_merge(
         max(1, -(-num_rows // sizes.rows_per_bucket), -(-key_bytes // sizes.bytes_per_bucket)),
         _parts(snapshot, snapshot.schema.project(n for n in target_columns(merge) if n not in ROW_COLUMNS), sizes),
         _parts(opened, source.schema, sizes),
-        few and index_on_key(snapshot, merge, no_keys.values) is not None,
+        index is not None and num_rows <= most_keys_for_index(snapshot, index),
     )
 
 
