@@ -231,7 +231,8 @@ def _items_of(rule: _Fits | None, *, has_length: bool, are_numbers: bool) -> _Fi
         is_short = hasattr(value, "__len__") and len(value) <= _CHECKED_ITEMS
         if rule is None or not is_short:
             return True
-        if are_numbers and isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu":
+        is_array = type(value) is np.ndarray and value.ndim == 1  # a masked one hides values from min() and max()
+        if are_numbers and is_array and value.dtype.kind in "iu":
             return not len(value) or (rule(value.min()) and rule(value.max()))
         if are_numbers and set(map(type, value)) == {int}:
             return rule(min(value)) and rule(max(value))

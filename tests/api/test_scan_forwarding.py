@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -115,3 +116,4 @@ def test_a_list_of_numbers_is_checked_by_its_least_and_greatest() -> None:
     assert asked == [0, 9, 0, 10]
     asked.clear()
     assert fits([True, 5]) and asked == [True, 5]  # not only integers of Python
+    assert not fits(np.ma.array([5, 6], mask=[False, True])), "a masked item is no number"
