@@ -61,7 +61,7 @@ class SurveyedFile:
 
 @dataclass(frozen=True)
 class IngestSurvey:
-    """The files of the batches that are new, in their order, and the plan for those that can be read.
+    """The files of the plan's tasks in their order, then those of batches that cannot be planned; and the plan.
 
     `plan` is None if no batch is left. `refused` has the reason of each batch that would not be ingested.
     """

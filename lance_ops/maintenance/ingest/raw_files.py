@@ -57,7 +57,7 @@ _NOT_READ = {".avro": "Arrow does not read Avro: write the file as Parquet or OR
 
 _COPIED_BYTES = 4 * 1024**2
 _NO_MOMENT = datetime.fromtimestamp(0, UTC)
-"""Stands for the modification time of a file whose store states none, or one that is no date."""
+"""Stands for the modification time of a local file that is no date."""
 
 
 @dataclass(frozen=True)
@@ -249,12 +249,15 @@ def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None
     """Return a raw file that a path or a URI names, with its size and a token of its content.
 
     The token is the ETag of an object store, or the size and the time of its modification, as in a landing folder. With
-    `beneath`, a local file must be in that folder, and neither it nor a folder on the way to it is a link. Raises
-    `RawFileRefused` for a local file that cannot be looked at, and `ObjectNotFound` or `StoreError` for another one.
+    `beneath`, a local file must be in that folder and be no link; `RawReader` refuses a link on the way when it opens
+    the file. In both, `~` is the home folder then.
+
+    Raises `RawFileRefused` for a local file that cannot be looked at, and for one whose store does not say how long it
+    is or when it changes; and `ObjectNotFound` or `StoreError` for another one of a store.
     """
     path = local_path(uri)
     if path is not None:
-        path = os.path.abspath(path)
+        path = os.path.abspath(path if beneath is None else os.path.expanduser(path))
         try:
             status = os.stat(path) if beneath is None else os.lstat(path)
             listed = None if beneath is None else _listed(path, status, os.path.abspath(os.path.expanduser(beneath)))
@@ -265,14 +268,18 @@ def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None
     with failures_of_store(uri, storage_options):
         filesystem, path = remote_file_system(uri, storage_options)
         info = filesystem.info(path)
-    size_bytes = int(info["size"])
-    return RawFile(uri, size_bytes, content_token(size_bytes, modified_of(info) or _NO_MOMENT, etag_of(info)))
+    size_bytes, modified, etag = info.get("size"), modified_of(info), etag_of(info)
+    if size_bytes is None:
+        raise RawFileRefused(shown_uri(uri), "its store does not say how long it is; copy it elsewhere")
+    if modified is None and etag is None:
+        raise RawFileRefused(shown_uri(uri), "its store states no ETag and no time, so a change of it is not seen")
+    return RawFile(uri, int(size_bytes), content_token(int(size_bytes), modified or _NO_MOMENT, etag))
 
 
 def _listed(path: str, status: os.stat_result, folder: str) -> ListedFile:
     """Return the identity of a file beneath a folder; raise `RawFileRefused` for a link, and for a file elsewhere."""
     inside = os.path.relpath(path, folder)
-    if inside.startswith(os.pardir):
+    if inside == os.pardir or inside.startswith(f"{os.pardir}{os.sep}"):
         raise RawFileRefused(shown_uri(path), f"it is not in {folder}")
     if stat.S_ISLNK(status.st_mode):
         raise RawFileRefused(shown_uri(path), "it is a symbolic link; copy the file here")

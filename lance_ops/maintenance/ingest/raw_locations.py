@@ -17,7 +17,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -115,16 +115,24 @@ def etag_of(info: Mapping[str, Any]) -> str | None:
 
 
 def modified_of(info: Mapping[str, Any]) -> datetime | None:
-    """Return when a file was modified, which fsspec's file systems state under different names; None if none does."""
+    """Return when a file was modified, which fsspec's file systems state under different names.
+
+    A time without a zone is in UTC. Return None if none is stated, or in none of the forms that are known.
+    """
     for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
         match info.get(name):
             case datetime() as moment:
-                return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+                return _in_utc(moment)
             case float() | int() as seconds if (instant := moment_of(seconds)) is not None:
                 return instant
             case str() as text:
-                return datetime.fromisoformat(text).astimezone(UTC)
+                with suppress(ValueError):
+                    return _in_utc(datetime.fromisoformat(text))
     return None
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def moment_of(seconds: float) -> datetime | None:

@@ -48,31 +48,31 @@ class SchemaTask:
 
 
 class FoundSchemas:
-    """The schemas of raw files that have been read, and why others were refused.
+    """The schemas of raw files that have been read, by the names for columns without a header, and the refused files.
 
     One that is passed to several calls of `unified_raw_schema` makes them read each file once.
     """
 
     def __init__(self) -> None:
-        self._found: dict[RawFile, pa.Schema | RawFileRefused] = {}
+        self._found: dict[tuple[RawFile, tuple[str, ...] | None], pa.Schema | RawFileRefused] = {}
 
     @property
     def refused(self) -> dict[RawFile, RawFileRefused]:
         """The files that were refused, with the reasons."""
-        return {file: found for file, found in self._found.items() if isinstance(found, RawFileRefused)}
+        return {file: found for (file, _), found in self._found.items() if isinstance(found, RawFileRefused)}
 
     def read(self, wanted: SchemaTask, runner: Runner, job: Job | None) -> list[pa.Schema]:
         """Return the schemas of the wanted files, and read those that are not known yet.
 
         Raises `RawFileRefused` for the first file that was refused, when all of them have been read.
         """
-        unknown = [file for file in wanted.files if file not in self._found]
+        unknown = [file for file in wanted.files if (file, wanted.names) not in self._found]
         tasks = [replace(wanted, files=part) for part in _parts(unknown)]
         for task, found in zip(tasks, runner.map(read_schemas, tasks, job) if tasks else (), strict=True):
-            self._found.update(zip(task.files, found, strict=True))
+            self._found.update(zip(((file, wanted.names) for file in task.files), found, strict=True))
         schemas = []
         for file in wanted.files:
-            schema = self._found[file]
+            schema = self._found[file, wanted.names]
             if isinstance(schema, RawFileRefused):
                 raise schema
             schemas.append(schema)
@@ -93,14 +93,15 @@ def unified_raw_schema(
     job: Job | None = None,
     known: FoundSchemas | None = None,
 ) -> pa.Schema:
-    """Return a schema with the columns of the table, if there is one, and of all files. Files in `known` are not read.
+    """Return a schema with the columns of the table, if there is one, and of all files.
+
+    Files in `known` are not read, and those that are read are added to it.
 
     With `most_decide`, files with the same set of columns form a group. The schema has the columns of the largest group
     and those of `types`; if two groups are equally large, of the one whose file comes first. Each column has its most
     frequent type, promoted for the other numbers of text files; of structs, the fields count first, as the columns do,
-    and then the types. With `mixed_as_text`, a CSV column of numbers in some
-    files and of texts in others is text; without it, it is what most files say. Reading the files with this schema then
-    refuses the others.
+    and then the types. With `mixed_as_text`, a CSV column of numbers in some files and of texts in others is text;
+    without it, it is what most files say. Reading the files with this schema then refuses the others.
 
     A new column of `types` has that type, whatever the files say, and without a table these are the names of CSV
     without a header. Text files do not change the type of a column of the table. Raises `FileDisagrees` for a file

@@ -1,0 +1,83 @@
+"""What a path or a URI of a raw file names, and what its store says of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.core.errors import RawFileRefused
+from lance_ops.maintenance.ingest import RawFile, RawReading, TextReading, found_file, modified_of, raw_files
+from lance_ops.maintenance.ingest.raw_schemas import FoundSchemas, SchemaTask
+from lance_ops.runners import InThreads
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ("2026-01-01T12:00:00", NOON),
+        ("2026-01-01T13:00:00+01:00", NOON),
+        (datetime(2026, 1, 1, 12), NOON),
+        ("Thu, 01 Jan 2026 12:00:00 GMT", None),
+    ],
+)
+def test_a_time_without_a_zone_is_in_utc_and_another_text_is_no_time(
+    stated: object, expected: datetime | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert modified_of({"modified": stated}) == expected
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("info", "reason"),
+    [
+        ({"size": None, "ETag": "a"}, "how long it is"),
+        ({"size": 5}, "no ETag and no time"),
+        ({"size": 5, "modified": "Thu, 01 Jan 2026 12:00:00 GMT"}, "no ETag and no time"),
+    ],
+)
+def test_a_file_is_refused_if_its_store_does_not_say_when_it_changes(
+    info: Mapping[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filesystem = SimpleNamespace(info=lambda path: info)
+    monkeypatch.setattr(raw_files, "remote_file_system", lambda uri, options: (filesystem, "in/a.csv"))
+    with pytest.raises(RawFileRefused, match=f"a.csv.*{reason}"):
+        found_file("dav://host/in/a.csv", {})
+
+
+def test_a_file_whose_name_begins_with_two_dots_is_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "in" / "..x").mkdir(parents=True)
+    for name in ("..a.csv", "..x/a.csv"):
+        (tmp_path / "in" / name).write_text("a")
+        found = found_file(str(tmp_path / "in" / name), {}, str(tmp_path / "in"))
+        assert found.listed is not None and found.listed.path == name
+        assert found_file(f"~/in/{name}", {}, "~/in") == found
+    (tmp_path / "a.csv").write_text("a")
+    with pytest.raises(RawFileRefused, match="it is not in"):
+        found_file(str(tmp_path / "a.csv"), {}, str(tmp_path / "in"))
+
+
+def test_a_file_is_read_anew_if_the_names_of_its_columns_are_others(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2\n")
+    file = RawFile(str(tmp_path / "a.csv"), 4, "a")
+    reading = RawReading(isolated=False, text=TextReading(header=False))
+    schemas = FoundSchemas()
+    for names in (("a", "b"), ("a", "c"), ("a", "b")):
+        (found,) = schemas.read(SchemaTask((file,), reading, names), InThreads(1), None)
+        assert found == pa.schema({name: pa.int64() for name in names})
