@@ -1,4 +1,7 @@
-"""Delete files with a limit on deletes per second and on deletes at once, also by tasks that share the limit."""
+"""Delete files with a limit on deletes per second and on deletes at once, also by tasks that share the limit.
+
+On a slow disk several threads delete.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,18 @@ R = TypeVar("R")
 _BYTES_AT_ONCE = 256 << 20
 """A file system takes about 20 ms to free as much, far longer than to hand files to another thread."""
 _FILES_IN_A_PART = 16
+"""Enough to tell a slow disk from a fast one, and little of what threads could have deleted meanwhile."""
 _LONG_WAIT_SECONDS = 0.001
+"""What a part waits for a slow disk at least: there each file takes milliseconds."""
+_LONG_WAITS = 2
+"""In a row: a single one may be a wait for a processor or for another thread of this process."""
 
 
 class Pace:
-    """Waits so that at most `per_second` deletions happen in a second; None sets no limit."""
+    """Waits so that at most `per_second` deletions happen in a second; None sets no limit.
+
+    Also notes whether deletions seem to have waited for the disk.
+    """
 
     def __init__(self, per_second: int | None) -> None:
         self.is_set = per_second is not None
@@ -41,18 +51,23 @@ class Pace:
 
 
 def delete_in_place(delete: Callable[[Sequence[T]], R], items: Sequence[T], pace: Pace, at_once: int) -> Iterator[R]:
-    """Yield what `delete` returns for parts of the items on a local disk. `pace` sets no limit.
+    """Yield what `delete` returns for parts of the items on a local disk, or raise what it raises.
 
-    This thread deletes parts until one of them has waited for the disk; then `at_once` threads delete the others. Where
-    the file system hands freed blocks back to the disk at once (mount option `discard`), each file takes milliseconds.
-    Elsewhere threads would wait for each other, because the system locks a directory while it removes a name.
+    The caller passes a pace without a limit, and it keeps what is found out here.
+
+    This thread deletes parts until two in a row seem to have waited for the disk; then `at_once` threads delete the
+    others. Where the file system hands freed blocks back to the disk at once (mount option `discard`), each file takes
+    milliseconds. Elsewhere threads would wait for each other, because the system locks a directory while it removes a
+    name.
     """
     parts = iter(cut(items, _FILES_IN_A_PART))
+    num_waits = 0
     while not pace.has_waited_for_disk and (part := next(parts, None)) is not None:
         began, began_work = time.perf_counter(), time.thread_time()
         yield delete(part)
         waited = time.perf_counter() - began - (time.thread_time() - began_work)
-        pace.has_waited_for_disk = waited > _LONG_WAIT_SECONDS
+        num_waits = num_waits + 1 if waited > _LONG_WAIT_SECONDS else 0
+        pace.has_waited_for_disk = num_waits == _LONG_WAITS
     yield from map_ordered(delete, parts, min(at_once, len(items) // _FILES_IN_A_PART), at_once)
 
 
