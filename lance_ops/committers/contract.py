@@ -116,9 +116,10 @@ class Committer(ABC):
         return None
 
     def finds_nothing(self) -> bool:
-        """Return True if one request shows that no object is where the dataset would be.
+        """Return True if a listing of the first page shows that no object is where the dataset would be.
 
-        It is for callers who expect this. After False, which may mean that no request could show it, call `latest`.
+        It is for callers who expect this. A True answer also serves the commit of a first version for five seconds.
+        After False, which may mean that no request could show it, call `latest`.
         """
         return False
 

@@ -5,6 +5,7 @@ The bytes identify a commit: a writer that reads its own bytes back has made the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -35,6 +36,7 @@ from lance_ops.wire import MAGIC
 __all__ = ["PutIfAbsentCommitter", "check_version"]
 
 _READ_TOGETHER, _SHORT_BYTES = 64, 16 << 10
+"""These take one MiB of memory together. Of most tables a manifest is shorter; a longer one is mapped, not copied."""
 
 
 class PutIfAbsentCommitter(Committer):
@@ -57,7 +59,8 @@ class PutIfAbsentCommitter(Committer):
         self._new_naming = new_naming
         self._retries = retries
         self._naming: ManifestNaming | None = None  # of the manifests last listed
-        self._is_new = False  # whether the last listing found neither a version nor a legacy manifest
+        # Whether a look, perhaps of another committer some seconds ago, found neither a version nor a legacy manifest.
+        self._is_new = False
         self._newest: tuple[int, object] | None = None  # at the last listing, with the directory's stamp before it
         self._sealed: tuple[int, str] | None = None  # the newest version under a seal, with the seal's stamp
         self._tags: Mapping[int, str] = {}  # of the manifests last listed, as far as the store states them
@@ -141,9 +144,10 @@ class PutIfAbsentCommitter(Committer):
     def finds_nothing(self) -> bool:
         if self._store.reads_in_place or not self._store.lists_in_order:  # the others list more than the first page
             return False
+        began = time.monotonic()
         is_empty = next(self._store.list(), None) is None
         if is_empty:
-            self._note_empty()
+            self._found_empty(began)
         return is_empty
 
     def commit(
@@ -292,6 +296,7 @@ class PutIfAbsentCommitter(Committer):
         self._num_looks += 1
         number, written = self._num_looks, self._written
         self._tags, self._written = {}, None
+        began = time.monotonic()
         names = listing(self._store)
         if written is not None:
             self._keep_written(*written, names.tags.get(written[0]))
@@ -302,13 +307,13 @@ class PutIfAbsentCommitter(Committer):
         legacy = read_legacy_manifest(self._store) if may_be_legacy else None
         self._is_new = names.naming is None and legacy is None
         if self._is_new:
-            self._note_empty()
+            self._found_empty(began)
         return _Seen((legacy.version,) if legacy is not None else names.versions, legacy)
 
-    def _note_empty(self) -> None:
+    def _found_empty(self, began: float) -> None:
         self._is_new = True
         if not self._store.reads_in_place:  # where a look is no request, each commit looks
-            RECENTLY_EMPTY.note((self._store.proof_scope, self._store.uri))
+            RECENTLY_EMPTY.note((self._store.proof_scope, self._store.uri), began)
 
     def _was_empty(self) -> bool:
         """Return whether a look of the last five seconds found nothing here, and forget the look."""

@@ -16,7 +16,7 @@ import time
 __all__ = ["RECENTLY_EMPTY", "RecentlyEmpty"]
 
 _SECONDS = 5.0
-"""A write that takes longer hardly notices one more request."""
+"""At most: a write that takes longer hardly notices one more request."""
 _MOST_PLACES = 1000
 
 
@@ -26,12 +26,12 @@ class RecentlyEmpty:
     def __init__(self) -> None:
         self.reset()
 
-    def note(self, place: object) -> None:
-        """Note that there is no dataset at a place now."""
+    def note(self, place: object, began: float) -> None:
+        """Note that a look that began then, by `time.monotonic`, found no dataset at a place."""
         with self._lock:
             if len(self._looks) >= _MOST_PLACES:
                 self._looks.clear()
-            self._looks[place] = time.monotonic()
+            self._looks[place] = began
 
     def take(self, place: object) -> bool:
         """Return whether a look of the last five seconds found nothing at a place, and forget the look."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from lance_ops.committers import Committed, Conflict, PutIfAbsentCommitter
 from lance_ops.committers.recently_empty import RecentlyEmpty
 from lance_ops.core.errors import CommitStateUnknown
 from lance_ops.core.file_names import ManifestNaming
-from lance_ops.store import FaultyStore, MemoryStore
+from lance_ops.store import FaultyStore, MemoryStore, ObjectInfo
 from lance_ops.transactions import Overwrite, Transaction, commit
 from tests.table.samples import SCHEMA
 from tests.transactions.samples import new_fragment
@@ -34,17 +35,29 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> RecentlyEmpty:
     return found
 
 
-def test_a_look_serves_one_commit_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    looks = RecentlyEmpty()
-    looks.note("place")
+def test_a_look_serves_one_commit_within_seconds_of_its_begin() -> None:
+    looks, now = RecentlyEmpty(), time.monotonic()
+    looks.note("place", now + 3600)
     assert not looks.take("another place")
     assert looks.take("place")
     assert not looks.take("place")
-    looks.note("place")
-    now += 5
+    looks.note("place", now - 5)
     assert not looks.take("place")
+
+
+def test_a_look_is_as_old_as_its_request(looks: RecentlyEmpty) -> None:
+    listed = list[float]()
+
+    class Noting(Distant):
+        def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+            listed.append(time.monotonic())
+            return super().list(prefix)
+
+    for look in (PutIfAbsentCommitter(Noting()).finds_nothing, PutIfAbsentCommitter(Noting()).latest):
+        assert not looks._looks and look() in (True, None)
+        (began,) = looks._looks.values()
+        assert began <= listed[0]
+        looks.reset(), listed.clear()
 
 
 def test_the_commit_of_a_first_version_makes_no_second_look(looks: RecentlyEmpty) -> None:
@@ -65,7 +78,7 @@ def test_a_version_that_was_made_after_the_look_is_a_conflict(looks: RecentlyEmp
     slow, quick = PutIfAbsentCommitter(store), PutIfAbsentCommitter(store)
     assert slow.finds_nothing()
     quick.commit(1, b"theirs")
-    looks.note((store.proof_scope, store.uri))  # as in the other writer's process
+    looks.note((store.proof_scope, store.uri), time.monotonic())  # as in the other writer's process
     assert slow.latest(known=0) is None
     outcome = slow.commit(1, b"ours")
     assert isinstance(outcome, Conflict) and outcome.theirs.to_pybytes() == b"theirs"
@@ -76,7 +89,7 @@ def test_a_first_version_beside_one_of_the_other_scheme_is_of_unknown_outcome(lo
     assert PutIfAbsentCommitter(store).finds_nothing()
     first = Transaction(0, Overwrite((new_fragment("first"),), SCHEMA))
     commit(PutIfAbsentCommitter(store, new_naming=ManifestNaming.V1), store, replace(first, uuid="theirs"))
-    looks.note((store.proof_scope, store.uri))  # as in the other writer's process
+    looks.note((store.proof_scope, store.uri), time.monotonic())  # as in the other writer's process
     with pytest.raises(CommitStateUnknown, match="another writer has made a first version"):
         commit(PutIfAbsentCommitter(store), store, first)
 
