@@ -161,7 +161,10 @@ class VerificationPlan:
         return found
 
     def files(self, snapshot: Snapshot) -> Mapping[str, int]:
-        """The data files and files of indices of the planned snapshot that are checked, with their recorded sizes."""
+        """The data files and files of indices that are checked, with their recorded sizes.
+
+        `snapshot` must be the one that was planned: positions are looked up in it. A path follows its base, if any.
+        """
         manifest = snapshot.manifest
         indices = {index.uuid: index for index in manifest.indices}
         found: dict[str, int] = {}
@@ -169,9 +172,11 @@ class VerificationPlan:
             match task:
                 case FragmentsTask(of, positions, _, _) if of.version == self.version:
                     for position in positions:
-                        found |= {file.path: file.file_size_bytes for file in manifest.fragments[position].files}
+                        for file in manifest.fragments[position].files:
+                            found[_path_in(file.base_id, file.path)] = file.file_size_bytes
                 case IndexTask(of, uuid, _, _) if of.version == self.version:
-                    found |= {f"{uuid}/{file.path}": file.size_bytes for file in indices[uuid].files}
+                    base = indices[uuid].base_id
+                    found |= {_path_in(base, f"{uuid}/{file.path}"): file.size_bytes for file in indices[uuid].files}
         return found
 
     @property
@@ -326,6 +331,10 @@ def _sequence_bytes(sequence: RowSequence) -> int:
             return len(sequence)
         case _:
             return 0
+
+
+def _path_in(base_id: int | None, path: str) -> str:
+    return path if base_id is None else f"base {base_id}: {path}"
 
 
 def _cut(fragments: Iterable[Fragment], limit: int) -> Iterator[RowSpan]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +33,7 @@ from lance_ops.maintenance.verification.verification_plan import FragmentsTask, 
 from lance_ops.runners import InThreads
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import LocalStore
+from lance_ops.table import FragmentList
 from tests.maintenance.verification.planted_damages import ALL_DAMAGES, ROWS_PER_FRAGMENT, make_dataset
 
 
@@ -75,6 +78,18 @@ def test_damages_of_an_index_are_found_whatever_a_task_holds(tmp_path: Path, lim
         findings = list(verify(opened, VerificationOptions(max_entries_per_task=limit)).damages)
     details = {finding.detail for finding in findings}
     assert details == {"1 live rows have no entry: rows 3", "1 live rows have several entries: rows 4"}
+
+
+def test_files_of_one_path_in_several_bases_are_listed_each(snapshot: Snapshot) -> None:
+    plan, manifest = plan_verification(snapshot), snapshot.manifest
+    first, *others = manifest.fragments
+    file = first.files[0]
+    files = tuple(replace(file, base_id=base, file_size_bytes=size) for base, size in ((None, 1), (1, 2), (2, 3)))
+    moved = replace(manifest, fragments=FragmentList([replace(first, files=files), *others]))
+    found = plan.files(cast("Snapshot", SimpleNamespace(manifest=moved)))
+    sizes = {path.removesuffix(file.path): size for path, size in found.items() if path.endswith(file.path)}
+    assert sizes == {"": 1, "base 1: ": 2, "base 2: ": 3}
+    assert len(found) == len(plan.files(snapshot)) + 2
 
 
 def test_versions_share_the_checks_of_their_common_files(tmp_path: Path) -> None:
