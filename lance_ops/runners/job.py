@@ -51,8 +51,12 @@ class Job:
         return replace(self, remove_files=remove_files)
 
     def in_bytes(self, weights: Iterable[int]) -> Job:
-        """Return the job with tasks weighed by bytes: of the files that hold their rows, or that they read."""
-        return replace(self, weights=tuple(weights), unit="bytes")
+        """Return the job with tasks weighed by bytes: of the files that hold their rows, or that they read.
+
+        Old tables state no sizes; then the tasks are equal.
+        """
+        sizes = tuple(weights)
+        return replace(self, weights=sizes, unit="bytes") if any(sizes) else self
 
     def __str__(self) -> str:
         return f"{self.verb} {self.dataset}" + ("" if self.version is None else f" v{self.version}")

@@ -133,5 +133,11 @@ def test_the_time_left_follows_the_weights_where_there_are_some() -> None:
     assert JobProgress(job, 3, 3, 10.0, 1000).seconds_left == 0
 
 
+def test_tasks_whose_files_state_no_sizes_are_equal() -> None:
+    job = Job.on("add columns to", "memory://t.lance", 3)
+    assert job.in_bytes([0, 0]) == job
+    assert (job.in_bytes([0, 2]).weights, job.in_bytes([0, 2]).unit) == ((0, 2), "bytes")
+
+
 def test_a_job_on_a_new_dataset_has_no_version() -> None:
     assert str(Job.on("ingest into", "memory://flights")) == "ingest into flights"
