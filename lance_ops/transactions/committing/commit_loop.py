@@ -176,7 +176,9 @@ class _Commit:
 
     def _version_of(self, base: Manifest | None) -> int | None:
         """Return the version that the caller knows, 0 if the commit makes the first one; None if it knows none."""
-        return base.version if base else None if self._transaction.read_version else 0
+        if base is not None:
+            return base.version
+        return None if self._transaction.read_version else 0
 
     def undo(self, *, keep_transaction: bool = False) -> None:
         """Remove the files that this call wrote; another call with the same transaction needs the transaction's."""
