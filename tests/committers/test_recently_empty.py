@@ -57,7 +57,8 @@ def test_a_look_is_as_old_as_its_request(looks: RecentlyEmpty) -> None:
         assert not looks._looks and look() in (True, None)
         (began,) = looks._looks.values()
         assert began <= listed[0]
-        looks.reset(), listed.clear()
+        looks.reset()
+        listed.clear()
 
 
 def test_the_commit_of_a_first_version_makes_no_second_look(looks: RecentlyEmpty) -> None:

@@ -24,7 +24,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.store import LocalStore, ObjectInfo
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.table import ExternalFile, FragmentList
-from lance_ops.transactions import TOKEN, CommittedVersion
+from lance_ops.transactions import TOKEN, CommittedVersion, decode_version
 from tests.maintenance.conftest import rows
 
 Make = Callable[..., lance_ops.LanceDataset]
@@ -252,11 +252,11 @@ def test_few_decoded_versions_are_held_while_a_batch_is_removed(make: Make, monk
     for number in range(9):
         properties = {TOKEN: f"{number}"}
         dataset = lance_ops.write_dataset(rows(0, 1), dataset.uri, mode="append", transaction_properties=properties)
-    decode, remove = version_removal.decode_version, version_removal._remove_several
+    remove = version_removal._remove_several
     decoded, alive = list[weakref.ref[CommittedVersion]](), list[int]()
 
     def noting(*arguments: Any) -> CommittedVersion:
-        committed = decode(*arguments)
+        committed = decode_version(*arguments)
         decoded.append(weakref.ref(committed))
         return committed
 
