@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from lance_ops.store.services.obstore.listing import list_in_order
+from lance_ops.store.services.obstore.s3 import ObstoreS3
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -65,6 +67,45 @@ def test_many_small_directories_behind_a_large_one_are_listed_page_by_page(size:
     assert len(bucket.requests) <= (pages + 3 * 16 if size == 1 else directories + 10)
     assert all(each.startswith(("page of in/", "directories")) for each in bucket.requests)
     assert (bucket.requests[-1] == "page of in/") == (size == 1)
+
+
+def test_of_each_directory_few_pages_are_held() -> None:
+    bucket = Bucket(
+        {f"in/{directory}/{number:06}": 1 for directory in "abc" for number in range(50_000)} | {"in/ab": 1}
+    )
+    listed = list_in_order(bucket, "in")
+    found = [next(listed)["path"] for _ in range(1001)]
+    asked = Counter(bucket.requests)
+    assert (asked["page of in/a/"], asked["directories"]) == (20, 1)
+    assert max(asked["page of in/b/"], asked["page of in/c/"]) <= 20
+    assert [*found, *(each["path"] for each in listed)] == bucket.names
+    assert Counter(bucket.requests)["page of in/c/"] == 50
+
+
+def test_names_before_the_place_where_a_listing_should_begin_are_left_out() -> None:
+    class Forgetful(Bucket):
+        def list(self, prefix: str | None, offset: str | None, chunk_size: int) -> Iterator[list[dict[str, Any]]]:
+            return super().list(prefix, None, chunk_size)
+
+    bucket = Forgetful({f"in/{number // 1500}/{number:04}": 1 for number in range(4000)})
+    assert [each["path"] for each in list_in_order(bucket, "in")] == bucket.names
+
+
+def test_objects_beside_directories_and_empty_ones_before_the_first_page_s_end_are_listed_once() -> None:
+    directories = {f"in/{name}/{number:04}": 1 for name in ("a", "a-b") for number in range(700)}
+    bucket = Bucket({**directories, "in/#": 0, "in/a.csv": 1, "in/a/0800": 0, "in/b/": 0, "in/z": 0})
+    names = [name for name in bucket.names if name != "in/b/"]
+    assert [each["path"] for each in list_in_order(bucket, "in")] == names
+    assert bucket.requests.count("get in/#") == 1
+
+
+def test_a_directory_bucket_is_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    def walk(bucket: str) -> int:
+        fs = Bucket({f"{name}/{number:04}": 1 for name in "ab" for number in range(1200)})
+        assert len([*ObstoreS3().walk(fs, bucket)]) == 2400
+        return fs.requests.count("directories")
+
+    assert (walk("bucket"), walk("bucket--usw2-az1--x-s3")) == (1, 0)
 
 
 def test_an_empty_object_is_asked_for_once_in_a_process() -> None:

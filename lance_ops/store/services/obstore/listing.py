@@ -7,11 +7,13 @@ as many round trips as it has pages, unless it is cut into directories.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
+from lance_ops.core.map_ordered import map_ordered
 from lance_ops.store.services.obstore.directory_marks import Listed, objects_of
 from lance_ops.store.services.obstore.errors import translating
 
@@ -19,15 +21,19 @@ __all__ = ["list_beneath", "list_directly", "list_in_order", "tag_of"]
 
 _PAGE_NAMES = 1000
 _AT_ONCE = 16
+"""A long listing takes a sixteenth of its round trips, and leaves connections to other requests."""
+_PAGES_AHEAD = 20
+"""Of each directory: more would take memory that grows with the bucket; these take some 10 MB."""
 _FEW_DIRECTORIES = 4
+"""On the first page: with more of them, few directories would fill the page that each of them takes."""
 _FEW_NAMES = _PAGE_NAMES // _FEW_DIRECTORIES
 
 
 def list_in_order(fs: Any, prefix: str) -> Iterator[Listed]:
-    """Yield the objects beneath a directory of a server that lists them ascending, as long listings are cheapest.
+    """Yield the objects beneath a directory of a server that lists them in ascending order.
 
-    They are cut into directories where the first page has few of these, so that most of them fill a page too. The rest
-    is listed page by page where directories turn out to be small.
+    A long listing is cut into directories, which are listed side by side, at most `_PAGES_AHEAD` pages of each before
+    its turn comes. It is listed page by page where directories are small.
     """
     pages = _pages(fs, prefix, None, _PAGE_NAMES)
     first = next(pages, [])
@@ -62,38 +68,37 @@ def _list_by_directories(fs: Any, prefix: str, after: str) -> Iterator[Listed]:
     """Yield the objects beneath a directory after a path: each directory in it is listed by itself, several at once."""
     with translating():
         found = fs.list_with_delimiter(prefix or None)
-    direct = {listed["path"]: listed for listed in objects_of(fs, found["objects"], prefix) if listed["path"] > after}
+    direct = {each["path"]: each for each in objects_of(fs, _from(found["objects"], after), prefix)}
     beyond = {f"{each}/" for each in found["common_prefixes"] if f"{each}/" > after or after.startswith(f"{each}/")}
     if not direct and len(beyond) == 1:
         yield from _list_by_directories(fs, beyond.pop()[:-1], after)
         return
-    ahead = iter(sorted(beyond))
-    listings: dict[str, Future[list[Listed]]] = {}
+    begin = partial(_begin_directory, fs, after)
     sizes = deque([_PAGE_NAMES] * _AT_ONCE, _AT_ONCE)
-    pool = ThreadPoolExecutor(_AT_ONCE, "lance-ops-list")
-    try:
+    with closing(map_ordered(begin, sorted(beyond), _AT_ONCE, _AT_ONCE)) as begun:
         for path in sorted([*direct, *beyond]):
             if path in direct:
                 yield direct[path]
                 after = path
                 continue
-            for each in islice(ahead, 2 * _AT_ONCE - len(listings)):
-                listings[each] = pool.submit(_list_whole, fs, each[:-1], after)
-            found = listings.pop(path).result()
-            yield from found
-            after = found[-1]["path"] if found else after
-            sizes.append(len(found))
+            first, others = next(begun)
+            for each in chain(first, chain.from_iterable(objects_of(fs, page, prefix) for page in others)):
+                yield each
+                after = each["path"]
+            sizes.append(len(first))
             if sum(sizes) < _FEW_NAMES * len(sizes):
                 break
         else:
             return
-    finally:
-        pool.shutdown(cancel_futures=True)
     yield from list_beneath(fs, prefix, after)
 
 
-def _list_whole(fs: Any, prefix: str, after: str) -> list[Listed]:
-    return list(list_beneath(fs, prefix, after if after.startswith(f"{prefix}/") else None))
+def _begin_directory(fs: Any, after: str, path: str) -> tuple[list[Listed], Iterator[Sequence[Listed]]]:
+    """Return the objects after a path on the first pages of a directory `path/`, and its other pages, unread."""
+    directory = path[:-1]
+    pages = _pages(fs, directory, after if after.startswith(path) else None, _PAGE_NAMES)
+    first = chain.from_iterable(islice(pages, _PAGES_AHEAD))
+    return objects_of(fs, first, directory), pages
 
 
 def _pages(fs: Any, prefix: str, after: str | None, chunk: int) -> Iterator[Sequence[Listed]]:
@@ -104,4 +109,9 @@ def _pages(fs: Any, prefix: str, after: str | None, chunk: int) -> Iterator[Sequ
             found = next(chunks, None)
         if found is None:
             return
-        yield found
+        yield found if after is None else _from(found, after)
+
+
+def _from(found: Iterable[Listed], after: str) -> list[Listed]:
+    """Leave out what is not after a path: a server may ignore where a listing should begin."""
+    return [each for each in found if each["path"] > after]

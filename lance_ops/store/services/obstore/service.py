@@ -167,7 +167,8 @@ class ObstoreService(Service):
 
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         bucket, _, prefix = directory.partition("/")
-        listed = list_in_order(fs, prefix) if self.cuts_listings else list_beneath(fs, prefix)
+        may_cut = self.cuts_listings and self.lists_in_order(bucket, {})
+        listed = list_in_order(fs, prefix) if may_cut else list_beneath(fs, prefix)
         for found in listed:
             yield ListedObject(
                 f"{bucket}/{found['path']}", int(found["size"]), found["last_modified"].astimezone(UTC), tag_of(found)
