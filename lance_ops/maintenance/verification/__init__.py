@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.verification.report import VerificationLevel, VerificationReport
     from lance_ops.maintenance.verification.verification import (
         execute,
+        unreadable_newest_version,
         verify,
         verify_manifest,
-        verify_newest_manifest,
         verify_uri,
     )
     from lance_ops.maintenance.verification.verification_plan import (
@@ -32,9 +32,9 @@ __all__ = [
     "VerificationReport",
     "execute",
     "plan_verification",
+    "unreadable_newest_version",
     "verify",
     "verify_manifest",
-    "verify_newest_manifest",
     "verify_uri",
 ]
 
@@ -48,9 +48,9 @@ _MODULES = {
     "VerificationReport": "report",
     "execute": "verification",
     "plan_verification": "verification_plan",
+    "unreadable_newest_version": "verification",
     "verify": "verification",
     "verify_manifest": "verification",
-    "verify_newest_manifest": "verification",
     "verify_uri": "verification",
 }
 

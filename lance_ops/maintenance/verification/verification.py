@@ -42,7 +42,7 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 
-__all__ = ["Checked", "execute", "verify", "verify_manifest", "verify_newest_manifest", "verify_uri"]
+__all__ = ["Checked", "execute", "unreadable_newest_version", "verify", "verify_manifest", "verify_uri"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def verify_uri(
     return verify(snapshot, options, runner)
 
 
-def verify_newest_manifest(snapshot: Snapshot, level: VerificationLevel) -> VerificationReport | None:
+def unreadable_newest_version(snapshot: Snapshot, level: VerificationLevel) -> VerificationReport | None:
     """Return the report of a newer version than the opened one whose manifest cannot be read; None if there is none."""
     newest = snapshot.committer.latest()
     if newest is None or newest <= snapshot.version:

@@ -12,9 +12,9 @@ from lance_ops.maintenance.verification import (
     VerificationOptions,
     VerificationReport,
     plan_verification,
+    unreadable_newest_version,
     verify,
     verify_manifest,
-    verify_newest_manifest,
 )
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
@@ -103,7 +103,7 @@ class Verify(Verb):
         """Return the report of the version to verify, if its manifest cannot be read."""
         snapshot, level = work.data.snapshot, VerificationLevel(self.level)
         if self.version is None:
-            return verify_newest_manifest(snapshot, level)
+            return unreadable_newest_version(snapshot, level)
         return verify_manifest(snapshot, self.version, level)
 
     def _chosen(self, work: Execution) -> Snapshot:
