@@ -10,16 +10,14 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
-from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import NO_OPTIONS, Encoding, FixedWidth, Structure, Values, VariableWidth, plain_encoding
 from lance_ops.encodings.stats import FixedStatistics
-from lance_ops.file import container
 from lance_ops.file import writer as file_writer
 from lance_ops.file.page_reading import Extent
 from lance_ops.file.reader import FileReader
-from lance_ops.file.v2_1 import SingleBatch, encode_equal_pages, page_encoder, single_batch
+from lance_ops.file.v2_1 import SingleBatch, encode_equal_pages, page_encoder
 from lance_ops.file.v2_1.layouts import PageChoice, mini_block
 from lance_ops.file.v2_1.levels import EncodedLevels
 from lance_ops.file.v2_1.writer import V21FieldWriter
@@ -143,21 +141,6 @@ def test_the_pages_of_long_columns_are_written_without_empty_writes() -> None:
     schema = Schema.from_arrow(pa.schema([("a", pa.int64()), ("b", pa.int64())]))
     assert len(SingleBatch(schema, FileVersion.V2_2, [column, column]).write_pages(write)) == 2
     assert len(sizes) == 4 and all(sizes)
-
-
-def test_the_metadata_of_columns_in_several_groups_are_encoded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    encode_single_pages = container.encode_single_pages
-
-    def noting(buffers: Int64Array, length: int, description_url: str, encoding: bytes) -> list[bytes]:
-        asked.append(len(buffers))
-        return encode_single_pages(buffers, length, description_url, encoding)
-
-    table = pa.table({f"c{at}": [at, 5 * at + 1, 7] for at in range(300)})
-    monkeypatch.setattr(single_batch, "_MOST_TOGETHER", 100)
-    monkeypatch.setattr(single_batch, "encode_single_pages", noting)
-    assert FileReader(written(table), PATH).read().equals(table)
-    assert asked == [300]
 
 
 def test_short_pages_that_are_encoded_together_keep_their_nulls() -> None:

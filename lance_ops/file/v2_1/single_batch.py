@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import NO_OPTIONS, is_stored_plain
@@ -70,7 +69,8 @@ class SingleBatch(HeldBatch):
         count = len(self._leaves)
         messages: dict[int, bytes] = {}
         for key, columns in self._equal_columns().items():
-            messages.update(self._write_equal(columns, key, write))
+            for first in range(0, len(columns), _MOST_TOGETHER):
+                messages.update(self._write_equal(columns[first : first + _MOST_TOGETHER], key, write))
         for first in range(0, count, _MOST_TOGETHER) if len(messages) < count else ():
             short: dict[int, EncodedPage] = {}
             for at in range(first, min(first + _MOST_TOGETHER, count)):
@@ -109,24 +109,7 @@ class SingleBatch(HeldBatch):
         return _EqualKey(width, num_nulls > 0) if 2 <= num_values <= v2_1.MAX_EQUAL_VALUES else None
 
     def _write_equal(self, columns: Sequence[int], key: _EqualKey, write: WriteBytes) -> Iterator[tuple[int, bytes]]:
-        """Write pages of columns with this key, as far as they can be encoded together; yield their metadata.
-
-        The metadata of all pages with one description are encoded at once.
-        """
-        alike: dict[bytes, list[tuple[list[int], Int64Array]]] = {}
-        for first in range(0, len(columns), _MOST_TOGETHER):
-            for numbers, description, places in self._write_group(columns[first : first + _MOST_TOGETHER], key, write):
-                alike.setdefault(description, []).append((numbers, places))
-        num_rows = len(self._rows[columns[0]].values)
-        for description, groups in alike.items():
-            every = np.concatenate([places for _, places in groups])
-            found = encode_single_pages(every, num_rows, PAGE_LAYOUT_URL, description)
-            yield from zip(chain.from_iterable([numbers for numbers, _ in groups]), found, strict=True)
-
-    def _write_group(
-        self, columns: Sequence[int], key: _EqualKey, write: WriteBytes
-    ) -> Iterator[tuple[list[int], bytes, Int64Array]]:
-        """Write pages of columns with this key together; yield which they are, their description, and their buffers."""
+        """Write pages of columns with this key, as far as they can be encoded together; yield their metadata."""
         arrays = [self._rows[at].values for at in columns]
         width, size = key.bytes_per_value, key.bytes_per_value * len(arrays[0])
         parts = [array.buffers()[1].slice(array.offset * width, size) for array in arrays]
@@ -136,8 +119,9 @@ class SingleBatch(HeldBatch):
             present = np.stack([validity for validity in map(validity_of, arrays) if validity is not None])
         for pages in v2_1.encode_equal_pages(numbers, present, self._leaves[columns[0]][1]):
             position = write(memoryview(pages.data)).position  # type: ignore[arg-type]  # an array is one
-            which = [columns[number] for number in pages.columns.tolist()]
-            yield which, pages.description, pages.buffers + np.array([position, 0])
+            places = pages.buffers + np.array([position, 0])
+            found = encode_single_pages(places, numbers.shape[1], PAGE_LAYOUT_URL, pages.description)
+            yield from zip([columns[number] for number in pages.columns.tolist()], found, strict=True)
 
 
 def _write_page(page: EncodedPage, write: WriteBytes) -> bytes:
