@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.verification.verification import (
         execute,
         unreadable_newest_version,
+        unreadable_version,
         verify,
-        verify_manifest,
         verify_uri,
     )
     from lance_ops.maintenance.verification.verification_plan import (
@@ -33,8 +33,8 @@ __all__ = [
     "execute",
     "plan_verification",
     "unreadable_newest_version",
+    "unreadable_version",
     "verify",
-    "verify_manifest",
     "verify_uri",
 ]
 
@@ -50,7 +50,7 @@ _MODULES = {
     "plan_verification": "verification_plan",
     "unreadable_newest_version": "verification",
     "verify": "verification",
-    "verify_manifest": "verification",
+    "unreadable_version": "verification",
     "verify_uri": "verification",
 }
 

@@ -42,7 +42,7 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 
-__all__ = ["Checked", "execute", "unreadable_newest_version", "verify", "verify_manifest", "verify_uri"]
+__all__ = ["Checked", "execute", "unreadable_newest_version", "unreadable_version", "verify", "verify_uri"]
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,12 @@ def unreadable_newest_version(snapshot: Snapshot, level: VerificationLevel) -> V
     if newest is None or newest <= snapshot.version:
         return None
     try:
-        return verify_manifest(snapshot, newest, level)
+        return unreadable_version(snapshot, newest, level)
     except VersionNotFound:  # a concurrent clean-up removed it
         return None
 
 
-def verify_manifest(snapshot: Snapshot, version: int, level: VerificationLevel) -> VerificationReport | None:
+def unreadable_version(snapshot: Snapshot, version: int, level: VerificationLevel) -> VerificationReport | None:
     """Return the report of a version whose manifest cannot be read; None if it can. Raises `VersionNotFound`."""
     try:
         snapshot.at(version)

@@ -13,8 +13,8 @@ from lance_ops.maintenance.verification import (
     VerificationReport,
     plan_verification,
     unreadable_newest_version,
+    unreadable_version,
     verify,
-    verify_manifest,
 )
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
@@ -104,7 +104,7 @@ class Verify(Verb):
         snapshot, level = work.data.snapshot, VerificationLevel(self.level)
         if self.version is None:
             return unreadable_newest_version(snapshot, level)
-        return verify_manifest(snapshot, self.version, level)
+        return unreadable_version(snapshot, self.version, level)
 
     def _chosen(self, work: Execution) -> Snapshot:
         return work.data.snapshot if self.version is None else work.data.snapshot.at(self.version)
