@@ -12,7 +12,15 @@ from lance_ops import verbs
 from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, print_table, size
 from lance_ops.runners import Runner
 
-__all__ = ["preview_and_print", "print_dry_run", "print_executed", "print_measures", "print_outcome", "print_preview"]
+__all__ = [
+    "delete_and_print",
+    "preview_and_print",
+    "print_dry_run",
+    "print_executed",
+    "print_measures",
+    "print_outcome",
+    "print_preview",
+]
 
 
 def preview_and_print(
@@ -46,6 +54,20 @@ def print_outcome(
         print_line(f"{nothing}; version {before} stays")
     else:
         print_line(f"{done}: version {version}")
+
+
+def delete_and_print(verb: verbs.Verb, opened: verbs.Target, runner: Runner, *, as_json: bool, nothing: str) -> None:
+    """Execute a verb that deletes rows, and print how many; `nothing` is the sentence if there were none."""
+    done = verbs.do_now(verb, opened, runner)
+    num_rows = int(done.facts["matching_rows"])
+    print_outcome(
+        done.read_version,
+        done.version,
+        {"num_deleted_rows": num_rows},
+        as_json=as_json,
+        done=f"deleted {counted(num_rows, 'row')}",
+        nothing=nothing,
+    )
 
 
 def print_executed(title: str, done: verbs.Executed, *, as_json: bool) -> None:

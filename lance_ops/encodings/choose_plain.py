@@ -17,10 +17,10 @@ _MAX_BYTES = 2048
 
 
 def is_stored_plain(num_values: int, size_bytes: int) -> bool:
-    """Return whether numbers, booleans or strings without options are stored plain, in one chunk, whatever they are.
+    """Return whether numbers, booleans or strings without options are stored plain, in one chunk.
 
-    The size includes the offsets of strings. In 2.2 pages, a single distinct value is stored as a constant all the
-    same.
+    The size includes the offsets of strings. If a 2.2 page has one distinct value and no nulls, the caller stores a
+    constant instead.
     """
     return num_values <= BLOCK and size_bytes <= _MAX_BYTES
 

@@ -28,7 +28,7 @@ def is_short(file: DeletionFile) -> bool:
 def read_short_deletion_files(
     store: Store, fragments: Sequence[Fragment], files: Sequence[DeletionFile]
 ) -> list[BitMap] | None:
-    """Return the deletion vectors of fragments, whose files are short and beneath one root.
+    """Return the deletion vectors of fragments. Their deletion files must be short and beneath one root.
 
     Returns None if a file must be read by itself. Raises as `decode_deletion_vector` does.
     """

@@ -66,7 +66,7 @@ def put_new_as_proof(store: Store, path: str, data: bytes) -> None:
 
 
 def _refuses_to_replace(store: Store, path: str, data: bytes) -> bool:
-    """Create an object that is not there, and return whether the store refuses to create it again."""
+    """Create a new object twice; return whether the store refuses the second create and keeps the first bytes."""
     store.put_if_absent(path, data)  # EXISTS is the client's own retry after a lost answer
     return store.put_if_absent(path, _SECOND) is PutOutcome.EXISTS and store.get(path) == pa.py_buffer(data)
 

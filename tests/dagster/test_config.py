@@ -270,7 +270,7 @@ def test_a_launch_of_the_verb_has_the_options_of_the_sensor_s_runs(
 
 def test_the_declarations_above_set_every_option() -> None:
     def set_by(given: object, usual: object) -> set[str]:
-        return {each.name for each in fields(usual) if getattr(given, each.name) != getattr(usual, each.name)}  # type: ignore[arg-type]
+        return {each.name for each in fields(usual) if getattr(given, each.name) != getattr(usual, each.name)}  # type: ignore[arg-type]  # both are dataclasses
 
     usual = declared({}).ingest_options()
     replacing = declared(REPLACING, **EVERY_WRITE).ingest_options()

@@ -232,7 +232,7 @@ def test_sixty_days_end_with_every_good_row_once_and_every_bad_file_named(
                 wait_for(partial(are_retried, instance, number + 1), SECONDS, "a killed run is not retried")
                 ingested = lake.ids.keys() & lake.expected.keys()
                 # Before the next wave changes files: a batch that changed first is refused, and has no record.
-                wait_for(lambda: recorded(instance, names) >= ingested, SECONDS, "a retry records no batches")  # noqa: B023
+                wait_for(lambda: recorded(instance, names) >= ingested, SECONDS, "a retry records no batches")  # noqa: B023 # it is called at once
                 assert rows(config) == sorted(chain.from_iterable(lake.ids.values()))
             report = batch_states(config, instance)
             assert {batch.key for batch in report.batches if batch.is_late} == lake.late

@@ -66,7 +66,7 @@ def test_a_wide_schema_is_the_same_before_and_after_its_fields_are_made(all_null
     assert "fields" in vars(read)
     assert read.to_arrow_storage() == expected.to_arrow_storage()
     with pytest.raises(AttributeError, match="no attribute 'field_names'"):
-        _ = read.field_names  # type: ignore[attr-defined]
+        _ = read.field_names  # type: ignore[attr-defined]  # which is refused
 
 
 @pytest.mark.parametrize("nullable", [True, False])

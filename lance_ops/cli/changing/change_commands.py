@@ -24,7 +24,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.outcomes import preview_and_print, print_outcome
+from lance_ops.cli.outcomes import delete_and_print, preview_and_print, print_outcome
 from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, size
 from lance_ops.maintenance.cleanup import CleanupStats
 from lance_ops.maintenance.compaction import CompactionOptions
@@ -69,16 +69,7 @@ def delete(
     if dry_run:
         preview_and_print(verb, opened, runner(None if keys else spark), as_json=as_json)
         return
-    done = verbs.do_now(verb, opened, runner(spark))
-    num_rows = int(done.facts["matching_rows"])
-    print_outcome(
-        done.read_version,
-        done.version,
-        {"num_deleted_rows": num_rows},
-        as_json=as_json,
-        done=f"deleted {counted(num_rows, 'row')}",
-        nothing="no row matches",
-    )
+    delete_and_print(verb, opened, runner(spark), as_json=as_json, nothing="no row matches")
 
 
 def compact(

@@ -20,7 +20,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.outcomes import preview_and_print, print_outcome
+from lance_ops.cli.outcomes import delete_and_print, preview_and_print
 from lance_ops.cli.output import counted, number, print_json, print_table
 
 __all__ = ["duplicates"]
@@ -49,16 +49,7 @@ def duplicates(
         if dry_run:
             preview_and_print(verb, opened, runner(spark), as_json=as_json)
             return
-        done = verbs.do_now(verb, opened, runner(spark))
-        num_rows = int(done.facts["matching_rows"])
-        print_outcome(
-            done.read_version,
-            done.version,
-            {"num_deleted_rows": num_rows},
-            as_json=as_json,
-            done=f"deleted {counted(num_rows, 'row')}",
-            nothing="no key has two rows",
-        )
+        delete_and_print(verb, opened, runner(spark), as_json=as_json, nothing="no key has two rows")
         return
     only_with_keep = {"--dry-run": dry_run, "--reason": bool(reason), "--at-most-rows": at_most_rows is not None}
     without = next((option for option, is_given in only_with_keep.items() if is_given), None)

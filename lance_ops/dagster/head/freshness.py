@@ -32,7 +32,7 @@ _RESULTS = 5
 
 @dataclass(frozen=True)
 class Freshness:
-    """How long ago rows changed last, compared with the limit; no change is known of a table that does not exist."""
+    """How long ago rows last changed, compared with the limit. `change` is None for a table that does not exist."""
 
     change: LastChange | None
     limit: timedelta

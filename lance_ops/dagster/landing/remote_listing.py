@@ -46,7 +46,7 @@ _ONLY_STORES_READ = (
     "AWS_S3_EXPRESS",
     "AWS_TOKEN",
 )
-"""Variables that stores read and s3fs does not: with them, both could list different places."""
+"""Variables that our store reads and s3fs does not. If one is set, the two could list different places."""
 
 _SESSION_TOKEN = "AWS_SESSION_TOKEN"
 

@@ -165,7 +165,7 @@ class RawReader:
             return schema.remove_metadata(), num_rows
 
     def schemas(self, file: RawFile, texts: Sequence[TextReading]) -> list[pa.Schema | RawFileRefused]:
-        """Return the schema by each way to read text, or why the file is refused then; it is opened once."""
+        """Open a file once; return, for each way to read text, its schema or the error that refuses it."""
         request = self.request(file)
         found: list[pa.Schema | RawFileRefused] = []
         with self._refusals(file), self._opened(file) as descriptor:

@@ -48,9 +48,10 @@ class SchemaTask:
 
 
 class FoundSchemas:
-    """The schemas of raw files that have been read, by the names for columns without a header, and the refused files.
+    """The schemas found in raw files, and the files that were refused.
 
-    One that is passed to several calls of `unified_raw_schema` makes them read each file once.
+    Columns of a file without a header have the names that the caller gives, so a schema is kept by file and names.
+    Calls of `unified_raw_schema` that share one object read each file once.
     """
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ def lance_query(text: str, tables: Tables) -> DataFrame | None:
 
 
 def explain_query(text: str, tables: Tables, prefix: str) -> DataFrame | None:
-    """Return what Spark explains of a query that reads Lance tables, and how each of these is read.
+    """Return Spark's plan of a query that reads Lance tables, followed by how each of these tables is read.
 
     Returns None if it reads none. `prefix` goes before the query to Spark. Raises as `lance_query` does, and
     `UnsupportedFeature` for a statement that changes a Lance table: Spark knows no plan of it.
@@ -91,7 +91,7 @@ class _BoundQuery:
 
     @property
     def changes_a_table(self) -> bool:
-        """Whether the statement is no query, and its target is a Lance table."""
+        """Whether the statement changes a Lance table: it is no query, and its target is one."""
         target = None if isinstance(self.tree, exp.Query) else self.tree.this
         named = target.find(exp.Table) if isinstance(target, exp.Expr) else None
         return any(reference.table is named for reference in self.references)

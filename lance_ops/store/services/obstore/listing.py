@@ -23,9 +23,9 @@ _PAGE_NAMES = 1000
 _AT_ONCE = 16
 """A long listing takes a sixteenth of its round trips, and leaves connections to other requests."""
 _PAGES_AHEAD = 20
-"""Of each directory: more would take memory that grows with the bucket; these take some 10 MB."""
+"""How many pages of a directory are held before its turn comes. They take some 10 MB, however large the bucket is."""
 _FEW_DIRECTORIES = 4
-"""On the first page: with more of them, few directories would fill the page that each of them takes."""
+"""A listing is cut if its first page has no more directories. With more, most directories would not fill a page."""
 _FEW_NAMES = _PAGE_NAMES // _FEW_DIRECTORIES
 
 
