@@ -90,7 +90,7 @@ def _a_manifest_is_known_as_its_file_says_it() -> Iterator[None]:
 def _no_file_is_known_by_its_age() -> Iterator[None]:
     """Let every handle decode its files anew, as it does with young files: no test depends on the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory_map_cache, "_LONGEST_TICK_NS", 1 << 62)
+        patch.setattr(memory_map_cache, "_longest_tick_ns", lambda status: 1 << 62)
         yield
 
 

@@ -29,7 +29,7 @@ ROWS = {"short": 1_000, "mapped": 40_000}
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Treat every file as one that was written long ago."""
-    monkeypatch.setattr(memory_map_cache, "_LONGEST_TICK_NS", -(1 << 62))
+    monkeypatch.setattr(memory_map_cache, "_longest_tick_ns", lambda status: -(1 << 62))
     DECODED_FILES.reset()
     yield
     DECODED_FILES.reset()
@@ -109,11 +109,11 @@ def test_a_young_file_is_decoded_by_every_handle(
     tmp_path: Path, decoded: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = _write(tmp_path / "t.lance", 10)
-    monkeypatch.setattr(memory_map_cache, "_LONGEST_TICK_NS", 1 << 62)
+    monkeypatch.setattr(memory_map_cache, "_longest_tick_ns", lambda status: 1 << 62)
     for handles in (1, 2):
         _open(file).read()
         assert decoded["decode_column"] == 2 * handles
-    monkeypatch.setattr(memory_map_cache, "_LONGEST_TICK_NS", -(1 << 62))
+    monkeypatch.setattr(memory_map_cache, "_longest_tick_ns", lambda status: -(1 << 62))
     monkeypatch.setenv("LANCE_OPS_DISABLE", "decoded-files")
     _open(file).read()
     assert decoded["decode_column"] == 6

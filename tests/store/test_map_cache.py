@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from lance_ops.store import LocalStore
+from lance_ops.store.local import memory_map_cache
 from lance_ops.store.local.memory_map_cache import MAPPED_FILES, MapCache
 from tests.store.conftest import open_files
+
+LONGEST_TICK_NS = memory_map_cache._longest_tick_ns  # before the session's fixture replaces it
 
 
 def test_reads_are_mapped_and_slices_share_memory(store: LocalStore) -> None:
@@ -72,3 +77,23 @@ def test_mapped_files_hold_no_descriptors(root: Path, store: LocalStore) -> None
         store.put(str(index), b"x" * 200_000, durable=False)
         buffers.append(store.get(str(index)))
     assert open_files(root) == []
+
+
+@pytest.mark.parametrize(
+    ("changed_ns", "age_ns", "is_known"),
+    [
+        pytest.param(5 * 10**18 + 3, 50 * 10**6, False, id="a fine clock may stand still for some milliseconds"),
+        pytest.param(5 * 10**18 + 3, 150 * 10**6, True, id="not for longer"),
+        pytest.param(5 * 10**18, 1_900 * 10**6, False, id="a clock of seconds stands still for two"),
+        pytest.param(5 * 10**18, 2_100 * 10**6, True, id="and for no more"),
+        pytest.param(5 * 10**18 + 3, -(10**9), False, id="the clock of a server runs ahead"),
+    ],
+)
+def test_a_file_is_known_by_its_times_once_their_clock_has_ticked(
+    monkeypatch: pytest.MonkeyPatch, changed_ns: int, age_ns: int, is_known: bool
+) -> None:
+    status = SimpleNamespace(st_dev=1, st_ino=2, st_size=3, st_mtime_ns=4, st_ctime_ns=changed_ns)
+    monkeypatch.setattr(memory_map_cache, "time", SimpleNamespace(time_ns=lambda: changed_ns + age_ns))
+    monkeypatch.setattr(memory_map_cache, "_longest_tick_ns", LONGEST_TICK_NS)
+    identity = memory_map_cache._settled_identity(cast("os.stat_result", status))
+    assert identity == ((1, 2, 3, 4, changed_ns) if is_known else None)

@@ -28,8 +28,11 @@ from lance_ops.store.local.file_mapping import FileMapping
 __all__ = ["MAPPED_FILES", "MapCache"]
 
 _Identity = tuple[int, int, int, int]
-_LONGEST_TICK_NS = 2 * 10**9
-"""The coarsest clock of a file system."""
+_COARSE_TICK_NS, _FINE_TICK_NS = 2 * 10**9, 10**8
+"""At most this long does a file system's clock stand still: one that shows whole milliseconds, and a finer one.
+
+FAT counts in steps of 2 s. Linux advances the finer clocks at least every 10 ms; the rest is a margin.
+"""
 
 
 class MapCache:
@@ -93,9 +96,14 @@ def _settled_identity(status: os.stat_result) -> Hashable | None:
 
     The system sets the time of the last change (`ctime`) at every write and at every change of the other times.
     """
-    if time.time_ns() - status.st_ctime_ns <= _LONGEST_TICK_NS:
+    if time.time_ns() - status.st_ctime_ns <= _longest_tick_ns(status):
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _longest_tick_ns(status: os.stat_result) -> int:
+    """Return how long the clock may stand still that set a file's time of change."""
+    return _FINE_TICK_NS if status.st_ctime_ns % 10**6 else _COARSE_TICK_NS
 
 
 def _map(path: str) -> FileMapping:
