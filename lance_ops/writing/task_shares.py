@@ -1,13 +1,19 @@
 """Split the rows that a verb looks at among tasks.
 
 A task opens the version again, maybe in another process, and may write files of its own. So there are few tasks, and
-each has many rows. Indices are searched once, before the split: no task gets a fragment in which they found no row.
+each has many rows. They have about equally much to do, so that they end together. Indices are searched once, before the
+split: no task gets a fragment in which they found no row.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias
+
+import numpy as np
 
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
@@ -76,16 +82,22 @@ def share_rows(snapshot: Snapshot, predicate: Predicate | None) -> list[TaskShar
 
 
 def _split(parts: Sequence[_Part]) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the fragment ids and the bytes of each task, in order: many fragments, with many rows or many bytes."""
-    fewest = max(_FRAGMENTS_PER_TASK, -(-len(parts) // _MAX_TASKS))
-    ids: list[int] = []
-    num_rows, size_bytes = 0, 0
-    for fragment, rows in parts:
-        ids.append(fragment.id)
-        num_rows += rows
-        size_bytes += sum(file.file_size_bytes for file in fragment.files) * rows // max(fragment.physical_rows, 1)
-        if len(ids) >= fewest and (num_rows >= _ROWS_PER_TASK or size_bytes >= _BYTES_PER_TASK):
-            yield tuple(ids), size_bytes
-            ids, num_rows, size_bytes = [], 0, 0
-    if ids:
-        yield tuple(ids), size_bytes
+    """Yield the fragment ids and the bytes of each task, in order."""
+    sizes = [
+        sum(file.file_size_bytes for file in fragment.files) * rows // max(fragment.physical_rows, 1)
+        for fragment, rows in parts
+    ]
+    rows_and_bytes = zip((rows for _, rows in parts), sizes, strict=True)
+    work = np.array([max(rows / _ROWS_PER_TASK, size / _BYTES_PER_TASK) for rows, size in rows_and_bytes])
+    num_tasks = _num_tasks(work.sum(), len(parts))
+    middles = (np.cumsum(work) - work / 2) / (work.sum() or 1)
+    tasks = np.minimum((num_tasks * middles).astype(int), num_tasks - 1).tolist()
+    for _, task in groupby(zip(tasks, parts, sizes, strict=True), key=itemgetter(0)):
+        _, its_parts, its_sizes = zip(*task, strict=True)
+        yield tuple(fragment.id for fragment, _ in its_parts), sum(its_sizes)
+
+
+def _num_tasks(full_tasks: float, num_fragments: int) -> int:
+    """Return a power of two, since most machines have such a number of cores: then no core waits for the last task."""
+    wanted = min(full_tasks, num_fragments / _FRAGMENTS_PER_TASK, _MAX_TASKS)
+    return 1 << round(math.log2(max(wanted, 1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -35,12 +36,12 @@ def _ids(snapshot: Snapshot, share: TaskShare) -> list[int]:
     return [row for rows in found for row in rows.table["id"].to_pylist()]
 
 
-def _sized(snapshot: Snapshot, physical_rows: int, file_size_bytes: int) -> Snapshot:
-    """Return the version as if its fragments had other sizes."""
+def _sized(snapshot: Snapshot, rows: int, file_size_bytes: int, rows_of: Mapping[int, int] | None = None) -> Snapshot:
+    """Return the version as if its fragments had other sizes; `rows_of` has the rows of those that differ."""
 
     def sized(fragment: Fragment) -> Fragment:
         files = tuple(replace(file, file_size_bytes=file_size_bytes) for file in fragment.files)
-        return replace(fragment, files=files, physical_rows=physical_rows)
+        return replace(fragment, files=files, physical_rows=(rows_of or {}).get(fragment.id, rows))
 
     fragments = FragmentList(map(sized, snapshot.fragments))
     return snapshot.with_manifest(replace(snapshot.manifest, fragments=fragments))
@@ -72,19 +73,35 @@ def test_all_rows_are_shared_without_a_predicate(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("physical_rows", "file_size_bytes", "lengths"),
+    ("rows", "file_size_bytes", "lengths"),
     [
         (5, 1000, [40]),
-        (1 << 14, 1000, [16, 16, 8]),
-        (1 << 13, 1000, [32, 8]),
-        (5, 1 << 20, [16, 16, 8]),
-        (5, 1 << 19, [32, 8]),
+        (1 << 14, 1000, [20, 20]),
+        (1 << 13, 1000, [40]),
+        (5, 1 << 20, [20, 20]),
+        (5, 1 << 19, [40]),
     ],
 )
-def test_a_share_has_many_fragments_and_many_rows_or_bytes(
-    snapshot: Snapshot, physical_rows: int, file_size_bytes: int, lengths: list[int]
+def test_shares_have_many_fragments_and_equally_many_rows_or_bytes(
+    snapshot: Snapshot, rows: int, file_size_bytes: int, lengths: list[int]
 ) -> None:
-    sized = _sized(snapshot, physical_rows, file_size_bytes)
+    sized = _sized(snapshot, rows, file_size_bytes)
+    assert [len(share.fragment_ids) for share in share_rows(sized, None)] == lengths
+
+
+@pytest.mark.parametrize(
+    ("rows_of", "lengths"),
+    [
+        ({0: 38 << 14}, [1, 39]),
+        ({0: 19 << 14, 20: 19 << 14}, [20, 20]),
+        ({39: 1 << 24}, [39, 1]),
+        (dict.fromkeys(range(10, FRAGMENTS), 1), [FRAGMENTS]),
+    ],
+)
+def test_shares_of_unequal_fragments_have_about_equally_many_rows(
+    snapshot: Snapshot, rows_of: Mapping[int, int], lengths: list[int]
+) -> None:
+    sized = _sized(snapshot, 1 << 14, 1000, rows_of)
     assert [len(share.fragment_ids) for share in share_rows(sized, None)] == lengths
 
 
