@@ -43,7 +43,10 @@ def test_secrets_of_the_store_are_not_in_the_text_of_options() -> None:
     [
         ({}, r"needs the dataset's path.*create_view"),
         ({"owner": "me", "provider": "lance", "path": "x"}, r"CREATE TABLE … USING lance: .*create_view"),
-        ({"path": "x", "verison": "3"}, "no option 'verison'"),
+        ({"path": "x", "verison": "3"}, "no option 'verison': did you mean 'version'. There are batch"),
+        ({"path": "x", "maxFilesPerTrigger": "3"}, "did you mean 'max_rows_per_trigger'"),
+        ({"path": "x", "zzz": "3"}, "no option 'zzz': there are batch"),
+        ({"path": "x", "readChangeFeed": "true"}, "'readChangeFeed' needs option 'starting_version'"),
         ({"path": "x", "version": "3", "tag": "t"}, "'version' and 'tag' both name a version"),
         ({"path": "x", "versionAsOf": "3", "timestampAsOf": "2026-01-01"}, "'versionAsOf' and 'timestampAsOf' both"),
         ({"path": "x", "tag": "t", "timestamp": "2026-01-01"}, "'timestamp' and 'tag' both"),

@@ -13,8 +13,10 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.spark.data_source.change_stream import LanceChangeReader, change_stream_schema
+    from lance_ops.spark.data_source.hidden_frames import plain_errors
     from lance_ops.spark.data_source.options import SourceOptions
     from lance_ops.spark.data_source.pushing_reader import PushingReader
+    from lance_ops.spark.data_source.refused_stream import RefusedStream
     from lance_ops.spark.data_source.source import LanceSource
     from lance_ops.spark.data_source.spark_writers import FragmentsWritten, LanceStreamWriter, LanceWriter
     from lance_ops.spark.data_source.stream_reader import LanceStreamReader
@@ -32,10 +34,12 @@ __all__ = [
     "LanceStreamWriter",
     "LanceWriter",
     "PushingReader",
+    "RefusedStream",
     "SourceOptions",
     "WritePlan",
     "change_schema",
     "change_stream_schema",
+    "plain_errors",
     "plan_write",
     "read_changes",
     "visible_schema",
@@ -50,10 +54,12 @@ _MODULES = {
     "LanceStreamWriter": "spark_writers",
     "LanceWriter": "spark_writers",
     "PushingReader": "pushing_reader",
+    "RefusedStream": "refused_stream",
     "SourceOptions": "options",
     "WritePlan": "table_writer",
     "change_schema": "version_changes",
     "change_stream_schema": "change_stream",
+    "plain_errors": "hidden_frames",
     "plan_write": "table_writer",
     "read_changes": "version_changes",
     "visible_schema": "visible_columns",

@@ -46,9 +46,10 @@ rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, fields, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Any
 
 from lance_ops import refs
@@ -162,7 +163,7 @@ class SourceOptions:
             elif name in known:
                 values[name] = _PARSERS[name](shown, text) if name in _PARSERS else text
             else:
-                raise InvalidInput(f"format('lance') has no option {key!r}: there are {', '.join(sorted(known))}")
+                raise InvalidInput(f"format('lance') has no option {key!r}: {_known_options(name, known)}")
         if not values.get("path"):
             raise InvalidInput(
                 "format('lance') needs the dataset's path: .load(path), .save(path) or option 'path'. A table of "
@@ -171,6 +172,11 @@ class SourceOptions:
         for one, other, reason in _CONTRADICTIONS:
             if one in given and other in given:
                 raise InvalidInput(f"options {given[one]!r} and {given[other]!r} {reason}: give one")
+        if values.get("read_change_feed") and "starting_version" not in values:
+            raise InvalidInput(
+                f"option {given['read_change_feed']!r} needs option 'starting_version': 1 reads all changes of a table "
+                "that keeps all of its versions"
+            )
         for name in _SCHEMA_SWITCHES.keys() & values.keys():
             values["schema_mode"] = _SCHEMA_SWITCHES[name] if values.pop(name) else SchemaMode.ERROR
         return cls(**values, storage_options=storage_options, type_hints=hints, given=given)
@@ -237,6 +243,14 @@ class SourceOptions:
             return Snapshot.open(self.path, storage_options=self.storage_options)
         except DatasetNotFound:
             return None
+
+
+def _known_options(name: str, known: Collection[str]) -> str:
+    """Return the options that there are, after the one that the user may have meant."""
+    spelled = {each.replace("_", ""): each for each in known}
+    meant = get_close_matches(name.replace("_", ""), spelled, n=1)
+    hint = f"did you mean {spelled[meant[0]]!r}? There" if meant else "there"
+    return f"{hint} are {', '.join(sorted(known))}"
 
 
 def _number(name: str, text: str) -> int:

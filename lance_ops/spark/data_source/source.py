@@ -19,12 +19,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from lance_ops.core.errors import DatasetNotFound, InvalidInput
+from lance_ops.core.errors import DatasetNotFound, InvalidInput, LanceOpsError
 from lance_ops.spark import data_source
+from lance_ops.spark.data_source.hidden_frames import plain_errors
 
 if TYPE_CHECKING:
     from lance_ops.spark.data_source.change_stream import LanceChangeReader
     from lance_ops.spark.data_source.options import SourceOptions
+    from lance_ops.spark.data_source.refused_stream import RefusedStream
     from lance_ops.spark.data_source.spark_writers import LanceStreamWriter, LanceWriter
     from lance_ops.spark.data_source.stream_reader import LanceStreamReader
 
@@ -47,6 +49,7 @@ class LanceSource(DataSource):
 
     _read: SourceOptions | None = None  # with the version that `load` settled on
 
+    @plain_errors()
     def schema(self) -> StructType:
         """Return the table's schema in Spark's types."""
         options = self._read_options()
@@ -54,6 +57,7 @@ class LanceSource(DataSource):
             return from_arrow_schema(data_source.change_stream_schema(options.open()))
         return from_arrow_schema(data_source.visible_schema(options))
 
+    @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the version that `load` found."""
         options = self._read_options()
@@ -62,6 +66,7 @@ class LanceSource(DataSource):
                 raise InvalidInput(f"option {options.spelling(name)!r} is for streams: use readStream")
         return (data_source.PushingReader if options.push_filters else data_source.LanceReader)(options, schema)
 
+    @plain_errors()
     def __getstate__(self) -> dict[str, Any]:
         """Settle on a version: Spark pickles the source at `load` and plans every query over the frame from the copy.
 
@@ -76,8 +81,30 @@ class LanceSource(DataSource):
             self._read = data_source.SourceOptions.parse(self.options).settled()
         return self._read
 
-    def streamReader(self, schema: StructType) -> LanceStreamReader | LanceChangeReader:  # noqa: N802 - Spark's name
-        """Return a reader of the rows that are appended, or of all changes."""
+    def streamReader(  # noqa: N802 - Spark's name
+        self, schema: StructType
+    ) -> LanceStreamReader | LanceChangeReader | RefusedStream:
+        """Return a reader of the rows that are appended, or of all changes; of a stream that is refused, its error."""
+        try:
+            return self._stream_reader(schema)
+        except LanceOpsError as error:
+            return data_source.RefusedStream(error)
+
+    @plain_errors()
+    def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
+        """Return a writer of one version; raise `SchemaMismatch` before any task starts if a column does not fit."""
+        options = data_source.SourceOptions.parse(self.options)
+        return data_source.LanceWriter.planned(options, schema, overwrite=overwrite)
+
+    @plain_errors()
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802 - Spark's name
+        """Return a writer of one version for each micro-batch that has rows."""
+        options = data_source.SourceOptions.parse(self.options)
+        if overwrite:
+            raise InvalidInput("a stream into format('lance') appends: use output mode 'append'")
+        return data_source.LanceStreamWriter(options, schema)
+
+    def _stream_reader(self, schema: StructType) -> LanceStreamReader | LanceChangeReader:
         options = data_source.SourceOptions.parse(self.options)
         for name in _NOT_OF_STREAMS:
             if getattr(options, name) is not None:
@@ -89,15 +116,3 @@ class LanceSource(DataSource):
             name = options.spelling("max_versions_per_trigger")
             raise InvalidInput(f"option {name!r} is for a stream with 'read_change_feed'")
         return data_source.LanceStreamReader(options, schema)
-
-    def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
-        """Return a writer of one version; raise `SchemaMismatch` before any task starts if a column does not fit."""
-        options = data_source.SourceOptions.parse(self.options)
-        return data_source.LanceWriter.planned(options, schema, overwrite=overwrite)
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802 - Spark's name
-        """Return a writer of one version for each micro-batch that has rows."""
-        options = data_source.SourceOptions.parse(self.options)
-        if overwrite:
-            raise InvalidInput("a stream into format('lance') appends: use output mode 'append'")
-        return data_source.LanceStreamWriter(options, schema)

@@ -25,10 +25,17 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
 
 from lance_ops.api import LanceDataset, dataset
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, WrongType
 from lance_ops.maintenance.health import VersionSummary, index_coverage, timeline
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.data_source import LanceReader, SourceOptions, change_schema, read_changes, visible_schema
+from lance_ops.spark.data_source import (
+    LanceReader,
+    SourceOptions,
+    change_schema,
+    plain_errors,
+    read_changes,
+    visible_schema,
+)
 
 __all__ = ["register_functions"]
 
@@ -97,8 +104,9 @@ def _listing(read: Callable[[Snapshot], pa.Table], storage_options: Mapping[str,
         def eval(self, uri: str | None) -> Iterator[tuple[Any, ...]]:
             if uri is None:  # as a table that a LATERAL join names may have it
                 return
-            for batch in read(Snapshot.open(uri, storage_options=storage_options)).to_batches():
-                yield from _rows(batch)
+            with plain_errors():
+                for batch in read(Snapshot.open(_uri(uri), storage_options=storage_options)).to_batches():
+                    yield from _rows(batch)
 
     return Listing
 
@@ -156,7 +164,9 @@ def _scan(storage_options: Mapping[str, str]) -> type[Any]:
             timestamp: AnalyzeArgument | None = None,
         ) -> AnalyzeResult:
             given = (uri, version, columns, filter, tag, branch, timestamp)
-            return AnalyzeResult(schema=from_arrow_schema(visible_schema(options_of(*map(_constant, given)))))
+            with plain_errors():
+                shown, _ = _columns_and_reader(options_of(*map(_constant, given)))
+                return AnalyzeResult(schema=shown)
 
         def eval(
             self,
@@ -168,13 +178,21 @@ def _scan(storage_options: Mapping[str, str]) -> type[Any]:
             branch: str | None = None,
             timestamp: str | None = None,
         ) -> Iterator[tuple[Any, ...]]:
-            options = options_of(uri, version, columns, filter, tag, branch, timestamp).settled()
-            reader = LanceReader(options, from_arrow_schema(visible_schema(options)))
-            for partition in reader.partitions():
-                for batch in reader.read(partition):
-                    yield from _rows(batch)
+            with plain_errors():
+                options = options_of(uri, version, columns, filter, tag, branch, timestamp)
+                _, reader = _columns_and_reader(options)
+                for partition in reader.partitions():
+                    for batch in reader.read(partition):
+                        yield from _rows(batch)
 
     return Scan
+
+
+def _columns_and_reader(options: SourceOptions) -> tuple[StructType, LanceReader]:
+    """Return the columns of a scan and its reader, which has checked the filter."""
+    settled = options.settled()
+    columns = from_arrow_schema(visible_schema(settled))
+    return columns, LanceReader(settled, columns)
 
 
 def _source_options(
@@ -190,7 +208,7 @@ def _source_options(
     given = {"version": version, "columns": columns, "filter": filter, "tag": tag, "branch": branch}
     texts = {name: str(value) for name, value in {**given, "timestamp": timestamp}.items() if value is not None}
     private = {f"storage_options.{key}": value for key, value in storage_options.items()}
-    return SourceOptions.parse({"path": str(uri), **texts, **private})
+    return SourceOptions.parse({"path": _uri(uri), **texts, **private})
 
 
 def _changes(storage_options: Mapping[str, str]) -> type[Any]:
@@ -200,19 +218,36 @@ def _changes(storage_options: Mapping[str, str]) -> type[Any]:
     class Changes:
         @staticmethod
         def analyze(uri: AnalyzeArgument, begin: AnalyzeArgument, end: AnalyzeArgument | None = None) -> AnalyzeResult:
-            opened = open_table(_constant(uri), _constant(end))
-            return AnalyzeResult(schema=from_arrow_schema(change_schema(opened.snapshot)))
+            with plain_errors():
+                opened = open_table(_constant(uri), _constant(end))
+                return AnalyzeResult(schema=from_arrow_schema(change_schema(opened.snapshot)))
 
         def eval(self, uri: str, begin: int, end: int | None = None) -> Iterator[tuple[Any, ...]]:
-            opened = open_table(uri, end)
-            for batch in read_changes(begin, opened.snapshot, change_schema(opened.snapshot)):
-                yield from _rows(batch)
+            with plain_errors():
+                opened = open_table(uri, end)
+                for batch in read_changes(_version(begin), opened.snapshot, change_schema(opened.snapshot)):
+                    yield from _rows(batch)
 
     return Changes
 
 
 def _open(storage_options: Mapping[str, str], uri: Any, version: Any) -> LanceDataset:
-    return dataset(str(uri), None if version is None else int(version), storage_options=storage_options)
+    return dataset(_uri(uri), None if version is None else _version(version), storage_options=storage_options)
+
+
+def _uri(given: Any) -> str:
+    if not isinstance(given, str):
+        raise WrongType(
+            f"the first argument of a table function is the dataset's path or URI in quotes, not {given!r}, as in "
+            "lance_versions('/data/flights.lance')"
+        )
+    return given
+
+
+def _version(given: Any) -> int:
+    if not isinstance(given, int):
+        raise WrongType(f"lance_changes('/data/flights.lance', 3, 5) takes versions as whole numbers, not {given!r}")
+    return given
 
 
 def _constant(argument: AnalyzeArgument | None) -> Any:

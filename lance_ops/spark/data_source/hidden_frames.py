@@ -1,0 +1,35 @@
+"""Let an error of this library reach Spark's user without the frames of the worker that raised it.
+
+Spark shows its user what a worker's handler of exceptions writes: a traceback, and the message in its last line. A
+wrong option and a missing table are no faults of the code, so their frames only hide the message.
+
+The handler writes the message alone if `SPARK_HIDE_TRACEBACK` is in the worker's environment, where Spark puts it for
+`spark.sql.execution.pyspark.udf.hideTraceback.enabled`. `plain_errors` puts it there for one error. The worker ends
+with this error, so an error of any other code keeps its frames. A session with
+`spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled` `false` shows all frames. Workers of streams do not know
+this setting, and show them, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lance_ops.core.errors import LanceOpsError
+
+__all__ = ["plain_errors"]
+
+_SIMPLIFIES = "SPARK_SIMPLIFIED_TRACEBACK"  # in workers alone, by the session's setting
+_HIDES = "SPARK_HIDE_TRACEBACK"
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Let Spark show the message alone of an error of this library that leaves the block or the decorated function."""
+    try:
+        yield
+    except LanceOpsError:
+        if _SIMPLIFIES in os.environ:
+            os.environ[_HIDES] = "1"
+        raise
