@@ -185,6 +185,14 @@ class LoadedIndex(ABC, Generic[Q]):
         """
         raise UnsupportedFeature("listing the entries of such an index", f"index {self.metadata.name!r}")
 
+    def stored_values(self) -> Iterator[pa.Array]:
+        """Yield the values that the files hold, also of rows that are gone, in any order and with repetitions.
+
+        Raises as `entries` does.
+        """
+        for batch in self.entries():
+            yield batch.column(INDEX_VALUE)
+
     def contradicted(self, rows: pa.RecordBatch) -> Uint64Array:
         """Return the live rows whose value the index rules out: its searches would lose them.
 

@@ -84,6 +84,11 @@ class StoredTransaction:
         self._message = parse_message(transaction_pb2.Transaction, data, path, "transaction")
 
     @property
+    def data(self) -> bytes:
+        """The bytes of the message."""
+        return self._data
+
+    @property
     def uuid(self) -> str:
         """The transaction's identity."""
         return self._message.uuid

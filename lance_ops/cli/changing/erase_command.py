@@ -72,5 +72,5 @@ def erase(
     if as_json:
         print_json({**done.facts, "version": done.version, "dry_run": False})
         return
-    print_line(f"proven: no remaining file holds the rows; version {done.version}")
+    print_line(f"proven: no remaining file beneath the root holds the rows; version {done.version}")
     print_facts({name.replace("_", " "): str(value) for name, value in done.facts.items()})

@@ -93,6 +93,11 @@ class ZoneMapIndex(LoadedIndex[ZoneMapQuery]):
         tables.append(summarize(rows, self.zones.value_type, self.zones.rows_per_zone, self.metadata.name))
         return write_zones(ZoneTable.concatenated(tables), store_out)
 
+    def stored_values(self) -> Iterator[pa.Array]:
+        """Yield the bounds of all zones."""
+        yield self.zones.mins
+        yield self.zones.maxs
+
     def contradicted(self, rows: pa.RecordBatch) -> Uint64Array:
         """Return the rows that no zone has, that are outside the bounds of theirs, or whose null is not recorded."""
         values, addresses = check_training_batch(rows, self.zones.value_type, self.metadata.name)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.erasure.erasing import ErasureOptions, check_permitted, erase, plan_erasure
+    from lance_ops.maintenance.erasure.erasing import (
+        ErasureOptions,
+        check_permitted,
+        erase,
+        in_other_datasets,
+        plan_erasure,
+    )
     from lance_ops.maintenance.erasure.holdings import Holdings
     from lance_ops.maintenance.erasure.report import ErasureReport
     from lance_ops.maintenance.erasure.subject import Subject
@@ -19,6 +25,7 @@ __all__ = [
     "Subject",
     "check_permitted",
     "erase",
+    "in_other_datasets",
     "plan_erasure",
 ]
 
@@ -29,6 +36,7 @@ _MODULES = {
     "Subject": "subject",
     "check_permitted": "erasing",
     "erase": "erasing",
+    "in_other_datasets": "erasing",
     "plan_erasure": "erasing",
 }
 

@@ -18,14 +18,21 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 
-from lance_ops.core.errors import InvalidInput, ObjectNotFound, ReferenceNotFound, RetryableConflict, UnsafePath
-from lance_ops.core.file_names import INDICES_DIR
+from lance_ops.core.errors import (
+    InvalidInput,
+    ObjectNotFound,
+    ReferenceNotFound,
+    RetryableConflict,
+    UnsafePath,
+    UnsupportedFeature,
+)
+from lance_ops.core.file_names import INDICES_DIR, VERSIONS_DIR
 from lance_ops.core.records import dataclass
 from lance_ops.indices import index_type_of
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, NamedFiles, cleanup_old_versions
 from lance_ops.maintenance.compaction import RewriteTask, commit_rewrites, discard_rewrite, execute_rewrite
 from lance_ops.maintenance.erasure.holdings import BranchHoldings, Holdings, Search
-from lance_ops.maintenance.erasure.proof import named_by_versions, prove
+from lance_ops.maintenance.erasure.proof import Proof, named_by_versions, prove
 from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.maintenance.indexing import rebuild_index
@@ -33,10 +40,11 @@ from lance_ops.refs import delete_tag, list_erasures, open_branch, reference_sto
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.store import path_beneath
-from lance_ops.transactions import Delete, remove_files_of_job
+from lance_ops.table import IndexMetadata
+from lance_ops.transactions import Delete, UpdateConfig, remove_files_of_job
 from lance_ops.writing import MAX_BYTES_PER_FILE, commit_operation, write_deletion_files
 
-__all__ = ["ErasureOptions", "check_permitted", "erase", "plan_erasure"]
+__all__ = ["ErasureOptions", "check_permitted", "erase", "in_other_datasets", "plan_erasure"]
 
 _MOST_ROUNDS = 20
 _REASON_PROPERTY = "lance_ops.reason"
@@ -78,7 +86,8 @@ def erase(snapshot: Snapshot, subject: Subject, options: ErasureOptions, runner:
 
     Raises `InvalidInput` before anything is changed if a tag, a branch, a detached version or running work holds the
     rows and may not be touched; it names them. Raises `UnsupportedFeature` for an index that cannot be built anew, and
-    `UnsafePath` for files outside the root. A report that is not proven says what is left.
+    `UnsafePath` for files outside the root that are no other dataset's. A clone lets go of its source's files, and the
+    report names the source. A report that is not proven says what is left.
     """
     used = runner or InThreads()
     main = open_branch(snapshot, None)
@@ -90,8 +99,13 @@ def erase(snapshot: Snapshot, subject: Subject, options: ErasureOptions, runner:
 
 
 def check_permitted(found: Holdings, options: ErasureOptions) -> None:
-    """Raise `InvalidInput` that names what holds the rows and may not be touched."""
+    """Raise `InvalidInput` that names what holds the rows and may not be touched, or if the reason states a value.
+
+    Raises `UnsafePath` and `UnsupportedFeature` as `erase` does.
+    """
     main = found.main.head
+    if any(value in options.reason.encode() for value in found.values):
+        raise InvalidInput("the reason states a value of the rows, and stays: say why they go without it")
     if options.at_most_rows is not None and found.num_live_rows > options.at_most_rows:
         raise InvalidInput(
             f"{found.num_live_rows:,} rows match and at_most_rows is {options.at_most_rows:,}: nothing was erased"
@@ -110,13 +124,48 @@ def check_permitted(found: Holdings, options: ErasureOptions) -> None:
     if found.detached:
         names = ", ".join(map(str, found.detached))
         raise InvalidInput(f"{main.uri}: detached versions hold the rows: {names}; remove their manifests first")
-    outside = [uri for uri in found.files if path_beneath(main.uri, uri) is None]
-    if outside:
-        raise UnsafePath(f"{main.uri} reads {min(outside)} of another dataset: erase the rows there first")
+    in_other_datasets(found)
     for branch in found.branches:
         for index in branch.head.manifest.indices:
             if index.name in branch.stale_indices:
-                index_type_of(index)
+                _check_can_be_built(branch.head, index)
+
+
+def in_other_datasets(found: Holdings) -> set[str]:
+    """Return the roots of the other datasets, such as a clone's source, whose files store the rows.
+
+    Raises `UnsafePath` for a file outside the root that is not another dataset's: only this dataset would remove it.
+    """
+    root = found.main.head.uri
+    outside = {uri for uri in found.files if path_beneath(root, uri) is None}
+    if not outside:
+        return set()
+    roots = {
+        store.uri
+        for branch in found.branches
+        for version in (branch.head, *map(branch.head.at, branch.holding))
+        for store in version.file_locations.dataset_roots()
+        if path_beneath(root, store.uri) is None and store.list_names(VERSIONS_DIR, limit=1)
+    }
+    owners = {uri: [each for each in roots if path_beneath(each, uri) is not None] for uri in outside}
+    orphans = sorted(uri for uri, owning in owners.items() if not owning)
+    if orphans:
+        raise UnsafePath(
+            f"{root} keeps {orphans[0]} outside its root, where nothing is removed: delete the rows, compact, clean "
+            "up, remove that file, and erase again"
+        )
+    return {each for owning in owners.values() for each in owning}
+
+
+def _check_can_be_built(head: Snapshot, index: IndexMetadata) -> None:
+    try:
+        index_type_of(index)
+    except UnsupportedFeature as error:
+        raise UnsupportedFeature(
+            f"building {error.feature} anew (drop it with `lance-ops reindex --drop {index.name}`, erase, and build it "
+            "with the library that made it)",
+            f"{head.uri}, {error.where}",
+        ) from error
 
 
 def _begin(main: Snapshot, subject: Subject, options: ErasureOptions, found: Holdings) -> ErasureReport:
@@ -152,23 +201,22 @@ class _Erasing:
         self._search = search
         self._report = report
         self._tainted: NamedFiles | None = None
+        self._others: set[str] = set()
 
     def run(self, found: Holdings) -> ErasureReport:
-        """Take rounds until nothing holds the rows, and prove it."""
-        main = found.main.head
+        """Take rounds until nothing holds the rows, and prove it.
+
+        A data file may hold a value that no version shows, because its column was rewritten or dropped since. The proof
+        finds it, and further rounds rewrite what names the file.
+        """
         first_live = found.num_live_rows
-        for _ in range(_MOST_ROUNDS):
-            if found.is_clean:
-                break
-            check_permitted(found, ErasureOptions(**{**vars(self._options), "at_most_rows": None}))
-            with suppress(RetryableConflict):  # the next round plans anew
-                if any(branch.head_holds for branch in found.branches):
-                    self._rewrite_heads(found)
-                else:
-                    self._remove_holders(found)
-            found = self._search.run(main)
-        self._sweep(found)
-        files, unproven, num_values = prove(found.main.head, found, self._runner)
+        found = self._take_rounds(found)
+        proof = self._prove(found)
+        with_values = frozenset(map(found.main.head.store.uri_of, proof.data_files_with_values))
+        if found.is_clean and self._search.taint_hiding_files(found, with_values):
+            with suppress(InvalidInput):  # what holds these files may not be touched: the first proof says so
+                found = self._take_rounds(self._search.run(found.main.head))
+                proof = self._prove(found)
         self._report = self._report.with_values(
             finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
             rows_appended_meanwhile=max(self._report.erased_rows - first_live, 0),
@@ -176,13 +224,35 @@ class _Erasing:
                 branch.name: ErasedBranch(branch.head.version, tuple(sorted(branch.clean - {branch.head.version})))
                 for branch in found.branches
             },
+            also_held_by=tuple(sorted(self._others)),
             searched_fragments=self._search.num_fragments,
-            searched_values=num_values,
-            files=files,
-            unproven=unproven,
+            searched_values=proof.num_values,
+            files=proof.files,
+            unproven=proof.unproven,
         )
         self._report.save(reference_store(found.main.head))
         return self._report
+
+    def _take_rounds(self, found: Holdings) -> Holdings:
+        """Take rounds until nothing holds the rows, and return what the last search found."""
+        main = found.main.head
+        for _ in range(_MOST_ROUNDS):
+            if found.is_clean:
+                break
+            check_permitted(found, ErasureOptions(**{**vars(self._options), "at_most_rows": None}))
+            self._others |= in_other_datasets(found)
+            with suppress(RetryableConflict):  # the next round plans anew
+                if any(branch.head_holds for branch in found.branches):
+                    self._rewrite_heads(found)
+                else:
+                    self._remove_holders(found)
+            found = self._search.run(main)
+        self._sweep(found)
+        return found
+
+    def _prove(self, found: Holdings) -> Proof:
+        own = (self._report.json_path, self._report.html_path)
+        return prove(found.main.head, found, own, self._runner)
 
     def _rewrite_heads(self, found: Holdings) -> None:
         for branch in found.branches:
@@ -190,13 +260,16 @@ class _Erasing:
                 self._rewrite_head(branch)
 
     def _rewrite_head(self, branch: BranchHoldings) -> None:
-        """Delete the rows, rewrite the fragments that store them, and build the indices anew."""
+        """Delete the rows, rewrite the fragments that store them, and build the indices anew.
+
+        If only the head's transaction states a value of theirs, commit a version that changes nothing after it.
+        """
         head, live = branch.head, branch.live_rows
+        properties = {_REASON_PROPERTY: self._options.reason, _ERASURE_PROPERTY: self._report.id}
         if live:
             deletions = write_deletion_files(head, live)
             # The transaction stays readable, so it must not say which rows.
             operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, "erased")
-            properties = {_REASON_PROPERTY: self._options.reason, _ERASURE_PROPERTY: self._report.id}
             head = commit_operation(head, operation, properties=properties, pending=deletions.pending)
             self._add(erased_rows=sum(map(len, live.values())))
             self._has_committed(branch, head)
@@ -222,6 +295,9 @@ class _Erasing:
         present = {index.name for index in head.manifest.indices}
         for name in sorted(branch.stale_indices & present):
             head = rebuild_index(head, name, runner=self._runner)
+            self._search.trust(index for index in head.manifest.indices if index.name == name)
+        if head.version == branch.head.version:
+            head = commit_operation(head, UpdateConfig(), properties=properties)
         names = {*self._report.rebuilt_indices, *(branch.stale_indices & present)}
         self._report = self._report.with_values(rebuilt_indices=tuple(sorted(names)))
         self._has_committed(branch, head)

@@ -1,21 +1,30 @@
 """Prove an erasure: read every remaining file, hash it, and look for the erased values in its bytes.
 
 The rows of data files were searched by their values before, decoded. This reads the bytes of everything beneath the
-root, manifests and transactions too, because an uncompressed value would show there. The values are texts or bytes of
-the only column that the filter reads; of other filters none is looked for. Values under 4 bytes are not looked for
-either, and only about the first 10,000 values that each search task finds are. A file that no version names is not
-proven: a writer may be about to bring it in.
+root, manifests, transactions and older reports too, because an uncompressed value would show there. The values are
+texts or bytes of the only column that the filter reads; of other filters none is looked for. Values under 4 bytes are
+not looked for either, and only about the first 10,000 values that each search task finds are. A file that no version
+names is not proven: a writer may be about to bring it in. A file of any other kind is not proven either: it may hold
+the rows in any form.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import ObjectNotFound
-from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, INDICES_DIR, TREE_DIR
+from lance_ops.core.file_names import (
+    DATA_DIR,
+    DELETIONS_DIR,
+    INDICES_DIR,
+    REFS_DIR,
+    TRANSACTIONS_DIR,
+    TREE_DIR,
+    VERSIONS_DIR,
+)
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import NamedFiles
 from lance_ops.maintenance.erasure.holdings import Holdings
@@ -25,12 +34,14 @@ from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.store import ObjectInfo
 
-__all__ = ["named_by_versions", "prove"]
+__all__ = ["Proof", "named_by_versions", "prove"]
 
 _PART = 8 << 20
 _BYTES_PER_TASK = 256 << 20
-_FEWEST_BYTES = 4
-"""Shorter values stand in any file by chance."""
+_NAMED = frozenset({DATA_DIR, DELETIONS_DIR, INDICES_DIR})
+"""The directories whose files versions name."""
+_TOLD = frozenset({VERSIONS_DIR, TRANSACTIONS_DIR, REFS_DIR, ERASURES_DIR.partition("/")[0]})
+"""The directories of small uncompressed files, in which a value would show as it is."""
 
 
 @dataclass(frozen=True)
@@ -53,33 +64,49 @@ class ReadFile:
     has_value: bool
 
 
-def prove(main: Snapshot, found: Holdings, runner: Runner) -> tuple[tuple[ExaminedFile, ...], tuple[str, ...], int]:
-    """Return every remaining file, what is not proven, and how many values were looked for."""
-    values = tuple(value for value in sorted(found.values) if len(value) >= _FEWEST_BYTES)
+@dataclass(frozen=True)
+class Proof:
+    """Every remaining file, what is not proven, how many values were looked for, and the data files that have one."""
+
+    files: tuple[ExaminedFile, ...]
+    unproven: tuple[str, ...]
+    num_values: int
+    data_files_with_values: tuple[str, ...]
+
+
+def prove(main: Snapshot, found: Holdings, own_paths: Collection[str], runner: Runner) -> Proof:
+    """Examine every file beneath the root but those at `own_paths`, which are of the report that is being made."""
+    values = tuple(sorted(found.values))
     named = named_by_versions(found)
-    listed = [info for info in main.store.list() if not info.path.startswith(f"{ERASURES_DIR}/")]
+    listed = [info for info in main.store.list() if info.path not in own_paths]
     tasks = [
         ProofTask(main.uri, dict(main.storage_options), tuple(info.path for info in cut), values)
         for cut in _cuts(listed)
     ]
     outcomes = runner.map(_read_files, tasks, Job.on("prove the erasure in", main.uri, main.version))
-    files, unproven = [], []
+    files, unproven, data_files = [], [], []
     for read in (each for outcome in outcomes for each in outcome):
         if not read.sha256:
             continue
         examined = "its bytes searched" if values else "its bytes hashed"
-        if _directory(read.path) == DATA_DIR:
+        directory = _directory(read.path)
+        if directory == DATA_DIR:
             examined = f"searched row by row, {examined}"
-        if _directory(read.path) in (DATA_DIR, DELETIONS_DIR, INDICES_DIR) and not _is_named(read.path, named):
+        if directory in _NAMED and not _is_named(read.path, named):
             examined = "named by no version"
             unproven.append(f"{read.path}: no version names it; it may be of a writer at work, or of one that crashed")
+        if directory not in _NAMED | _TOLD and read.size_bytes:
+            examined = "no file of the dataset"
+            unproven.append(f"{read.path}: it is no file of the dataset; look into it, and move or remove it")
         if read.has_value:
             examined = "holds an erased value"
-            unproven.append(f"{read.path}: an erased value stands in its bytes")
+            if directory == DATA_DIR:
+                data_files.append(read.path)
+            unproven.append(f"{read.path}: an erased value stands in its bytes{_remedy(directory)}")
         files.append(ExaminedFile(read.path, read.size_bytes, read.sha256, examined))
     for name, why in _left(found):
         unproven.append(f"{name}: {why}")
-    return tuple(files), tuple(unproven), len(values)
+    return Proof(tuple(files), tuple(unproven), len(values), tuple(data_files))
 
 
 def named_by_versions(found: Holdings) -> NamedFiles:
@@ -134,12 +161,17 @@ def _cuts(infos: Sequence[ObjectInfo]) -> Iterator[list[ObjectInfo]]:
 
 
 def _directory(path: str) -> str:
-    """Return which directory of a branch a file is in."""
-    parts = path.split("/")
-    if parts[0] == TREE_DIR:
-        known = [part for part in parts if part in (DATA_DIR, DELETIONS_DIR, INDICES_DIR)]
-        return known[0] if known else ""
-    return parts[0]
+    """Return which directory of a branch a file is in; "" for a file that is in none."""
+    parts = path.split("/")[:-1]
+    if parts[:1] == [TREE_DIR]:
+        return next((part for part in parts if part in _NAMED | _TOLD), "")
+    return parts[0] if parts else ""
+
+
+def _remedy(directory: str) -> str:
+    if directory == VERSIONS_DIR:
+        return ": change the config, metadata or column that states it, and erase again"
+    return ": remove that report, and erase again" if directory == ERASURES_DIR.partition("/")[0] else ""
 
 
 def _is_named(path: str, named: NamedFiles) -> bool:

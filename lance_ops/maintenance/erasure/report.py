@@ -20,6 +20,12 @@ from lance_ops.store import Store
 __all__ = ["ErasedBranch", "ErasureReport", "ExaminedFile"]
 
 _MOST_FILES_ON_PAGE = 1000
+_NOT_EXAMINED = (
+    "shallow clones that read this dataset",
+    "copies, backups and noncurrent versions of a bucket's objects",
+    "raw files that could be ingested again",
+    "objects elsewhere that blob columns point to",
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,8 @@ class ErasedBranch:
 class ErasureReport:
     """What an erasure did; `unproven` names what may still hold the rows, and `is_proven` that nothing does.
 
-    `committed_versions` has the last version that the erasure committed on each branch that it rewrote.
+    `committed_versions` has the last version that the erasure committed on each branch that it rewrote. `also_held_by`
+    has the roots of other datasets, such as a clone's source, whose files stored the rows: they were left alone.
     """
 
     id: str
@@ -67,6 +74,7 @@ class ErasureReport:
     removed_tags: tuple[str, ...] = ()
     branches: Mapping[str, ErasedBranch] = field(default_factory=dict)
     committed_versions: Mapping[str, int] = field(default_factory=dict)
+    also_held_by: tuple[str, ...] = ()
     searched_fragments: int = 0
     searched_values: int = 0
     files: tuple[ExaminedFile, ...] = ()
@@ -89,7 +97,7 @@ class ErasureReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as values for JSON."""
-        return {**asdict(self), "is_proven": self.is_proven}
+        return {**asdict(self), "is_proven": self.is_proven, "not_examined": _NOT_EXAMINED}
 
     def save(self, store: Store) -> None:
         """Write the record, and the page once the erasure is finished, into the root of the main branch."""
@@ -115,6 +123,8 @@ class ErasureReport:
             "fragments searched row by row": f"{self.searched_fragments:,}",
             "values searched in the bytes of all files": f"{self.searched_values:,}",
             "remaining files": f"{len(self.files):,}",
+            "not examined": "; ".join(_NOT_EXAMINED),
+            **({"erase the rows there, too": ", ".join(self.also_held_by)} if self.also_held_by else {}),
             "begun": self.begun_at,
             "finished": self.finished_at,
             "subject (HMAC-SHA-256, key is the id)": self.subject,
@@ -122,7 +132,9 @@ class ErasureReport:
 
     def to_html(self) -> str:
         """Return the report as a page that stands alone."""
-        verdict = "Proven: no remaining file holds the rows" if self.is_proven else "NOT proven"
+        verdict = (
+            "Proven: no remaining file beneath the dataset's root holds the rows" if self.is_proven else "NOT proven"
+        )
         facts = "".join(_row("th", name, value) for name, value in self.summary().items())
         unproven = "".join(f"<li>{html.escape(each)}</li>" for each in self.unproven)
         shown = self.files[:_MOST_FILES_ON_PAGE]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyroaring import BitMap
 
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
+from lance_ops.maintenance.erasure.sought_values import marks_rows, value_bytes
 from lance_ops.reading import ScanRequest, in_task, scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
@@ -68,7 +70,7 @@ def find_stored_rows(task: SearchTask) -> FoundRows:
     for rows in scan_rows(snapshot, in_task(snapshot, request)):
         found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
         if task.value_column and len(values) < _MOST_VALUES:
-            values.update(map(_bytes, rows.table.column(0).unique().drop_null().to_pylist()))
+            values.update(map(value_bytes, _leaf(rows.table.column(0)).unique().drop_null().to_pylist()))
     return FoundRows({key: offsets.serialize() for key, offsets in found.items()}, frozenset(values))
 
 
@@ -80,15 +82,16 @@ def _value_column(snapshot: Snapshot, predicate: Predicate) -> str | None:
     columns = predicate.columns()
     if len(columns) != 1:
         return None
-    kind: pa.DataType = snapshot.schema.field(columns[0]).arrow_type
-    is_text = pt.is_string(kind) or pt.is_large_string(kind) or pt.is_binary(kind) or pt.is_large_binary(kind)
-    return columns[0] if is_text else None
+    return columns[0] if marks_rows(snapshot.schema.field(columns[0]).arrow_type) else None
+
+
+def _leaf(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values of the only field that a struct was projected to, however deep it is."""
+    while pt.is_struct(values.type):
+        values = pc.struct_field(values, [0])
+    return values
 
 
 def _cuts(ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
     for start in range(0, len(ids), _FRAGMENTS_PER_TASK):
         yield tuple(ids[start : start + _FRAGMENTS_PER_TASK])
-
-
-def _bytes(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else value

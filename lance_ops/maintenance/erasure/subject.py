@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
-from lance_ops.reading import UserFilter, bind_filter
+from lance_ops.reading import ROW_COLUMNS, UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["Subject"]
@@ -41,10 +41,17 @@ class Subject:
         return cls(reduce(lambda left, right: left | right, rows))
 
     def bind(self, snapshot: Snapshot) -> Predicate:
-        """Return the filter on this version's columns; raise as `bind_filter` does."""
+        """Return the filter on this version's columns; raise as `bind_filter` does.
+
+        Raises `InvalidInput` for a filter on row ids, addresses or versions: they are others in other versions.
+        """
         if isinstance(self.matching, str) and not self.matching.strip():
             raise InvalidInput("the filter is empty: name the rows to erase")
-        return bind_filter(snapshot, self.matching)
+        bound = bind_filter(snapshot, self.matching)
+        by_place = sorted(set(bound.columns()) & set(ROW_COLUMNS))
+        if by_place:
+            raise InvalidInput(f"{by_place[0]} names other rows in other versions: name the rows by their values")
+        return bound
 
     def digest(self, salt: str) -> str:
         """Return a keyed digest: whoever knows the subject can find out whether a record is about it."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from lance_ops.api import LanceDataset
-from lance_ops.core.errors import ErasureNotProven, InvalidInput
+from lance_ops.core.errors import ErasureNotProven, InvalidInput, UnsafePath, UnsupportedFeature
 from lance_ops.core.file_names import MAIN_BRANCH
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.erasure import (
@@ -15,16 +15,16 @@ from lance_ops.maintenance.erasure import (
     Subject,
     check_permitted,
     erase,
+    in_other_datasets,
     plan_erasure,
 )
 from lance_ops.refs import branch_of
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.given_keys import read_keys
+from lance_ops.verbs.rows.ingestion_page import shortened_section
 
 __all__ = ["Erase"]
-
-_MOST_LINES = 50
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Erase(Verb):
         before, num_rows = Measures.of(data), found.main.num_live_rows
         try:
             check_permitted(found, options)
-            refused: tuple[str, ...] = ()
-        except InvalidInput as error:
-            refused = (f"It would be refused: {error}",)
+            warnings = [_left_alone(root) for root in sorted(in_other_datasets(found))]
+        except (InvalidInput, UnsafePath, UnsupportedFeature) as error:
+            warnings = [f"It would be refused: {error}"]
         rewritten = [
             fragment
             for branch in found.branches
@@ -89,7 +89,7 @@ class Erase(Verb):
             reads_bytes=size,
             writes_bytes=size,
             sections=tuple(_sections(found)),
-            warnings=(*refused, "Versions that hold the rows are removed for good, and cannot be read or restored."),
+            warnings=(*warnings, "Versions that hold the rows are removed for good, and cannot be read or restored."),
             facts={"matching_rows": found.num_live_rows, "rewritten_fragments": len(rewritten)},
             does_nothing=found.is_clean,
         )
@@ -108,6 +108,7 @@ class Erase(Verb):
             "removed_versions": len(report.removed_versions),
             "remaining_files": len(report.files),
             "is_proven": True,
+            **({"left_alone": "; ".join(map(_left_alone, report.also_held_by))} if report.also_held_by else {}),
             "report": page,
             "report_json": f"{report.uri}/{report.json_path}",
         }
@@ -127,6 +128,10 @@ class Erase(Verb):
         )
 
 
+def _left_alone(root: str) -> str:
+    return f"{root} is another dataset, whose files store the rows: erase them there, too"
+
+
 def _sections(found: Holdings) -> list[Section]:
     versions = [
         (branch.name, str(version), why)
@@ -135,6 +140,6 @@ def _sections(found: Holdings) -> list[Section]:
     ]
     tags = [(name, branch, str(version)) for name, (branch, version) in found.tags.items()]
     return [
-        *([Section("Versions that hold the rows", ("branch", "version", "why"), tuple(versions[:_MOST_LINES]))]),
+        shortened_section("Versions that hold the rows", ("branch", "version", "why"), versions),
         *([Section("Tags on them", ("tag", "branch", "version"), tuple(tags))] if tags else []),
     ]

@@ -87,7 +87,7 @@ def test_the_report_is_kept_without_the_subject_and_both_forms_say_what_was_done
     assert kept["is_proven"]
     assert kept["erased_rows"] == 2
     page = (Path(people.uri) / report.html_path).read_text()
-    assert "Proven: no remaining file holds the rows" in page
+    assert "Proven: no remaining file beneath the dataset's root holds the rows" in page
     assert report.files[0].sha256 in page
     assert SUBJECT not in page + json.dumps(kept)
     assert kept["subject"] == Subject(f"name = '{SUBJECT}'").digest(report.id)
