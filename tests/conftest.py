@@ -15,6 +15,7 @@ from hypothesis.internal.conjecture import providers
 
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
+from lance_ops.file.alike_files import alike_files
 from lance_ops.maintenance.compaction import live_rows
 from lance_ops.reading import take
 from lance_ops.reading.joined_fragments import read_fragments_together
@@ -91,6 +92,14 @@ def _no_file_is_known_by_its_age() -> Iterator[None]:
     """Let every handle decode its files anew, as it does with young files: no test depends on the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory_map_cache, "_longest_tick_ns", lambda status: 1 << 62)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _small_files_are_opened_together() -> Iterator[None]:
+    """Open small files as a long process does: no test depends on whether an earlier one has loaded numba."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alike_files, "_ALONE_BYTES", 1 << 62)
         yield
 
 

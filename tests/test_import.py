@@ -96,6 +96,17 @@ def test_a_cold_process_loads_only_the_packages_that_its_path_needs(table: str, 
     assert set(_run(code + shown, table)[-1].split()) == loaded
 
 
+@pytest.mark.parametrize(("num_fragments", "loaded"), [(40, False), (300, True)])
+@pytest.mark.parametrize("read", ["to_table()", "take(range(0, 900, 3))", "count_rows('x < 5')"])
+def test_a_cold_process_loads_numba_to_open_many_small_files_but_not_for_a_few(
+    tmp_path: Path, read: str, num_fragments: int, loaded: bool
+) -> None:
+    uri = str(tmp_path / "fragments")
+    rows = pa.table({"x": range(900), "name": [f"name {number}" for number in range(900)]})
+    lance_ops.write_dataset(rows, uri, max_rows_per_file=900 // num_fragments)
+    assert _run(f"t().{read}\nprint('numba' in sys.modules)", uri) == [str(loaded)]
+
+
 _UNNEEDED_BY_READERS = ("changing", "cli", "legacy", "maintenance", "refs", "file.v0_1", "file.v2_0", "file.writer")
 _APPENDS = """
 import pyarrow as pa

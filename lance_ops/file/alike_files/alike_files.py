@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, LanceOpsError
@@ -49,6 +50,9 @@ WHOLE_FILE_BYTES = 128 << 10
 _TAIL_BYTES = 16 << 10
 """The last bytes of a large file, which hold most files' metadata."""
 
+_ALONE_BYTES = 512 << 10
+"""To open one file by itself takes as long as numpy takes to write this much; see `kernels.do_without_numba`."""
+
 _PADDING = ALIGNMENT - 1
 """The most bytes between two buffers of a file that belong to neither. They are read too, to read once."""
 
@@ -82,9 +86,11 @@ class AlikeFiles:
         """Read the metadata of files of these sizes, and of `schema`'s columns; its fields are known by their ids.
 
         Returns None for files that must be opened one by one: they differ, or a check fails, of which the other way
-        gives the reason. Pages of files that are not read whole are verified when they are read. Raises as `Store.get`
-        does.
+        gives the reason; or they are few, and kernels are not worth loading yet. Pages of files that are not read whole
+        are verified when they are read. Raises as `Store.get` does.
         """
+        if kernels.do_without_numba(len(paths) * _ALONE_BYTES):
+            return None
         lengths = np.array(sizes, np.int64)
         starts = _starts_of(lengths)
         is_whole = max(sizes) <= WHOLE_FILE_BYTES
