@@ -233,6 +233,9 @@ EVERY_POLICY = {
         "empty_as_null": True,
         "date_formats": ["%d.%m.%Y"],
         "timestamp_formats": ["%d.%m.%Y %H:%M"],
+        "decimal_point": ",",
+        "skip_lines": 2,
+        "distinct_names": True,
     },
 }
 REPLACING = EVERY_POLICY | {"changed": "replace", "extra_columns": "ignore"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import datetime as dt
 import gzip
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from lance_ops.maintenance.ingest import (
     TextReading,
     ingest,
 )
+from lance_ops.maintenance.ingest.raw_json import JsonSource
 
 BOTH = pytest.mark.parametrize("isolated", [False, True], ids=["here", "isolated"])
 
@@ -158,11 +160,118 @@ def test_dates_and_times_are_read_by_stated_formats_or_iso(tmp_path: Path, isola
     ] == expected[:2]
 
 
+EXPORTED = TextReading(
+    delimiter=";",
+    encoding="cp1252",
+    decimal_point=",",
+    skip_lines=2,
+    distinct_names=True,
+    date_formats=("%d.%m.%Y",),
+    timestamp_formats=("%d.%m.%Y %H:%M",),
+)
+EXPORT = """\
+Umsätze;;;;;
+
+Ort;Betrag;Tag;Um;ort;
+Zürich;12,5;31.12.2026;31.12.2026 10:00;a;
+"Köln
+Süd";7;;;b;
+"""
+
+
+@BOTH
+def test_the_export_of_a_spreadsheet_is_read_without_a_schema(tmp_path: Path, isolated: bool) -> None:
+    rows = load(tmp_path, "a.csv", EXPORT.encode("cp1252"), None, EXPORTED, isolated)
+    assert rows == [
+        {
+            "Ort": "Zürich",
+            "Betrag": 12.5,
+            "Tag": dt.date(2026, 12, 31),
+            "Um": dt.datetime(2026, 12, 31, 10),
+            "ort_2": "a",
+            "column_6": None,
+        },
+        {"Ort": "Köln\nSüd", "Betrag": 7.0, "Tag": None, "Um": None, "ort_2": "b", "column_6": None},
+    ]
+    bad = (EXPORT + "Bern;viel;;;c;\n").encode("cp1252")
+    with pytest.raises(RawFileRefused, match=r"b\.csv: line 7: column 'Betrag': 'viel' is no double"):
+        load(tmp_path, "b.csv", bad, None, EXPORTED, isolated)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("Ort;n\nZürich;1\n".encode("cp1252"), "column 'Ort': a cell is not UTF-8: set the file's encoding"),
+        (b"n;n\n1;2\n", "two of its columns have the same name, 'n': set distinct_names"),
+    ],
+    ids=["encoding", "names"],
+)
+def test_a_file_that_needs_an_option_names_it(tmp_path: Path, content: bytes, reason: str, isolated: bool) -> None:
+    with pytest.raises((RawFileRefused, SchemaMismatch), match=rf"a\.csv: {reason}"):
+        load(tmp_path, "a.csv", content, None, TextReading(delimiter=";"), isolated)
+    assert not (tmp_path / "table.lance").exists()
+
+
+def test_a_column_that_is_declared_as_binary_holds_any_bytes(tmp_path: Path) -> None:
+    rows = load(
+        tmp_path, "a.csv", b"raw;n\n\xff\xfe;1\n", None, TextReading(delimiter=";"), column_types={"raw": pa.binary()}
+    )
+    assert rows == [{"raw": b"\xff\xfe", "n": 1}]
+    assert load(tmp_path, "b.csv", b"raw;n\n\x80;2\n", None, TextReading(delimiter=";"))[1:] == [
+        {"raw": b"\x80", "n": 2}
+    ]
+
+
+def test_options_of_text_are_checked_where_they_are_made() -> None:
+    with pytest.raises(InvalidInput, match="skip_lines must not be negative"):
+        RawReading(text=TextReading(skip_lines=-1))
+    with pytest.raises(InvalidInput, match="decimal_point must be one ASCII character"):
+        RawReading(text=TextReading(decimal_point=""))
+
+
+ARRAYS = {
+    "one line": '[{"id": 1, "text": "a,] \\\\\\" [", "list": [1, 2]}, {"id": 2}]',
+    "many lines": '\n[\n  {\n    "id": 1,\r\n    "text": "a,] \\\\\\" [",\n    "list": [1,\n2]},\n  {"id": 2}\n]\n',
+}
+
+
+@BOTH
+@pytest.mark.parametrize("content", ARRAYS.values(), ids=ARRAYS)
+def test_rows_of_json_may_be_the_items_of_an_array(tmp_path: Path, content: str, isolated: bool) -> None:
+    marked = b"\xef\xbb\xbf" + content.encode()
+    assert load(tmp_path, "a.json", marked, None, isolated=isolated) == [
+        {"id": 1, "text": 'a,] \\" [', "list": [1, 2]},
+        {"id": 2, "text": None, "list": None},
+    ]
+    bad = content.replace('"id": 2', '"id": "two"')
+    with pytest.raises(RawFileRefused, match=r"b\.json: line 2: column 'id': \"two\" is no int64"):
+        load(tmp_path, "b.json", bad, None, isolated=isolated)
+
+
+@BOTH
+@pytest.mark.parametrize("content", ['[{"id": 1}, {"id": 2}', '[{"id": 1}}', '[{"id": 1}]]', "[1, 2]"])
+def test_an_array_that_is_cut_off_or_wrong_is_refused(tmp_path: Path, content: str, isolated: bool) -> None:
+    with pytest.raises(RawFileRefused, match=r"a\.json: "):
+        load(tmp_path, "a.json", content, None, isolated=isolated)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 3, 7])
+def test_an_array_is_the_same_rows_wherever_its_bytes_are_cut(tmp_path: Path, block_bytes: int) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(ARRAYS["many lines"])
+    whole = JsonSource(str(path), None, "utf-8", 1000).open().read()
+    stream = JsonSource(str(path), None, "utf-8", 1000).open()
+    parts = list(iter(lambda: stream.read(block_bytes), b""))
+    assert len(parts) > 9 and b"".join(parts) == whole
+    assert [json.loads(line)["id"] for line in whole.splitlines()] == [1, 2]
+
+
 BAD: dict[str, tuple[str | bytes, str]] = {
     "a.csv": ('code,n,x\n"a\nb",1,2\n\nc,many,3\n', "line 5: column 'n': 'many' is no int32"),
     "range.csv": ("code,n\na,3000000000\n", "line 2: column 'n': '3000000000' is no int32"),
     "short.csv": ("code,n,x\na,1,2\nb,1\n", "line 3: it has 2 cells, and the first line has 3"),
-    "utf8.csv": (b"code,n\na,1\n\xff,2\n", "line 3: column 'code': a cell that is not UTF-8 is no string"),
+    "utf8.csv": (b"code,n\na,1\n\xff,2\n", "line 3: column 'code': a cell is not UTF-8: set the file's encoding"),
     "type.json": ('{"n": 1}\n{"n": "2"}\n', "line 2: column 'n': \"2\" is no int32"),
     "range.json": ('{"n": 1}\n\n{"n": 3000000000}\n', "line 3: column 'n': 3000000000 is no int32"),
     "number.json": ('{"code": "1"}\n{"code": 7}', "line 2: column 'code': 7 is no string"),

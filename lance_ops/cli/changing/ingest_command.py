@@ -92,6 +92,11 @@ def ingest_files(
         list[str] | None,
         typer.Option(metavar="FORMAT", help="A form of timestamps, besides ISO 8601; may be repeated."),
     ] = None,
+    decimal_point: Annotated[str, typer.Option(help=help_of(verbs.IngestFiles, "decimal_point"))] = _TEXT.decimal_point,
+    skip_lines: Annotated[int, typer.Option(min=0, help=help_of(verbs.IngestFiles, "skip_lines"))] = 0,
+    distinct_names: Annotated[
+        bool, typer.Option("--distinct-names", help=help_of(verbs.IngestFiles, "distinct_names"))
+    ] = False,
     data_storage_version: Annotated[
         str, typer.Option(help=help_of(verbs.IngestFiles, "data_storage_version"))
     ] = IngestOptions.data_storage_version,
@@ -131,6 +136,9 @@ def ingest_files(
         empty_as_null=empty_as_null,
         date_formats=tuple(date_format or ()),
         timestamp_formats=tuple(timestamp_format or ()),
+        decimal_point=decimal_point,
+        skip_lines=skip_lines,
+        distinct_names=distinct_names,
         data_storage_version=data_storage_version,
         stable_row_ids=stable_row_ids,
         max_rows_per_file=max_rows_per_file,

@@ -34,7 +34,7 @@ class RawFileLimits(DeclaredModel):
 
 
 class RawText(DeclaredModel):
-    """How CSV and JSON lines are read; the defaults are those of ingestion."""
+    """How CSV and JSON are read; the defaults are those of ingestion."""
 
     delimiter: str = Field(default=",", description="The text between the cells of CSV.")
     quote: str = Field(default='"', description="The text around cells of CSV; empty: none.")
@@ -43,11 +43,17 @@ class RawText(DeclaredModel):
         default=True,
         description="Whether CSV begins with the names of its columns; without one they are those of write.columns.",
     )
-    encoding: str = Field(default="utf-8", description="The encoding of CSV and JSON lines.")
+    encoding: str = Field(default="utf-8", description="The encoding of CSV and JSON.")
     null_values: tuple[str, ...] | None = Field(default=None, description="Cells of CSV that are null.")
     empty_as_null: bool = Field(default=False, description="Whether empty cells of text columns are null, too.")
     date_formats: tuple[str, ...] = Field(default=(), description="Forms of dates, such as %d.%m.%Y, besides ISO 8601.")
     timestamp_formats: tuple[str, ...] = Field(default=(), description="Forms of timestamps, besides ISO 8601.")
+    decimal_point: str = Field(default=".", description="The text before the fraction of numbers in CSV.")
+    skip_lines: int = Field(default=0, ge=0, description="So many lines at the beginning of CSV are no rows.")
+    distinct_names: bool = Field(
+        default=False,
+        description="Whether names of CSV's header that occur again or are empty are numbered; else it is refused.",
+    )
 
     @model_validator(mode="after")
     def _has_no_flaw(self) -> Self:
@@ -110,7 +116,7 @@ class RawFiles(DeclaredModel):
         description="With schema_mode error: refuse or ignore a file's column that the table lacks.",
     )
     case_sensitive: bool = Field(default=False, description="Whether names of columns match by case, too.")
-    text: RawText = Field(default=RawText(), description="How CSV and JSON lines are read.")
+    text: RawText = Field(default=RawText(), description="How CSV and JSON are read.")
     bad: Literal["set_aside", "refuse"] = Field(
         default="set_aside",
         description="What to do with a batch that is not read or does not fit: ingest the others of its run, or none.",

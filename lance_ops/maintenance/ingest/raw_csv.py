@@ -11,7 +11,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -30,35 +32,40 @@ from lance_ops.maintenance.ingest.raw_limits import (
 )
 from lance_ops.maintenance.ingest.raw_values import bad_text, holds_text_to_parse, parsed
 
-__all__ = ["decode_csv"]
+__all__ = ["NO_UTF8", "decode_csv", "distinct_names"]
 
 _BAD_CELL = re.compile(r"In CSV column #(\d+): CSV conversion error to (.+?): (.*)", re.DOTALL)
 _BAD_ROW = re.compile(r"Expected (\d+) columns, got (\d+)")
+NO_UTF8 = "a cell is not UTF-8: set the file's encoding, such as cp1252"
 _SHOWN = 100
 
 
 def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of a CSV file."""
     text = request.text
-    names = _first_row(source, text, limits) if text.header else request.names or ()
+    names = _header(source, text, limits) if text.header else request.names or ()
     types = {} if request.lead is None else {each.name: each.type for each in request.lead}
     for name, kind in types.items():
         if pt.is_nested(kind):
             raise DecodingRefused(
                 f"column {name!r} is {kind} in the table, and a cell of CSV holds one value: use JSON lines or Parquet"
             )
+    are_given = not text.header or text.distinct_names
     convert = pa.csv.ConvertOptions(
-        column_types={name: _cell_type(kind, text) for name, kind in types.items()},
         include_columns=[name for name in names if name in types] if request.ignore_others else None,
+        decimal_point=text.decimal_point,
     )
     if text.null_values is not None:
         convert.null_values = ["", *text.null_values]
 
     def opened() -> Any:
+        convert.column_types = {name: _cell_type(kind, text) for name, kind in types.items()}
         return pa.csv.open_csv(
             source.open(),
             read_options=pa.csv.ReadOptions(
-                column_names=None if text.header else request.names,
+                skip_rows=text.skip_lines,
+                column_names=names or None if are_given else None,
+                skip_rows_after_names=int(text.header and are_given),
                 autogenerate_column_names=not text.header and request.names is None,
             ),
             parse_options=pa.csv.ParseOptions(
@@ -71,6 +78,9 @@ def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tup
         )
 
     reader = _named(opened, source, text, names)
+    if request.lead is None and (text.date_formats or text.timestamp_formats):
+        types = _types_by_format(_named(lambda: next(reader, None), source, text, names), text)
+        reader = _named(opened, source, text, names)
     fields = [each.with_type(_parsed_type(each.type, types.get(each.name, each.type))) for each in reader.schema]
     schema = pa.schema(fields)
     return schema, _batches(reader, schema, source, text, names)
@@ -99,6 +109,19 @@ def _batches(
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def _types_by_format(batch: pa.RecordBatch | None, text: TextReading) -> dict[str, pa.DataType]:
+    """Return the types of the text columns whose cells in the first batch are all dates, or all timestamps."""
+    found: dict[str, pa.DataType] = {}
+    for name, column in () if batch is None else zip(batch.schema.names, batch.columns, strict=True):
+        cells = column.filter(pc.not_equal(column, "")) if pt.is_string(column.type) else column.slice(0, 0)
+        for formats, kind in ((text.date_formats, pa.date32()), (text.timestamp_formats, pa.timestamp("us"))):
+            if formats and len(cells) and name not in found:
+                with suppress(pa.ArrowInvalid):
+                    parsed(cells, kind, text)
+                    found[name] = kind
+    return found
+
+
 def _cell_type(kind: pa.DataType, text: TextReading) -> pa.DataType:
     """Return the type as which Arrow reads a column of this type: text where it does not know the type, or a format."""
     if pt.is_dictionary(kind):
@@ -117,15 +140,39 @@ def _parsed_type(read: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     return wanted if holds_text_to_parse(read, wanted) else read
 
 
-def _first_row(source: RawSource, text: TextReading, limits: RawLimits) -> list[str]:
+def _header(source: RawSource, text: TextReading, limits: RawLimits) -> list[str]:
     with source.open() as stream:
         start = stream.read(BLOCK_BYTES).decode("utf-8-sig", "replace")
     try:
-        header: list[str] = next(_rows(io.StringIO(start, newline=""), text), [])
+        names: list[str] = next(_rows(_after_skipped(io.StringIO(start, newline=""), text), text), [])
     except csv.Error as error:
-        raise DecodingRefused(f"its first line cannot be read: {error}") from error
-    check_count(len(header), "columns", limits.columns)
-    return header
+        raise DecodingRefused(f"its header cannot be read: {error}") from error
+    check_count(len(names), "columns", limits.columns)
+    if text.distinct_names:
+        return distinct_names(names)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise DecodingRefused(f"two of its columns have the same name, {twice!r}: set distinct_names to number them")
+    return names
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Return the names of a header, with a number behind each one that occurs before, in any case, or is empty."""
+    taken: set[str] = set()
+    found = []
+    for at, given in enumerate(names, 1):
+        name, number = given or f"column_{at}", 2
+        while name.casefold() in taken:
+            name, number = f"{given or f'column_{at}'}_{number}", number + 1
+        taken.add(name.casefold())
+        found.append(name)
+    return found
+
+
+def _after_skipped(lines: Any, text: TextReading) -> Any:
+    for _ in range(text.skip_lines):
+        lines.readline()
+    return lines
 
 
 def _rows(lines: Any, text: TextReading) -> Any:
@@ -168,7 +215,9 @@ def _bad_cell(
 
     line = _line_where(source, text, is_bad)
     name = names[at] if at < len(names) else f"#{at + 1}"
-    shown = "a cell that is not UTF-8" if value is None else repr(value[:_SHOWN])
+    if value is None:
+        return DecodingRefused(f"{line}column {name!r}: {NO_UTF8}")
+    shown = repr(value[:_SHOWN])
     why = "expected a zone offset" if "expected a zone" in str(error) else ""
     return DecodingRefused(f"{line}column {name!r}: {shown} is no {kind}{why and f' ({why})'}")
 
@@ -184,11 +233,11 @@ def _lines(source: RawSource, text: TextReading, *, skip_header: bool = False) -
     """Yield the rows, each with the number of its last line; empty lines are no rows."""
     with source.open() as stream:
         lines = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
-        rows = _rows(lines, text)
+        rows = _rows(_after_skipped(lines, text), text)
         try:
             for cells in rows:
                 if cells and not skip_header:
-                    yield rows.line_num, cells
+                    yield text.skip_lines + rows.line_num, cells
                 skip_header = skip_header and not cells
         except csv.Error:
             return

@@ -1,4 +1,7 @@
-"""Decode JSON lines by Arrow, led by a table's types, and name the line, field and value of what does not fit.
+"""Decode JSON by Arrow, led by a table's types, and name the line, field and value of what does not fit.
+
+Arrow reads JSON lines. A file whose rows are the items of one array is turned into lines while it is read, so a row's
+line is its place in the array.
 
 Arrow infers a schema from the first block and reads the file again with it, so that a later field is refused by name
 and does not vanish. A refused file is read once more, line by line, to find the line.
@@ -8,6 +11,7 @@ The process that decodes runs this module's text, so it imports nothing but the 
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +34,7 @@ from lance_ops.maintenance.ingest.raw_limits import (
 )
 from lance_ops.maintenance.ingest.raw_values import bad_text, is_list, parsed
 
-__all__ = ["check_json", "decode_json"]
+__all__ = ["JsonSource", "check_json", "decode_json"]
 
 _MAX_BLOCK_CELLS = 16 * 1024**2  # Arrow makes a cell for each column that a row lacks
 _SHOWN = 100
@@ -38,12 +42,19 @@ _JSON_KEY = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:', re.DOTALL)
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
+_MARKS = np.zeros(256, bool)
+_MARKS[list(b"[]{},")] = True
+_BRACKETS = np.zeros(256, bool)
+_BRACKETS[list(b"[]")] = True
+_SPACES = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
 
 
 def decode_json(
     source: RawSource, request: RawRequest, limits: RawLimits
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema and the batches of a file of JSON lines."""
+    """Return the schema and the batches of a file of JSON lines, or of one array of rows."""
+    source = JsonSource(source.path, source.compression, source.encoding, source.allowed_bytes)
     check_json(source, limits)
     if request.lead is None:
         with pa.json.open_json(source.open()) as first:
@@ -62,6 +73,59 @@ def decode_json(
     is_led = request.lead is not None
     made = pa.schema(_parsed_fields(schema, wanted, request.text))
     return made, _named(source, schema, wanted, _parsed_batches(batches(), wanted, made, request.text), is_led=is_led)
+
+
+class JsonSource(RawSource):
+    """An open file's path; its rows are lines, also if they are the items of an array in the file."""
+
+    def open(self) -> Any:
+        """Return a stream of rows, a line each."""
+        with super().open() as stream:
+            start = stream.read(BLOCK_BYTES)
+        is_array = start.removeprefix(_BOM).lstrip(_SPACES).startswith(b"[")
+        return _ArrayLines(super().open()) if is_array else super().open()
+
+
+class _ArrayLines(io.RawIOBase):
+    """The items of an array as lines: its brackets become spaces, its commas line feeds, and other line ends spaces."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._depth = self._num_quotes = 0
+        self._is_escaped = False
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._stream.read(None if size < 0 else size)
+        if not block:
+            if self._depth:
+                raise DecodingRefused("its array has no end: the file is cut off, or a bracket is missing")
+            return b""
+        bare = b" " + block[1:] if self._is_escaped else block
+        # Of a run of backslashes the pairs go first, so a quote after one that is left belongs to the text.
+        bare = bare.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+        self._is_escaped = bare.endswith(b"\\")
+        codes = np.frombuffer(bare, np.uint8)
+        quotes = np.flatnonzero(codes == ord('"'))
+        marks = np.flatnonzero(_MARKS[codes])
+        marks = marks[(np.searchsorted(quotes, marks) + self._num_quotes) % 2 == 0]
+        steps = _STEPS[codes[marks]]
+        depths = self._depth + np.cumsum(steps, dtype=np.int64)
+        is_outer = depths == np.where(steps < 0, 0, 1)
+        lines = np.frombuffer(block, np.uint8).copy()
+        lines[(lines == ord("\n")) | (lines == ord("\r"))] = ord(" ")
+        outer = marks[is_outer]
+        lines[outer[_BRACKETS[codes[outer]]]] = ord(" ")
+        lines[outer[codes[outer] == ord(",")]] = ord("\n")
+        self._depth = int(depths[-1]) if len(depths) else self._depth
+        self._num_quotes += len(quotes)
+        return lines.tobytes()
 
 
 def _parsed_fields(schema: pa.Schema, wanted: pa.Schema, text: TextReading) -> list[pa.Field]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 __all__ = [
     "BLOCK_BYTES",
     "FREE_BYTES",
+    "START_BYTES",
     "DecodingRefused",
     "RawLimits",
     "RawRequest",
@@ -27,6 +28,9 @@ __all__ = [
 
 BLOCK_BYTES = 1024**2
 """Arrow's own: a row of CSV or JSON must fit into it."""
+
+START_BYTES = 256 * 1024
+"""So many decompressed bytes are the start of a text file."""
 
 FREE_BYTES = 256 * 1024**2
 """So many decoded bytes are allowed for a file of any size."""
@@ -55,13 +59,16 @@ class RawLimits:
 
 @dataclass(frozen=True)
 class TextReading:
-    """How CSV and JSON lines are read.
+    """How CSV and JSON are read.
 
-    `delimiter`, `quote`, `escape` (empty: none) and `header` are CSV's. A file without a header has the table's
-    columns, in their order. Cells that are one of `null_values` are null; by default a cell of a text column is never
-    null, and of another column if it is empty or one of Arrow's own words (`NULL`, `NA`, `NaN`, …). `empty_as_null`
+    `delimiter`, `quote`, `escape` (empty: none), `decimal_point`, `skip_lines`, `header` and `distinct_names` are those
+    of CSV. The first `skip_lines` lines are no rows. A file without a header has the table's columns, in their order.
+    With `distinct_names`, a name that occurs again in the header becomes `name_2`, and the fourth column, if it has no
+    name, `column_4`. Cells that are one of `null_values` are null; by default a cell of a text column is never null,
+    and of another column if it is empty or one of Arrow's own words (`NULL`, `NA`, `NaN`, …). `empty_as_null`
     makes an empty cell of a text column null, too. Dates and timestamps are ISO 8601, or match one of the formats of
-    C's `strptime`; without a zone they are in the column's zone.
+    C's `strptime`; without a zone they are in the column's zone. Where the types of CSV are inferred, a column whose
+    cells all match has the type date or timestamp.
     """
 
     delimiter: str = ","
@@ -73,10 +80,13 @@ class TextReading:
     empty_as_null: bool = False
     date_formats: tuple[str, ...] = ()
     timestamp_formats: tuple[str, ...] = ()
+    decimal_point: str = "."
+    skip_lines: int = 0
+    distinct_names: bool = False
 
     def flaw(self) -> str | None:
         """Return what is wrong with the options, or None."""
-        for name, required in (("delimiter", True), ("quote", False), ("escape", False)):
+        for name, required in (("delimiter", True), ("quote", False), ("escape", False), ("decimal_point", True)):
             text = getattr(self, name)
             if len(text.encode()) > 1 or (required and not text):
                 return f"{name} must be one ASCII character, not {text!r}"
@@ -84,7 +94,7 @@ class TextReading:
             codecs.lookup(self.encoding)
         except LookupError:
             return f"no encoding {self.encoding!r} is known"
-        return None
+        return None if self.skip_lines >= 0 else f"skip_lines must not be negative, and is {self.skip_lines}"
 
 
 class DecodingRefused(Exception):
@@ -98,7 +108,7 @@ class DecodingRefused(Exception):
 
 @dataclass(frozen=True)
 class RawRequest:
-    """What to decode: a format (parquet, ipc, orc, csv or json), and for text its columns.
+    """What to decode: a format (parquet, ipc, orc, csv or json), and for text its columns; or the `start` of a text.
 
     `lead` has the types of the columns that are wanted, under the file's names. Other columns of the file are refused,
     or left out if `ignore_others`. Without `lead` the types are inferred. `names` are those of a CSV without a header.

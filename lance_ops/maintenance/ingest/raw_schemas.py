@@ -20,6 +20,7 @@ from lance_ops.core.errors import InvalidInput, RawFileRefused, SchemaMismatch
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import redact
 from lance_ops.core.schema import CaseRule, spelled_as
+from lance_ops.maintenance.ingest.raw_csv import NO_UTF8
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading, is_text, raw_format
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.runners import InThreads, Job, Runner
@@ -106,7 +107,8 @@ def unified_raw_schema(
 
     A new column of `types` has that type, whatever the files say, and without a table these are the names of CSV
     without a header. Text files do not change the type of a column of the table. Raises `FileDisagrees` for a file
-    whose type of a column cannot be promoted together with that of most files, and what `RawReader.schema` raises.
+    whose type of a column cannot be promoted together with that of most files, or whose text is not UTF-8; and what
+    `RawReader.schema` raises.
     """
     if not files:
         raise InvalidInput("no raw files to take a schema from")
@@ -121,6 +123,8 @@ def unified_raw_schema(
         if wanted is not None and name not in wanted:
             continue
         for number, each in _types_of_most_first(given):
+            if table is None or name not in table.names:
+                _check_encoding(files[number], each, types)
             if name not in unified:
                 unified[name] = each.with_type(types.get(name, each.type))
             elif name not in types:
@@ -132,6 +136,12 @@ def unified_raw_schema(
                 elif is_guess or before.type == each.type or _holds_null(before.type):
                     unified[name] = promoted.with_type(_with_fields_of(before.type, promoted.type))
     return pa.schema(list(unified.values()))
+
+
+def _check_encoding(file: RawFile, new: pa.Field, types: Mapping[str, pa.DataType]) -> None:
+    """Refuse a column of CSV that Arrow takes for binary, because it is not UTF-8, unless it is declared."""
+    if pt.is_binary(new.type) and new.name not in types and is_text(file.uri):
+        raise FileDisagrees(shown_uri(file.uri), f"column {new.name!r}: {NO_UTF8}")
 
 
 def _spelled(

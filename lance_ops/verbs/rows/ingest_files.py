@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import pyarrow as pa
@@ -87,7 +87,7 @@ class IngestFiles(Verb):
     reads_landing: ClassVar[bool] = True
 
     files: Annotated[
-        tuple[str, ...], Option("Parquet, ORC, Arrow, CSV or JSON lines; paths or URIs that name one file each.")
+        tuple[str, ...], Option("Parquet, ORC, Arrow, CSV or JSON; paths or URIs that name one file each.")
     ] = ()
     batch: Annotated[
         str | None, Option("The key of one batch that all files are; default: a batch each, by the file's name.")
@@ -143,6 +143,11 @@ class IngestFiles(Verb):
     empty_as_null: Annotated[bool, Option("Read empty cells of text columns as null, too.")] = False
     date_formats: Annotated[tuple[str, ...], Option("Forms of dates, such as %d.%m.%Y, besides ISO 8601.")] = ()
     timestamp_formats: Annotated[tuple[str, ...], Option("Forms of timestamps, besides ISO 8601.")] = ()
+    decimal_point: Annotated[str, Option("The text before the fraction of numbers in CSV.")] = _TEXT.decimal_point
+    skip_lines: Annotated[int, Option("So many lines at the beginning of CSV are no rows.", at_least=0)] = 0
+    distinct_names: Annotated[
+        bool, Option("Number the names of CSV's header that occur again or are empty, instead of refusing the file.")
+    ] = False
     data_storage_version: Annotated[str, Option("The file version of a new table.")] = (
         IngestOptions.data_storage_version
     )
@@ -236,17 +241,7 @@ class IngestFiles(Verb):
 
     def options(self) -> IngestOptions:
         """Return the policies as `maintenance.ingest` takes them."""
-        text = TextReading(
-            self.delimiter,
-            self.quote,
-            self.escape,
-            self.header,
-            self.encoding,
-            self.null_values,
-            self.empty_as_null,
-            self.date_formats,
-            self.timestamp_formats,
-        )
+        text = TextReading(**{each.name: getattr(self, each.name) for each in fields(TextReading)})
         return IngestOptions(
             schema=None if self.table_schema is None else declared_schema(self.table_schema),
             column_types={name: arrow_type_of(kind, (), name) for name, kind in self.columns.items()},
