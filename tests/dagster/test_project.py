@@ -151,12 +151,13 @@ def test_a_survey_says_what_it_saw_and_what_it_leaves_alone(
         "Columns: id int64, title string",
         "The oldest file has other columns: name, title",
     )
-    assert "is empty" in by_name["empty"][1]
+    (unread,) = (doubt for each in found.proposals for doubt in each.doubts)
+    assert unread.startswith("Its columns were not read: ") and unread.endswith("1.parquet is empty")
     assert "folders' values of day do not become columns" in by_name["h"][2]
     assert "b" not in by_name
     assert found.ignored == (
-        "2 files with a template in their path are not raw files that can be read",
-        "1 files with .txt are not raw files that can be read",
+        "files with a template in their path are not declared: 2",
+        "files with .txt are not read; write Parquet, CSV or JSON instead: 1",
     )
 
 
@@ -287,7 +288,7 @@ def test_the_delimiter_of_csv_is_the_one_that_gives_columns(landing: Path) -> No
     assert {name: raw.get("text") for name, raw in found.items()} == {
         "commas": None,
         "one": None,
-        "semicolons": {"delimiter": ";"},
+        "semicolons": {"delimiter": ";", "decimal_point": ","},
         "tabs": {"delimiter": "\t"},
     }
 
@@ -304,7 +305,7 @@ def test_files_without_numbers_are_one_dataset_whatever_their_delimiter(landing:
         (landing / f"{name}.csv").write_text(text)
     found = {each.name: each.raw or {} for each in survey_landing(StoreLocation(str(landing))).proposals}
     assert {name: raw.get("text") for name, raw in found.items()} == {
-        "cities": {"delimiter": ";"},
+        "cities": {"delimiter": ";", "decimal_point": ","},
         "mixed/one": {"delimiter": ";"},
         "mixed/two": None,
     }

@@ -3,18 +3,19 @@
 Files are of one kind if their paths differ only in dates, numbers and partition folders such as `day=2024-01-02`.
 `orders/2024-01-02.csv` and `orders/2024-01-03.csv` are one dataset, named after their folder; `orders_1.csv` and
 `customers_1.csv` beside each other are two. Files without numbers, such as `bern.csv` and `basel.csv`, are one dataset
-if they have the same columns. The delimiter of CSV is the one that gives several columns.
+if they have the same columns. How text is written is guessed.
 """
 
 from __future__ import annotations
 
 import glob
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import KeyPattern, StoreLocation
 from lance_ops.dagster.landing import LandedFile, list_files
 from lance_ops.dagster.project.proposal import LANDING, Proposal, columns_sentence, dataset_name, with_distinct_names
+from lance_ops.dagster.project.text_guess import TextGuess, guess_text, joint_guess
 from lance_ops.maintenance.ingest import RawFile, RawReader, RawReading, TextReading, printable, raw_format
 
 __all__ = ["LandingSurvey", "survey_landing"]
@@ -41,9 +43,6 @@ _KEYS = (
 """Regular expressions of moments; the first that is all that varies in a dataset's paths becomes its key."""
 _EXPANDED = ("${", "{{", "{%", "{#")
 """What a declaration expands, so that no path may contain it."""
-_COMMA = ","
-_DELIMITERS = (_COMMA, ";", "\t", "|")
-"""What may stand between the cells of CSV; of two that give as many columns, the first one counts."""
 _MOST_KINDS = 20
 _MOST_OTHERS = 3
 """How many older files are tried if the newest of a kind cannot be read."""
@@ -74,32 +73,50 @@ class _Kind:
         return "/".join((*self.varying_folders, f"{self.name}{self.ending}"))
 
 
+class _Look(NamedTuple):
+    guess: TextGuess | None
+    columns: pa.Schema | str
+
+
 class _Looks:
-    """The columns of files, or why they cannot be read, by each delimiter. Each file is opened once."""
+    """How files seem to be written, and their columns, or why they cannot be read. Each file is opened once."""
 
     def __init__(self, reader: RawReader) -> None:
         self._reader = reader
-        self._found: dict[str, list[pa.Schema | str]] = {}
+        self._found: dict[str, _Look] = {}
 
-    def columns(self, file: LandedFile, delimiter: str) -> pa.Schema | str:
+    def look(self, file: LandedFile) -> _Look:
         if file.path not in self._found:
             self._found[file.path] = self._looked_at(file)
-        return self._found[file.path][_DELIMITERS.index(delimiter)]
+        return self._found[file.path]
 
-    def _looked_at(self, file: LandedFile) -> list[pa.Schema | str]:
-        num_looks = len(_DELIMITERS)
+    def by(self, file: LandedFile, reading: TextReading) -> pa.Schema | str:
+        """Return the columns by another reading than the file's own; it is opened again."""
+        found = self.look(file)
+        known = found.guess is None or found.guess.reading == reading
+        return found.columns if known else self._columns(file, lambda *_: reading)
+
+    def _looked_at(self, file: LandedFile) -> _Look:
         if file.size_bytes == 0:
-            return [f"{file.path} is empty"] * num_looks
-        texts = [TextReading(delimiter=each) for each in (_DELIMITERS if _is_csv(file.path) else (_COMMA,))]
+            return _Look(None, f"{file.path} is empty")
+        guesses: list[TextGuess] = []
+
+        def guess(start: bytes, is_whole: bool) -> TextReading:
+            guesses.append(guess_text(start, is_csv=_is_csv(file.path), is_whole=is_whole))
+            return guesses[0].reading
+
+        columns = self._columns(file, guess)
+        return _Look(guesses[0] if guesses else None, columns)
+
+    def _columns(self, file: LandedFile, guess: Callable[[bytes, bool], TextReading]) -> pa.Schema | str:
         try:
-            found = self._reader.schemas(RawFile(file.uri, file.size_bytes, file.token, file.listed), texts)
+            return self._reader.guessed_schema(RawFile(file.uri, file.size_bytes, file.token, file.listed), guess)
         except LanceOpsError as error:
-            return [str(error)] * num_looks
-        return [str(each) if isinstance(each, LanceOpsError) else each for each in found] * (num_looks // len(texts))
+            return str(error)
 
 
 def survey_landing(location: StoreLocation) -> LandingSurvey:
-    """List a landing folder, and read the columns of up to four files of each kind, those of CSV by each delimiter.
+    """List a landing folder; read the columns of up to four files of each kind, and guess how their text is written.
 
     Raises `ConfigError` if the folder has no file.
     """
@@ -108,14 +125,15 @@ def survey_landing(location: StoreLocation) -> LandingSurvey:
     if not seen:
         raise ConfigError(f"{location.public_uri}: there is no file in this landing folder; land one, or leave it out")
     kinds: defaultdict[_Kind, list[LandedFile]] = defaultdict(list)
-    unread: defaultdict[str, int] = defaultdict(int)
+    unread: Counter[str] = Counter()
     for file in sorted(seen, key=lambda file: file.path):
         if any(sign in file.path for sign in _EXPANDED):
-            unread["a template in their path"] += 1
+            unread["with a template in their path are not declared"] += 1
             continue
         kind = _kind_of(file.path)
         if kind is None:
-            unread[PurePosixPath(file.path).suffix or "no ending"] += 1
+            ending = PurePosixPath(file.path).suffix or "no ending"
+            unread[f"with {ending} are not read; write Parquet, CSV or JSON instead"] += 1
         else:
             kinds[kind].append(file)
     marked = {file.path.rpartition("/")[0] for file in listed if PurePosixPath(file.path).name == _MARKER}
@@ -125,7 +143,7 @@ def survey_landing(location: StoreLocation) -> LandingSurvey:
             _proposal(PurePosixPath(location.uri).name, kind, files, marked, looks)
             for kind, files in _joined(kinds, looks)
         ]
-    ignored = [f"{count} files with {ending} are not raw files that can be read" for ending, count in unread.items()]
+    ignored = [f"files {why}: {count:,}" for why, count in unread.items()]
     return LandingSurvey(with_distinct_names(found), tuple(ignored))
 
 
@@ -191,11 +209,12 @@ def _are_one(files: Sequence[Sequence[LandedFile]], kinds: Sequence[_Kind], look
         return False
     found: set[tuple[str, ...]] = set()
     for of_kind in files:
-        delimiter = _delimiter(of_kind, looks)
-        schema = looks.columns(of_kind[0], delimiter)
-        if not isinstance(schema, pa.Schema):
+        file = _readable(of_kind, looks)
+        if file is None:
             return False
-        found.add((delimiter, *schema.names))
+        guess, columns = looks.look(file)
+        assert isinstance(columns, pa.Schema)
+        found.add((guess.reading.delimiter if guess else "", *columns.names))
     return len(found) == 1
 
 
@@ -215,23 +234,41 @@ def _proposal(
     else:
         key = _key(paths, kind.ending)
         raw |= {"key": key} if key else {}
-    delimiter = _delimiter(files, looks)
-    raw |= {"text": {"delimiter": delimiter}} if delimiter != _COMMA else {}
-    seen = _comments(kind, files, paths, partial(looks.columns, delimiter=delimiter))
-    return Proposal(name, f"{name}.lance", raw, comments=tuple(map(printable, seen)))
+    guess = _guess(files, looks)
+    text = {each.name: _plain(getattr(guess.reading, each.name)) for each in fields(TextReading)}
+    usual = TextReading()
+    text = {name: value for name, value in text.items() if value != _plain(getattr(usual, name))}
+    raw |= {"text": text} if text else {}
+    write = {"columns": dict.fromkeys(guess.texts, "string")} if guess.texts else {}
+    readable = _readable(files, looks)
+    seen = _comments(kind, files, paths, readable, partial(looks.by, reading=guess.reading))
+    told = [f"Its text is {guess.reading.encoding}: {', '.join(guess.words)}"] if guess.words else []
+    unread = [] if readable else [f"Its columns were not read: {looks.look(_by_age(files)[-1]).columns}"]
+    return Proposal(
+        name,
+        f"{name}.lance",
+        raw,
+        write=write,
+        comments=tuple(map(printable, [*seen, *told])),
+        doubts=tuple(map(printable, [*unread, *guess.doubts])),
+    )
 
 
-def _delimiter(files: Sequence[LandedFile], looks: _Looks) -> str:
-    """Return the delimiter by which one of the newest files has several columns; a comma if none has, or for no CSV."""
-    if not _is_csv(files[0].path):
-        return _COMMA
-    for file in _by_age(files)[: -2 - _MOST_OTHERS : -1]:
-        found = {each: looks.columns(file, each) for each in _DELIMITERS}
-        num_columns = {each: len(schema) for each, schema in found.items() if isinstance(schema, pa.Schema)}
-        best = max(num_columns, key=num_columns.__getitem__, default=_COMMA)
-        if num_columns.get(best, 0) > 1:
-            return best
-    return _COMMA
+def _readable(files: Sequence[LandedFile], looks: _Looks) -> LandedFile | None:
+    """Return the newest file that can be read, of the newest few."""
+    newest = _by_age(files)[: -2 - _MOST_OTHERS : -1]
+    return next((file for file in newest if isinstance(looks.look(file).columns, pa.Schema)), None)
+
+
+def _guess(files: Sequence[LandedFile], looks: _Looks) -> TextGuess:
+    """Guess from the newest file that can be read and the oldest one."""
+    chosen = [file for file in (_readable(files, looks), _by_age(files)[0]) if file is not None]
+    guesses = [guess for file in chosen if (guess := looks.look(file).guess) is not None]
+    return joint_guess(guesses) if guesses else TextGuess()
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _is_csv(name: str) -> bool:
@@ -258,23 +295,22 @@ def _comments(
     kind: _Kind,
     files: Sequence[LandedFile],
     paths: Sequence[str],
+    readable: LandedFile | None,
     columns: Callable[[LandedFile], pa.Schema | str],
 ) -> Iterable[str]:
     *_, newest = by_age = _by_age(files)
-    oldest = by_age[0]
     size = sum(file.size_bytes for file in files)
-    yield f"Seen: {len(files)} files of {size:,} bytes, such as {paths[files.index(newest)]}"
-    now, before = columns(newest), columns(oldest)
-    of_file = ""
+    count = f"{len(files):,} files" if len(files) > 1 else "1 file"
+    yield f"Seen: {count} of {size:,} bytes, such as {paths[files.index(newest)]}"
+    if readable is None:
+        return
+    if readable is not newest:
+        yield f"The newest file was not read: {columns(newest)}"
+    now = columns(readable)
     if isinstance(now, str):
-        yield f"Its columns were not read: {now}"
-        others = ((file, columns(file)) for file in by_age[-2 : -2 - _MOST_OTHERS : -1])
-        readable = next(((file, schema) for file, schema in others if isinstance(schema, pa.Schema)), None)
-        if readable is None:
-            return
-        older, now = readable
-        of_file = f" of {older.path}, the newest file that can be read"
-    yield columns_sentence(now, of_file)
+        return
+    yield columns_sentence(now, "" if readable is newest else f" of {readable.path}, the newest file that can be read")
+    before = columns(by_age[0])
     if isinstance(before, pa.Schema) and before.names != now.names:
         differing = sorted(set(before.names) ^ set(now.names)) or ["their order"]
         yield f"The oldest file has other columns: {', '.join(differing)}"

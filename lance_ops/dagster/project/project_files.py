@@ -60,7 +60,9 @@ def project_files(project: NewProject) -> dict[str, str]:
     for proposal in project.proposals:
         # No folder lies in another one, because Dagster looks for nothing beneath a folder that has a defs.yaml.
         folder = f"{package}/defs/{DatasetNames(proposal.name).identifier}"
-        files[f"{folder}/defs.yaml"] = defs_yaml(proposal.attributes, proposal.comments, f"../../../{SCHEMA_FILE}")
+        files[f"{folder}/defs.yaml"] = defs_yaml(
+            proposal.attributes, [*proposal.comments, *proposal.doubts], f"../../../{SCHEMA_FILE}"
+        )
     if not project.proposals:
         # Dagster refuses a folder of definitions without any file that it reads.
         files[f"{package}/defs/__init__.py"] = '"""What Dagster loads: a folder for each dataset."""\n'

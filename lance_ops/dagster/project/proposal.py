@@ -28,7 +28,10 @@ class Proposal:
     table: str
     raw: Mapping[str, Any] | None = None
     indices: tuple[Mapping[str, str], ...] = ()
+    write: Mapping[str, Any] = field(default_factory=dict)
     comments: tuple[str, ...] = field(default=(), compare=False)
+    doubts: tuple[str, ...] = field(default=(), compare=False)
+    """What somebody must decide; the declaration holds these as comments, too."""
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -36,6 +39,8 @@ class Proposal:
         found: dict[str, Any] = {"name": self.name, "uri": f"${{{LAKE}}}/{self.table}"}
         if self.raw is not None:
             found["raw"] = dict(self.raw)
+        if self.write:
+            found["write"] = dict(self.write)
         if self.indices:
             found["indices"] = [dict(index) for index in self.indices]
         return found

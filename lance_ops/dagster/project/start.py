@@ -31,7 +31,7 @@ class StartedProject:
     kept: tuple[str, ...]
     """Files that were there already."""
     notes: tuple[str, ...]
-    """What the surveys found and did not declare."""
+    """What the surveys found and did not declare, and what somebody must decide."""
 
 
 def start_project(
@@ -69,6 +69,7 @@ def start_project(
             proposals[each.name] = _ingesting(proposals.get(each.name), each)
         notes += of_files.ignored
     found = with_distinct_names(proposals[name] for name in sorted(proposals))
+    notes += [f"{each.name}: {doubt}" for each in found for doubt in each.doubts]
     for each in found:
         ComponentAttributes.model_validate(each.attributes)
     project = NewProject(str(home), lake, None if landing is None else _absolute(landing), found)
@@ -82,7 +83,17 @@ def start_project(
 
 def _ingesting(table: Proposal | None, files: Proposal) -> Proposal:
     """Return the declaration of a table that raw files go into."""
-    return files if table is None else replace(table, raw=files.raw, comments=(*table.comments, *files.comments))
+    return (
+        files
+        if table is None
+        else replace(
+            table,
+            raw=files.raw,
+            write=files.write,
+            comments=(*table.comments, *files.comments),
+            doubts=files.doubts,
+        )
+    )
 
 
 def _absolute(place: str) -> str:

@@ -31,6 +31,7 @@ from lance_ops.maintenance.ingest.raw_csv import decode_csv
 from lance_ops.maintenance.ingest.raw_json import decode_json
 from lance_ops.maintenance.ingest.raw_limits import (
     BLOCK_BYTES,
+    START_BYTES,
     DecodingRefused,
     RawLimits,
     RawRequest,
@@ -192,7 +193,14 @@ def _json(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
     return Decoded(*decode_json(source, request, limits))
 
 
-_DECODERS = {"parquet": _parquet, "ipc": _ipc, "orc": _orc, "csv": _csv, "json": _json}
+def _start(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
+    """Decompress the first bytes, in one cell."""
+    with source.open() as stream:
+        batch = pa.record_batch({"start": pa.array([stream.read(START_BYTES)], pa.binary())})
+    return Decoded(batch.schema, iter([batch]))
+
+
+_DECODERS = {"parquet": _parquet, "ipc": _ipc, "orc": _orc, "csv": _csv, "json": _json, "start": _start}
 
 
 def _batch_rows(schema: pa.Schema, stated_row_bytes: int) -> int:

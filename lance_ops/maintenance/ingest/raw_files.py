@@ -22,7 +22,7 @@ from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, R
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.maintenance.ingest.raw_decoding import decode
-from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawRequest, TextReading
+from lance_ops.maintenance.ingest.raw_limits import START_BYTES, DecodingRefused, RawLimits, RawRequest, TextReading
 from lance_ops.maintenance.ingest.raw_locations import (
     ListedFile,
     content_token,
@@ -164,23 +164,30 @@ class RawReader:
             schema, num_rows = self._look(descriptor, request)
             return schema.remove_metadata(), num_rows
 
-    def schemas(self, file: RawFile, texts: Sequence[TextReading]) -> list[pa.Schema | RawFileRefused]:
-        """Open a file once; return, for each way to read text, its schema or the error that refuses it."""
+    def guessed_schema(self, file: RawFile, guess: Callable[[bytes, bool], TextReading]) -> pa.Schema:
+        """Return the schema of a file that is opened once; `guess` says how text is read.
+
+        `guess` gets the first bytes of a text file, decompressed, and whether they are the whole file.
+        """
         request = self.request(file)
-        found: list[pa.Schema | RawFileRefused] = []
         with self._refusals(file), self._opened(file) as descriptor:
-            for text in texts:
-                try:
-                    with self._refusals(file):
-                        found.append(self._look(descriptor, replace(request, text=text))[0].remove_metadata())
-                except RawFileRefused as error:
-                    found.append(error.with_traceback(None))
-        return found
+            if request.kind in _TEXT:
+                start = self._start(descriptor, request)
+                request = replace(request, text=guess(start, len(start) < START_BYTES))
+            return self._look(descriptor, request)[0].remove_metadata()
 
     def request(self, file: RawFile) -> RawRequest:
         """Return what to ask of the decoder for a file, by its ending; raise `RawFileRefused` for an unknown one."""
         kind, compression = raw_format(file.uri)
         return RawRequest(kind, compression, self._text)
+
+    def _start(self, descriptor: int, request: RawRequest) -> bytes:
+        asked = RawRequest("start", request.compression)
+        if self._process is not None:
+            batches = list(self._process.batches(descriptor, asked, self._limits))
+        else:
+            batches = list(decode(descriptor, asked, self._limits).batches)
+        return b"".join(batch.column(0)[0].as_py() for batch in batches)
 
     def _inferred(self, descriptor: int, request: RawRequest) -> pa.Schema | None:
         try:

@@ -1,0 +1,122 @@
+"""What is guessed from the first bytes of text files, and what is left to a person."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from lance_ops.dagster.project.text_guess import TextGuess, guess_text, joint_guess
+from lance_ops.maintenance.ingest import TextReading
+
+pytestmark = pytest.mark.dagster
+
+
+def guess(text: str | bytes, *, is_csv: bool = True, is_whole: bool = True) -> TextGuess:
+    return guess_text(text if isinstance(text, bytes) else text.encode(), is_csv=is_csv, is_whole=is_whole)
+
+
+def changed(found: TextGuess) -> dict[str, Any]:
+    """Return the options that are not the usual ones."""
+    usual = TextReading()
+    values = {each.name: getattr(found.reading, each.name) for each in fields(TextReading)}
+    return {name: value for name, value in values.items() if value != getattr(usual, name)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b\n1,x\n", {}),
+        ("a\n1\n", {}),
+        ("", {}),
+        ("a;b\n1;2,5\n", {"delimiter": ";", "decimal_point": ","}),
+        ("a;b\n1;2.5\n", {"delimiter": ";"}),
+        ('a,b\n1,"2,50"\n', {"decimal_point": ","}),
+        ('a|b\n1|"x;y;z"\n', {"delimiter": "|"}),
+        ("Sales;;\n\nid;city;n\n1;Bern;2\n", {"delimiter": ";", "skip_lines": 2}),
+        ("1;2\n3;4;5\n6;7;8\n", {}),
+        ("id;a;A;\n1;x;y;\n", {"delimiter": ";", "distinct_names": True}),
+        ("a,d\n1,31.12.2026\n2,\n", {"date_formats": ("%d.%m.%Y",)}),
+        (
+            "d,t\n01/02/2026,12/31/2026 10:00\n",
+            {"date_formats": ("%m/%d/%Y",), "timestamp_formats": ("%m/%d/%Y %H:%M",)},
+        ),
+        ("a,d\n1,2026/01/02\n", {"date_formats": ("%Y/%m/%d",)}),
+        ("a,d\n1,2026-01-02\n", {}),
+        ("a,d\n1,31.12.2026\n2,soon\n", {}),
+        ("a,d\n1,31.02.2026\n", {}),
+    ],
+)
+def test_options_follow_from_what_all_rows_have(text: str, expected: dict[str, Any]) -> None:
+    found = guess(text)
+    assert changed(found) == expected
+    assert found.doubts == () and found.texts == ()
+
+
+@pytest.mark.parametrize("is_csv", [True, False], ids=["csv", "json"])
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [
+        ("utf-8", "utf-8"),
+        ("utf-8-sig", "utf-8"),
+        ("cp1252", "cp1252"),
+        ("utf-16", "utf-16"),
+        ("utf-16-le", "utf-16-le"),
+    ],
+)
+def test_an_encoding_is_one_that_decodes_the_bytes(encoding: str, expected: str, is_csv: bool) -> None:
+    found = guess("city,n\nZürich,1\nBern,2\n".encode(encoding), is_csv=is_csv)
+    assert found.reading.encoding == expected
+    assert found.words == (() if expected == "utf-8" else ("Zürich",))
+
+
+def test_bytes_that_cp1252_lacks_are_latin_1() -> None:
+    assert guess(b"city,n\nZ\x81\xfcrich,1\nBern,2\n").reading.encoding == "latin-1"
+
+
+@pytest.mark.parametrize("num_bytes", range(10, 16))
+def test_a_character_and_a_row_may_be_cut_at_the_end(num_bytes: int) -> None:
+    start = "a;b\n1;2\n3;€€\n".encode()[:num_bytes]
+    assert changed(guess(start, is_whole=False)) == {"delimiter": ";"}
+
+
+def test_digits_that_are_no_numbers_are_text() -> None:
+    long = "9" * 19
+    found = guess(f"zip,n,iban,mixed\n01234,1,{long},01\n99999,0,1,x\n")
+    assert found.texts == ("zip", "iban") and found.doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "doubt"),
+    [
+        ("a,d\n1,01/02/2026\n", "d: does the day or the month come first? Set text.date_formats to ['%d/%m/%Y'] or"),
+        ("d,e\n31/01/2026,12/31/2026\n", "d: does the day or the month come first?"),
+        ("a;n\n1;1,234\n", "n: does the comma of its numbers stand before a fraction?"),
+        ("a;n\n1;1.234,50\n", "n: its numbers have separators of thousands"),
+        ("a;n;m\n1;1,5;2.5\n", "Some numbers have a comma before their fraction, some a point"),
+        ("7,x\n8,y\n", "Is 7 a column's name?"),
+    ],
+)
+def test_what_may_mean_two_things_is_a_doubt_and_no_guess(text: str, doubt: str) -> None:
+    found = guess(text)
+    assert found.doubts[0].startswith(doubt)
+    assert changed(found).keys() <= {"delimiter"}
+
+
+def test_files_of_a_dataset_tell_what_others_of_it_do_not() -> None:
+    plain = guess("d;n;z\n01.02.2026;1;1\n")
+    telling = guess("d;n;z\n01.02.2026;1,5;007\nZürich;1;1\n".encode("cp1252"))
+    found = joint_guess([plain, telling])
+    assert changed(found) == {
+        "delimiter": ";",
+        "encoding": "cp1252",
+        "decimal_point": ",",
+        "date_formats": ("%d.%m.%Y",),
+    }
+    assert (found.texts, found.words) == (("z",), ("Zürich",))
+
+
+def test_files_that_contradict_each_other_about_days_leave_them_text() -> None:
+    european, american = guess("d,n\n31/01/2026,1\n"), guess("d,n\n01/31/2026,1\n")
+    assert changed(joint_guess([european, american])) == {}
