@@ -1,0 +1,76 @@
+"""The preview of a restore shows the rows that would go and those that would return, wherever they are stored."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.verbs import Preview, Restore, make_plan
+from lance_ops.verbs.rows import restore as restore_module
+from tests.verbs.living import live, section
+
+GO, RETURN = "Rows that would go", "Rows that would return"
+
+
+@pytest.fixture(params=[False, True], ids=["addresses", "stable ids"])
+def numbers(request: pytest.FixtureRequest, dataset_uri: str) -> LanceDataset:
+    rows = pa.table({"x": range(8), "s": ["old"] * 8})
+    return write_dataset(rows, dataset_uri, max_rows_per_file=4, enable_stable_row_ids=request.param)
+
+
+def previewed(uri: str, version: int = 1) -> Preview:
+    return make_plan(Restore(version, reason="undo"), dataset(uri))[1]
+
+
+def titles(preview: Preview) -> list[str]:
+    return [each.title for each in preview.sections]
+
+
+def test_appended_rows_would_go_and_deleted_rows_would_return(numbers: LanceDataset) -> None:
+    numbers.insert(pa.table({"x": range(100, 107), "s": ["new"] * 7}))
+    numbers.delete("x < 2")
+    preview, done = live(Restore(1, reason="undo"), numbers)
+    assert section(preview, GO)["x"] == ("100", "101", "102", "103", "104"), "a sample"
+    assert section(preview, RETURN)["x"] == ("0", "1")
+    assert preview.facts == {"restored_version": 1, "going_rows": 7, "returning_rows": 2}
+    assert done.after.rows == 8
+
+
+def test_an_updated_row_goes_with_its_new_values_and_returns_with_the_old_ones(numbers: LanceDataset) -> None:
+    numbers.update({"s": "'new'"}, "x = 5")
+    preview = previewed(numbers.uri)
+    assert (section(preview, GO)["s"], section(preview, RETURN)["s"]) == (("new",), ("old",))
+
+
+def test_rows_that_only_moved_are_not_shown(numbers: LanceDataset) -> None:
+    numbers.delete("x = 3")
+    numbers.optimize.compact_files()
+    preview = previewed(numbers.uri)
+    assert GO not in titles(preview)
+    assert section(preview, RETURN)["x"] == ("3",)
+    assert preview.facts["going_rows"] == 0
+
+
+def test_a_row_that_is_there_twice_goes_once(numbers: LanceDataset) -> None:
+    numbers.insert(pa.table({"x": [3], "s": ["old"]}))
+    numbers.optimize.compact_files()
+    assert previewed(numbers.uri).facts == {"restored_version": 1, "going_rows": 1, "returning_rows": 0}
+
+
+def test_a_column_that_would_go_hides_no_row(numbers: LanceDataset) -> None:
+    numbers.add_columns({"y": "x * 2"})
+    numbers.insert(pa.table({"x": [9], "s": ["new"], "y": [1]}))
+    preview = previewed(numbers.uri)
+    assert section(preview, GO) == {"x": ("9",), "s": ("new",)}
+    assert RETURN not in titles(preview)
+
+
+def test_too_many_moved_rows_are_not_compared_and_it_says_so(
+    numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restore_module, "_MOST_COMPARED", 15)
+    numbers.optimize.compact_files()
+    preview = previewed(numbers.uri)
+    assert titles(preview) == ["Versions that would be undone"]
+    assert "8 rows of this version and 8 of the restored one" in preview.warnings[0]
