@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain
 
 from pyroaring import BitMap
 
@@ -18,8 +17,6 @@ from lance_ops.transactions import PendingFiles, PendingFilesBuilder
 __all__ = ["WrittenDeletions", "write_deletion_files"]
 
 _WRITTEN_AHEAD = 16
-_PARTS_PER_WORKER, _MOST_TOGETHER = 4, 16
-"""Handing a short file to a thread costs much of what writing it does, so a thread gets several files at once."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +32,8 @@ def write_deletion_files(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> W
     """Write a deletion file for each fragment: its deleted rows so far, and the rows at the physical `offsets`.
 
     The files are not durable yet. When one cannot be written, all are deleted.
+
+    Beneath a local root this thread writes all of them: threads would wait for each other far longer than a file takes.
     """
     files = PendingFilesBuilder(snapshot.store, durable=False)
 
@@ -50,16 +49,10 @@ def write_deletion_files(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> W
         snapshot.store.put(updated.deletion_path, data, durable=False)
         return updated
 
-    def write_several(fragment_ids: Sequence[int]) -> list[Fragment | None]:
-        return [write_one(fragment_id) for fragment_id in fragment_ids]
-
     ids = sorted(offsets)
-    workers = min(snapshot.calls_at_once, len(ids))
-    together = max(1, min(len(ids) // (_PARTS_PER_WORKER * max(workers, 1)), _MOST_TOGETHER))
-    parts = [ids[at : at + together] for at in range(0, len(ids), together)]
+    workers = 1 if snapshot.store.reads_in_place else min(snapshot.calls_at_once, len(ids))
     with files.abandoned_on_failure():
-        written = chain.from_iterable(map_ordered(write_several, parts, workers, _WRITTEN_AHEAD))
-        outcomes = dict(zip(ids, written, strict=True))
+        outcomes = dict(zip(ids, map_ordered(write_one, ids, workers, _WRITTEN_AHEAD), strict=True))
     return WrittenDeletions(
         updated_fragments=tuple(fragment for fragment in outcomes.values() if fragment is not None),
         removed_fragment_ids=tuple(fragment_id for fragment_id, fragment in outcomes.items() if fragment is None),

@@ -7,6 +7,7 @@ if the count is a constant and as much for each fragment or version; nothing els
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -18,15 +19,14 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.file_names import DELETIONS_DIR
 from lance_ops.maintenance.cleanup import version_removal
 from lance_ops.snapshot import Snapshot
-from lance_ops.store import LocalStore, MemoryStore
+from lance_ops.store import BytesLike, LocalStore, MemoryStore
 from lance_ops.table import MANIFEST_CACHE, Fragment, Manifest
 from lance_ops.table.fragments import fragment_list
 from lance_ops.table.fragments.fragment_files import FragmentFiles, files_named_in
 from lance_ops.transactions import TOKEN, find_token
-from lance_ops.writing import deletion_files
 
 Verb = Callable[[str, int], object]
 
@@ -181,24 +181,29 @@ def test_clean_up_decodes_no_fragment_that_a_delete_names(uris: Iterator[str], c
     assert counts["decoded"] == fragments * (deletes + 1)
 
 
-def test_a_delete_hands_its_deletion_files_to_threads_in_parts(
-    uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("in_place", "threads"), [(True, 1), (False, 4)])
+def test_one_thread_writes_all_deletion_files_where_a_write_is_no_request(
+    in_place: bool, threads: int, uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handed: list[Sequence[int]] = []
-
-    def noting(
-        function: Callable[[Sequence[int]], object], parts: Sequence[Sequence[int]], workers: int, ahead: int
-    ) -> Iterator[object]:
-        handed.extend(parts)
-        return map_ordered(function, parts, workers, ahead)
-
-    monkeypatch.setattr(deletion_files, "map_ordered", noting)
-    monkeypatch.setattr(Snapshot, "calls_at_once", 2)
     fragments = 60
     dataset = lance_ops.write_dataset(_table(fragments), next(uris), max_rows_per_file=ROWS)
+    monkeypatch.setattr(MemoryStore, "reads_in_place", in_place)
+    monkeypatch.setattr(Snapshot, "calls_at_once", 4)
+    writers: list[int] = []
+    all_at_once = threading.Barrier(threads, timeout=60)
+    put = MemoryStore.put
+
+    def noting(store: MemoryStore, path: str, data: BytesLike, *, durable: bool = True) -> None:
+        if path.startswith(f"{DELETIONS_DIR}/"):
+            writers.append(threading.get_ident())
+            all_at_once.wait()
+        put(store, path, data, durable=durable)
+
+    monkeypatch.setattr(MemoryStore, "put", noting)
     assert dataset.delete(f"id % {ROWS} = 7")["num_deleted_rows"] == fragments
-    assert [number for part in handed for number in part] == [*range(fragments)]
-    assert [len(part) for part in handed] == [7] * 8 + [4]
+    assert len(writers) == fragments
+    assert len(set(writers)) == threads
+    assert (threading.get_ident() in writers) is in_place
     assert dataset.count_rows() == fragments * (ROWS - 1)
 
 
