@@ -113,8 +113,8 @@ class FsspecStore(Store):
 
     def get(self, path: str) -> pa.Buffer:
         key = self._key(path)
-        with self._translating("read", path):
-            data = pa.py_buffer(self._service.get(self._fs(), key))
+        with self._asking("read", path) as (service, fs):
+            data = pa.py_buffer(service.get(fs, key))
         self.counters.add_reads(1, data.size)
         return data
 
@@ -122,13 +122,18 @@ class FsspecStore(Store):
         check_ranges(path, ranges)
         key = self._key(path)
         reads = merge_ranges(ranges, _MAX_GAP_BYTES, _MAX_READ_BYTES, _FREE_GAP_BYTES)
+        found = [_EMPTY] * len(ranges)
+        if not reads:
+            return found
+        with self._translating("read", path):
+            service, fs = self._connected()
 
         def read(group: Sequence[MergedRange]) -> Sequence[pa.Buffer]:
-            return self._read_group(path, key, [(merged.start, merged.end) for merged in group])
+            wanted = [(merged.start, merged.end) for merged in group]
+            return self._read_group(path, wanted, lambda: service.get_ranges(fs, key, wanted))
 
-        groups = group_reads(reads, self._service.ranges_at_once, _MAX_READ_BYTES)
+        groups = group_reads(reads, service.ranges_at_once, _MAX_READ_BYTES)
         parts = map(read, groups) if len(groups) <= 1 else PROCESS_RESOURCES.threads().map(read, groups)
-        found = [_EMPTY] * len(ranges)
         for merged, data in zip(reads, chain.from_iterable(parts), strict=True):
             members = [ranges[index] for index in merged.members]
             for index, piece in zip(
@@ -140,8 +145,8 @@ class FsspecStore(Store):
 
     def size(self, path: str) -> int:
         key = self._key(path)
-        with self._translating("read", path):
-            return self._service.size(self._fs(), key)
+        with self._asking("read", path) as (service, fs):
+            return service.size(fs, key)
 
     def exists(self, path: str) -> bool:
         try:
@@ -152,15 +157,15 @@ class FsspecStore(Store):
 
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
         key = self._key(path)
-        with self._translating("write", path):
-            self._service.put(self._fs(), key, _bytes(data))
+        with self._asking("write", path) as (service, fs):
+            service.put(fs, key, _bytes(data))
         self.counters.add_write(memoryview(data).nbytes)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         key = self._key(path)
-        with self._translating("write", path):
+        with self._asking("write", path) as (service, fs):
             try:
-                self._service.create(self._fs(), key, _bytes(data))
+                service.create(fs, key, _bytes(data))
             except FileExistsError:
                 return PutOutcome.EXISTS
         self.counters.add_write(memoryview(data).nbytes)
@@ -185,19 +190,19 @@ class FsspecStore(Store):
 
     def list_tags(self, directory: str, limit: int | None = None) -> Mapping[str, str | None]:
         key = self._directory_key(directory)
-        with self._translating("list", directory):
-            asked = limit if self.lists_in_order else None
-            names = self._service.names(self._fs(), key, asked)
+        with self._asking("list", directory) as (service, fs):
+            asked = limit if service.lists_in_order(_parse(self.root)[1], self._options) else None
+            names = service.names(fs, key, asked)
             found = [item for item in names.items() if not is_temporary(item[0])]
             if asked is not None and len(found) < len(names) == asked:  # temporary names sort before others
-                names = self._service.names(self._fs(), key, None)
+                names = service.names(fs, key, None)
                 found = [item for item in names.items() if not is_temporary(item[0])][:asked]
         return dict(found)
 
     def delete(self, path: str) -> None:
         key = self._key(path)
-        with self._translating("delete", path), suppress(FileNotFoundError):
-            self._service.remove(self._fs(), key)
+        with self._asking("delete", path) as (service, fs), suppress(FileNotFoundError):
+            service.remove(fs, key)
 
     @property
     def deleted_at_once(self) -> int:
@@ -206,8 +211,8 @@ class FsspecStore(Store):
     def delete_several(self, paths: Sequence[str]) -> set[str]:
         keys = {self._key(path): path for path in paths}
         if len(keys) > 1 and self.deleted_at_once > 1:
-            with suppress(StoreError), self._translating("delete", paths[0]):
-                return {keys[key] for key in self._service.delete_several(self._fs(), list(keys))}
+            with suppress(StoreError), self._asking("delete", paths[0]) as (service, fs):
+                return {keys[key] for key in service.delete_several(fs, list(keys))}
         return Store.delete_several(self, paths)
 
     def copy(self, source: str, target: str) -> None:
@@ -215,12 +220,12 @@ class FsspecStore(Store):
         if source_key == target_key:  # S3 refuses to copy an object onto itself
             self.size(source)
             return
-        with self._translating("read", source):
-            self._service.copy(self._fs(), source_key, target_key)
+        with self._asking("read", source) as (service, fs):
+            service.copy(fs, source_key, target_key)
 
     def now(self) -> datetime:
-        with self._translating("ask the time of", ""):
-            return self._service.now(self._fs(), self._directory_key(""))
+        with self._asking("ask the time of", "") as (service, fs):
+            return service.now(fs, self._directory_key(""))
 
     @property
     def _options(self) -> dict[str, object]:
@@ -239,29 +244,30 @@ class FsspecStore(Store):
         parts = (service.bucket(authority), root, check_directory(directory))
         return service.rooted("/".join(part for part in parts if part))
 
-    def _fs(self) -> Any:
+    def _connected(self) -> tuple[Service, Any]:
+        """Return the service and its client. This reads the environment, so an operation does it once."""
         scheme, authority, _ = _parse(self.root)
         service, options = self._service, self._options
         # The options alone do not say whose credentials the client uses: the environment and files may hold them.
         key = (service.package, scheme, service.account(authority), self.storage_options, service.identity(options))
-        return PROCESS_RESOURCES.client(key, lambda: self._connect(scheme, authority))
+        return service, PROCESS_RESOURCES.client(key, lambda: self._connect(service, scheme, authority))
 
-    def _connect(self, scheme: str, authority: str) -> Any:
+    def _connect(self, service: Service, scheme: str, authority: str) -> Any:
         try:
-            kind = self._service.load(scheme)
+            kind = service.load(scheme)
         except ImportError as error:
-            package, extra = self._service.package, self._service.extra
-            raise MissingPackage(f"{scheme}://", package, extra, str(error)) from error
+            raise MissingPackage(f"{scheme}://", service.package, service.extra, str(error)) from error
         except ValueError as error:
             raise UnsupportedFeature(f"the scheme {scheme}://", self.root) from error
-        return self._service.connect(kind, authority, self._options)
+        return service.connect(kind, authority, self._options)
 
-    def _read_group(self, path: str, key: str, ranges: Sequence[ByteRange]) -> Sequence[pa.Buffer]:
-        """Return the bytes of ranges that one call of the client reads."""
-        found: Sequence[bytes | memoryview]
+    def _read_group(
+        self, path: str, ranges: Sequence[ByteRange], read: Callable[[], Sequence[bytes | memoryview]]
+    ) -> Sequence[pa.Buffer]:
+        """Return the bytes of ranges that one call of the client, `read`, reads."""
         try:
             with self._translating("read", path):
-                found = self._service.get_ranges(self._fs(), key, ranges)
+                found = read()
         except ObjectNotFound:
             raise
         except StoreError:
@@ -278,11 +284,17 @@ class FsspecStore(Store):
     def _walk(self, prefix: str, wanted: Callable[[str], bool]) -> Iterator[ObjectInfo]:
         start = f"{self._directory_key('')}/".lstrip("/")
         directory = self._directory_key(prefix)
-        with self._translating("list", prefix), suppress(FileNotFoundError):
-            for found in self._service.walk(self._fs(), directory):
+        with self._asking("list", prefix) as (service, fs), suppress(FileNotFoundError):
+            for found in service.walk(fs, directory):
                 path = found.key.removeprefix(start)
                 if wanted(path):
                     yield ObjectInfo(path, found.size_bytes, found.modified, found.tag)
+
+    @contextmanager
+    def _asking(self, verb: str, path: str) -> Iterator[tuple[Service, Any]]:
+        """Give the service and its client to a block whose errors are translated."""
+        with self._translating(verb, path):
+            yield self._connected()
 
     @contextmanager
     def _translating(self, verb: str, path: str) -> Iterator[None]:
@@ -324,7 +336,8 @@ class _RemoteWriter(StoreWriter):
         else:
             with self._store._translating("write", self._path):
                 if self._file is None:
-                    self._file = self._store._service.open_writer(self._store._fs(), self._key)
+                    service, fs = self._store._connected()
+                    self._file = service.open_writer(fs, self._key)
                     self._file.write(self._kept)
                     self._kept = bytearray()
                 self._file.write(view)
@@ -348,7 +361,8 @@ class _RemoteWriter(StoreWriter):
         try:
             with self._store._translating("write", self._path):
                 if self._file is None:
-                    self._store._service.put(self._store._fs(), self._key, bytes(self._kept))
+                    service, fs = self._store._connected()
+                    service.put(fs, self._key, bytes(self._kept))
                 else:
                     self._file.close()
         except BaseException:

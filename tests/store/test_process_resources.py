@@ -96,7 +96,7 @@ def test_buckets_of_one_account_share_a_client(
     monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "fsspec")
     monkeypatch.setattr(PROCESS_RESOURCES, "client", lambda key, make: keys.append(key))
     for uri in (one, other):
-        FsspecStore(uri, {"account_name": "name"} if uri.startswith("az:") else {})._fs()
+        FsspecStore(uri, {"account_name": "name"} if uri.startswith("az:") else {})._connected()[1]
     assert (keys[0] == keys[1]) is shared
 
 
@@ -104,5 +104,5 @@ def test_other_credentials_use_another_client(monkeypatch: pytest.MonkeyPatch) -
     keys = []
     monkeypatch.setattr(PROCESS_RESOURCES, "client", lambda key, make: keys.append(key))
     for token in ("old", "new"):
-        FsspecStore("s3://bucket", {"aws_session_token": token})._fs()
+        FsspecStore("s3://bucket", {"aws_session_token": token})._connected()[1]
     assert keys[0] != keys[1]

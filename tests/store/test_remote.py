@@ -6,7 +6,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafeStore, WriteRefused
 from lance_ops.store import FsspecStore, PutOutcome, remote
-from lance_ops.store.services import ALL_SERVICES, service_of
+from lance_ops.store.services import ALL_SERVICES, Service, chosen_service, service_of
 from lance_ops.store.services.obstore import listing
 from lance_ops.store.services.s3 import S3
 from tests.s3_server import S3Server
@@ -180,7 +180,7 @@ def test_a_large_create_is_a_single_request(s3: FsspecStore) -> None:
     data = b"x" * (101 << 20)
     assert s3.put_if_absent("large", data) is PutOutcome.CREATED
     assert s3.put_if_absent("large", data) is PutOutcome.EXISTS
-    etag = s3._fs().info(s3._key("large"))["ETag"]
+    etag = s3._connected()[1].info(s3._key("large"))["ETag"]
     assert "-" not in etag  # the mark of an upload in parts
     assert s3.get("large").size == len(data)
 
@@ -201,9 +201,9 @@ def test_an_aborted_writer_of_many_parts_leaves_no_upload(s3: FsspecStore) -> No
     writer = s3.open_writer("large")
     writer.write(b"x" * (51 << 20))
     uploads = {"Bucket": s3._key("x").partition("/")[0]}
-    assert len(s3._fs().call_s3("list_multipart_uploads", **uploads)["Uploads"]) == 1
+    assert len(s3._connected()[1].call_s3("list_multipart_uploads", **uploads)["Uploads"]) == 1
     writer.abort()
-    assert "Uploads" not in s3._fs().call_s3("list_multipart_uploads", **uploads)
+    assert "Uploads" not in s3._connected()[1].call_s3("list_multipart_uploads", **uploads)
 
 
 @pytest.mark.server
@@ -212,7 +212,7 @@ def test_far_ranges_are_separate_requests_and_near_ones_are_not(
 ) -> None:
     s3.put("a", bytes(range(256)) * 8192)
     asked: list[tuple[int, int]] = []
-    fs = s3._fs()
+    fs = s3._connected()[1]
     cat_file = fs.cat_file
 
     def record(path: str, start: int, end: int) -> bytes:
@@ -225,6 +225,24 @@ def test_far_ranges_are_separate_requests_and_near_ones_are_not(
     assert [piece.to_pybytes() for piece in found] == [bytes(range(4)), bytes(range(4)), bytes(range(8, 12))]
     assert sorted(asked) == [(0, 12), (1 << 20, (1 << 20) + 4)]
     assert remote._MAX_GAP_BYTES < 1 << 20
+
+
+@pytest.mark.server
+def test_a_read_chooses_its_client_once_however_many_ranges_it_has(
+    s3: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.put("a", bytes(4 << 20))
+    chosen: list[str] = []
+
+    def choose(scheme: str, options: Mapping[str, object]) -> Service:
+        chosen.append(scheme)
+        return chosen_service(scheme, options)
+
+    monkeypatch.setattr(remote, "chosen_service", choose)
+    assert len(s3.get_ranges("a", [(0, 4), (1 << 20, 2 << 20), (3 << 20, 4 << 20)])) == 3
+    assert chosen == ["s3"]
+    assert [piece.size for piece in s3.get_ranges("a", [(5, 5)])] == [0]  # needs no client
+    assert chosen == ["s3"]
 
 
 @pytest.mark.server
