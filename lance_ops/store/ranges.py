@@ -40,7 +40,7 @@ def merge_ranges(
 ) -> list[MergedRange]:
     """Merge ranges that overlap or lie at most `max_gap_bytes` apart, into reads of at most `max_read_bytes`.
 
-    A gap of more than `free_gap_bytes` (the default is all) is merged only while such gaps take no more of a read than
+    Of each gap, `free_gap_bytes` (the default is all) are free. What gaps have beyond that takes no more of a read than
     its ranges do, so that few small ranges do not become a large read. Every range is a member of exactly one read,
     which contains it whole. A range longer than the limit is a read of its own. Empty ranges need no read and are
     members of none.
@@ -48,25 +48,25 @@ def merge_ranges(
     free = max_gap_bytes if free_gap_bytes is None else free_gap_bytes
     merged: list[MergedRange] = []
     read_start, read_end, members = 0, 0, list[int]()
-    asked_bytes, gap_bytes = 0, 0
+    asked_bytes, costly_bytes = 0, 0
     for index in sorted((i for i, (start, end) in enumerate(ranges) if start < end), key=lambda i: ranges[i]):
         start, end = ranges[index]
         gap = start - read_end
         added = end - max(start, read_end)
-        costs = gap if gap > free else 0
+        costs = max(gap - free, 0)
         fits = added <= 0 or (
-            gap <= max_gap_bytes and end - read_start <= max_read_bytes and gap_bytes + costs <= asked_bytes + added
+            gap <= max_gap_bytes and end - read_start <= max_read_bytes and costly_bytes + costs <= asked_bytes + added
         )
         if members and fits:
             read_end = max(read_end, end)
             members.append(index)
             asked_bytes += max(added, 0)
-            gap_bytes += costs
+            costly_bytes += costs
             continue
         if members:
             merged.append(MergedRange(read_start, read_end, tuple(members)))
         read_start, read_end, members = start, end, [index]
-        asked_bytes, gap_bytes = end - start, 0
+        asked_bytes, costly_bytes = end - start, 0
     if members:
         merged.append(MergedRange(read_start, read_end, tuple(members)))
     return merged

@@ -36,10 +36,10 @@ __all__ = ["FsspecStore"]
 
 T = TypeVar("T")
 
-# s3fs does about 370 small requests or 140 MB a second, so a request costs as much as about 380 KB. But a gap that is
-# longer than what is asked on both sides would multiply the bytes that a look-up costs.
+# s3fs does about 370 small requests or 140 MB a second, so a request costs as much as about 380 KB. But reading over
+# all shorter gaps would multiply the bytes that a look-up costs.
 _MAX_GAP_BYTES = 256 << 10
-_FREE_GAP_BYTES = 64 << 10
+_FREE_GAP_BYTES = 56 << 10
 _MAX_READ_BYTES = 8 << 20
 _ONE_REQUEST_BYTES = 4 << 20  # a writer's object up to this size is sent in one request; a multipart upload takes more
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL | re.IGNORECASE)

@@ -39,11 +39,13 @@ def test_ranges_merge_over_gaps_of_10_up_to_100_bytes(
         ([(0, 8), (40, 48)], [(0, 8), (40, 48)]),
         ([(0, 8), (13, 21)], [(0, 21)]),
         ([(0, 20), (40, 60), (80, 100)], [(0, 100)]),
-        ([(0, 20), (40, 50), (75, 80)], [(0, 50), (75, 80)]),
+        ([(0, 20), (40, 50), (75, 80)], [(0, 80)]),
+        ([(0, 20), (40, 50), (76, 81)], [(0, 50), (76, 81)]),
+        ([(0, 2), (8, 10)], [(0, 10)]),
         ([(0, 4), (4, 20), (40, 44)], [(0, 44)]),
     ],
 )
-def test_gaps_of_more_than_5_bytes_take_no_more_of_a_read_than_its_ranges(
+def test_what_gaps_have_beyond_5_bytes_takes_no_more_of_a_read_than_its_ranges(
     ranges: list[tuple[int, int]], merged: list[tuple[int, int]]
 ) -> None:
     assert [(read.start, read.end) for read in merge_ranges(ranges, 50, 1000, 5)] == merged

@@ -226,6 +226,11 @@ def test_far_ranges_are_separate_requests_and_near_ones_are_not(
     assert sorted(asked) == [(0, 12), (1 << 20, (1 << 20) + 4)]
     assert remote._MAX_GAP_BYTES < 1 << 20
 
+    asked.clear()
+    chunks = [(at << 10, (at + 8) << 10) for at in (0, 74, 180)]  # a take's chunks of 8 KiB; gaps of 66 and 98 KiB
+    assert [piece.size for piece in s3.get_ranges("a", chunks)] == [8 << 10] * 3
+    assert sorted(asked) == [(0, 82 << 10), chunks[2]]
+
 
 @pytest.mark.server
 def test_a_read_chooses_its_client_once_however_many_ranges_it_has(
