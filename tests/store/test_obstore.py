@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import ssl
 import subprocess
 import sys
 import textwrap
@@ -199,6 +200,27 @@ def test_a_clock_comes_from_any_answer_but_a_failure_and_from_no_other_server() 
         status = 502
         assert time_of_server(server.endpoint, {}) is None
     assert time_of_server("http://127.0.0.1:1/", {}) is None
+
+
+def test_trusted_certificates_are_parsed_once_until_variables_name_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parsed: list[ssl.SSLContext] = []
+    create = ssl.create_default_context
+
+    def counted() -> ssl.SSLContext:
+        parsed.append(create())
+        return parsed[-1]
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    with answering_server(lambda *_: (200, "")) as server:
+        assert time_of_server(server.endpoint, {}) is not None
+        assert time_of_server(server.endpoint, {}) is not None
+        assert len(parsed) == 1
+        monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "others"))
+        assert time_of_server(server.endpoint, {}) is not None
+    assert len(parsed) == 2
 
 
 def test_a_shared_access_signature_is_used_by_fsspec(azure_server: AzureServer) -> None:

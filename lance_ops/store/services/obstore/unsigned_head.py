@@ -6,10 +6,12 @@ of a bucket, also where it refuses the request.
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
@@ -19,6 +21,7 @@ __all__ = ["region_of_bucket", "time_of_server"]
 
 _SECONDS = 5.0
 _SERVER_ERROR = 500
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def time_of_server(url: str, proxies: Mapping[str, str], *, verifies: bool = True) -> datetime | None:
@@ -48,8 +51,10 @@ def _header(name: str, url: str, proxies: Mapping[str, str], verifies: bool) -> 
 
     An error of the server (500 and above) counts as no answer, because a gateway before the server may have made it.
     """
-    context = ssl.create_default_context() if verifies else ssl._create_unverified_context()
-    handlers: list[Any] = [_NoRedirects(), HTTPSHandler(context=context)]
+    handlers: list[Any] = [
+        _NoRedirects(),
+        HTTPSHandler(context=_context(verifies, *map(os.environ.get, _CERTIFICATES))),
+    ]
     if proxies:
         handlers.append(ProxyHandler(dict(proxies)))
     try:
@@ -61,6 +66,15 @@ def _header(name: str, url: str, proxies: Mapping[str, str], verifies: bool) -> 
             return error.headers.get(name) or None if error.code < _SERVER_ERROR else None
     except (OSError, ValueError, HTTPException):
         return None
+
+
+@lru_cache(maxsize=8)
+def _context(verifies: bool, *_: str | None) -> ssl.SSLContext:
+    """Return how certificates are checked; also given are the variables that say which ones are trusted.
+
+    It is kept, because parsing the trusted certificates takes about as long as the request.
+    """
+    return ssl.create_default_context() if verifies else ssl._create_unverified_context()
 
 
 class _NoRedirects(HTTPRedirectHandler):
