@@ -6,8 +6,10 @@
     WHEN NOT MATCHED BY SOURCE [AND condition] THEN DELETE
 
 The library's merge gives one source row to the rows that it updates and to those that it inserts. Spark computes that
-row from the source, so values that read the table's old row cannot be said. Neither can several clauses of one kind.
-Each such statement is refused with its reason, before anything is written.
+row from the source alone, if all clauses allow it. Else Spark joins the source with the columns of the table that the
+clauses read: they may then read both rows, and there may be several of a kind, of which the first that fits counts.
+Updates beside deletions of matched rows cannot be said. What cannot is refused with its reason, before anything is
+written.
 """
 
 from __future__ import annotations
@@ -20,37 +22,27 @@ from pyspark.sql.functions import expr
 from pyspark.sql.pandas.types import to_arrow_schema
 from sqlglot import exp
 
-from lance_ops.api import LanceDataset
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.api import ExecuteResult, LanceDataset, MergeInsertBuilder
+from lance_ops.core.errors import InvalidInput, TooManyConcurrentWriters, UnsupportedFeature
 from lance_ops.core.records import dataclass
+from lance_ops.spark.merge_choices import Choice, chosen_rows
+from lance_ops.spark.sql_access.merge_clauses import Clause, Clauses, read_clauses
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause
-from lance_ops.spark.sql_access.words import Reader
 from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side, parse_expression, quoted_path
+from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import CaseRule
 
 __all__ = ["MERGE_STATEMENTS"]
 
+_ATTEMPTS = 11
 _CHANGED = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
 
 
-@dataclass(frozen=True)
-class _Clause:
-    """One WHEN: its kind (`matched`, `not matched`, `by source`), its condition and its action.
-
-    `values` are the columns and expressions of UPDATE and INSERT; None stands for `*`.
-    """
-
-    kind: str
-    condition: str | None
-    action: str
-    values: dict[str, str] | None = None
-
-    def __str__(self) -> str:
-        when = {"matched": "MATCHED", "not matched": "NOT MATCHED", "by source": "NOT MATCHED BY SOURCE"}[self.kind]
-        return f"WHEN {when}{'' if self.condition is None else f' AND {self.condition}'} THEN {self.action}"
+class _ReadsBothRows(Exception):
+    """A clause whose rows the source alone does not give."""
 
 
 def _merge(statement: Statement) -> DataFrame | None:
@@ -70,7 +62,7 @@ def _merge(statement: Statement) -> DataFrame | None:
     query, source = _source(statement)
     reader.expect("ON")
     condition = reader.until("WHEN", what="a condition")
-    clauses = _clauses(reader)
+    clauses = read_clauses(reader)
     opened = statement.tables.open(table)
     frame = run_query(query, statement.tables)
     merge = _Merge(opened, frame, target, source, statement.case_rule, statement.tables.in_utc)
@@ -94,67 +86,6 @@ def _source(statement: Statement) -> tuple[str, str]:
     return query, statement.alias("ON") or name
 
 
-def _clauses(reader: Reader) -> dict[str, _Clause]:
-    found: dict[str, _Clause] = {}
-    while not reader.ended:
-        reader.expect("WHEN")
-        kind = "not matched" if reader.accept("NOT", "MATCHED") else "matched"
-        if kind == "matched":
-            reader.expect("MATCHED")
-        elif reader.accept("BY", "SOURCE"):
-            kind = "by source"
-        else:
-            reader.accept("BY", "TARGET")
-        condition = reader.until("THEN", what="a condition") if reader.accept("AND") else None
-        reader.expect("THEN")
-        clause = _action(reader, kind, condition)
-        if kind in found:
-            raise UnsupportedFeature(f"a second clause of MERGE for the same rows: {clause}")
-        found[kind] = clause
-    if not found:
-        raise reader.error("WHEN")
-    return found
-
-
-def _action(reader: Reader, kind: str, condition: str | None) -> _Clause:
-    if kind != "not matched" and reader.accept("DELETE"):
-        return _Clause(kind, condition, "DELETE")
-    if kind == "matched":
-        reader.expect("UPDATE", "SET")
-        return _Clause(kind, condition, "UPDATE", None if reader.accept("*") else _assignments(reader))
-    if kind == "by source":
-        raise UnsupportedFeature("WHEN NOT MATCHED BY SOURCE with another action than DELETE")
-    reader.expect("INSERT")
-    return _Clause(kind, condition, "INSERT", None if reader.accept("*") else _inserted(reader))
-
-
-def _assignments(reader: Reader) -> dict[str, str]:
-    values: dict[str, str] = {}
-    while True:
-        name = reader.path("a column")[-1]
-        reader.expect("=")
-        values[name] = reader.until(",", "WHEN", what="an expression")
-        if not reader.accept(","):
-            return values
-
-
-def _inserted(reader: Reader) -> dict[str, str]:
-    names: list[str] = []
-    texts: list[str] = []
-    for listed, what in ((names, "a column"), (texts, "an expression")):
-        reader.expect("(")
-        while True:
-            listed.append(reader.path(what)[-1] if listed is names else reader.until(",", what=what))
-            if not reader.accept(","):
-                break
-        reader.expect(")")
-        if listed is names:
-            reader.expect("VALUES")
-    if len(names) != len(texts):
-        raise InvalidInput(f"SQL on a Lance table: INSERT has {len(names)} columns and {len(texts)} values")
-    return dict(zip(names, texts, strict=True))
-
-
 @dataclass(frozen=True)
 class _Merge:
     """A merge of a source into an opened table; `target` and `source` are their names in the statement."""
@@ -166,28 +97,81 @@ class _Merge:
     case_rule: CaseRule
     in_utc: bool
 
-    def execute(self, statement: Statement, on: str, clauses: dict[str, _Clause]) -> DataFrame:
+    def execute(self, statement: Statement, on: str, clauses: Clauses) -> DataFrame:
         """Shape the source, build the merge and execute it."""
-        matched, inserted, by_source = (clauses.get(kind) for kind in ("matched", "not matched", "by source"))
         keys = self._keys(on)
-        values = self._values(keys, matched, inserted)
-        rows = self.frame.alias(self.source)
-        matching, condition = self._conditions(matched, inserted, by_source, values)
-        if condition is not None:
-            rows = rows.where(condition)
-        shaped = rows.select(*(expr(text).alias(name) for name, text in values.items()))
-        builder = self.opened.merge_insert(list(keys))
-        if matched is not None and matched.action == "DELETE":
-            builder = builder.when_matched_delete()
-        elif matched is not None:
-            builder = builder.when_matched_update_all(matching)
-        if inserted is not None:
-            builder = builder.when_not_matched_insert_all()
-        if by_source is not None:
-            builder = builder.when_not_matched_by_source_delete(self._unmatched(by_source))
-        done = builder.execute(statement.rows_for(shaped), runner=statement.runner)
+        try:
+            rows, condition = self._rows_of_source(keys, clauses)
+        except _ReadsBothRows:
+            done = self._merge_joined(statement, keys, clauses)
+        else:
+            merge = self._builder(keys, clauses, condition)
+            done = merge.execute(statement.rows_for(rows), runner=statement.runner)
         counts = (done["num_updated_rows"], done["num_deleted_rows"], done["num_inserted_rows"])
         return statement.result(_CHANGED, [(sum(counts), *counts)])
+
+    def _merge_joined(self, statement: Statement, keys: dict[str, str], clauses: Clauses) -> ExecuteResult:
+        """Join the source with the opened version and merge; after a conflict do both again on the newest version."""
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            rows = self._rows_of_both(keys, clauses)
+            merge = self._builder(keys, clauses, None).conflict_retries(0)
+            try:
+                return merge.execute(statement.rows_for(rows), runner=statement.runner)
+            except TooManyConcurrentWriters:
+                if not attempts_left:
+                    raise
+                self.opened.checkout_latest()
+        raise AssertionError("the loop returns or raises")
+
+    def _builder(self, keys: dict[str, str], clauses: Clauses, condition: str | None) -> MergeInsertBuilder:
+        builder = self.opened.merge_insert(list(keys))
+        if clauses.deletes:
+            builder = builder.when_matched_delete()
+        elif clauses.matched:
+            builder = builder.when_matched_update_all(condition)
+        if clauses.inserted:
+            builder = builder.when_not_matched_insert_all()
+        if clauses.by_source is not None:
+            builder = builder.when_not_matched_by_source_delete(self._unmatched(clauses.by_source))
+        return builder
+
+    # -- rows of the source ---------------------------------------------------------------------------------------
+
+    def _rows_of_source(self, keys: dict[str, str], clauses: Clauses) -> tuple[DataFrame, str | None]:
+        """Return the rows that the merge reads, and the condition of its update; raise `_ReadsBothRows`."""
+        if len(clauses.matched) > 1 or len(clauses.inserted) > 1:
+            raise _ReadsBothRows
+        matched, inserted = next(iter(clauses.matched), None), next(iter(clauses.inserted), None)
+        values = self._values(keys, matched, inserted)
+        matching, condition = self._conditions(matched, inserted, clauses.by_source, values)
+        rows = self.frame.alias(self.source)
+        if condition is not None:
+            rows = rows.where(condition)
+        return rows.select(*(expr(text).alias(name) for name, text in values.items())), matching
+
+    def _rows_of_both(self, keys: dict[str, str], clauses: Clauses) -> DataFrame:
+        """Return the rows that the merge reads; the columns of the table that the clauses read are joined to them."""
+        if clauses.by_source is not None and clauses.matched and clauses.matched[-1].condition is not None:
+            raise UnsupportedFeature(f"{clauses.by_source} beside clauses of matched rows that all have a condition")
+        updates = [] if clauses.deletes else [self._written(clause) for clause in clauses.matched]
+        inserts = [self._written(clause) for clause in clauses.inserted]
+        self._check_keys(keys, updates, inserts)
+        names = dict.fromkeys(name for values in (*updates, *inserts) for name in values if name not in keys)
+        kept = {name: quoted_path(self.target, name) for name in names if any(name not in values for values in updates)}
+        for name in kept:
+            self._check_kept(name)
+        # What a deleted row would get does not count, but the column may allow no nulls.
+        of_deleted = inserts[0] if inserts else {}
+        of_matched = [{**kept, **values} for values in updates] or [of_deleted] * len(clauses.matched)
+        matched, others = (
+            [Choice(clause.condition, values) for clause, values in zip(side, given, strict=True)]
+            for side, given in ((clauses.matched, of_matched), (clauses.inserted, inserts))
+        )
+        texts = [text for each in (*matched, *others) for text in (each.condition, *each.values.values()) if text]
+        read = {*keys, *(name for text in texts for side, name in self._columns_of(text) if side == "target")}
+        paths = [f"`{name}`" if "." in name else name for name in self.opened.snapshot.schema.names if name in read]
+        table = TableQuery(self.frame.sparkSession, self.opened.snapshot).select(*paths).load()
+        return chosen_rows(self.frame.alias(self.source), table, self.target, keys, (matched, others))
 
     # -- columns --------------------------------------------------------------------------------------------------
 
@@ -225,29 +209,22 @@ class _Merge:
             raise InvalidInput(f"SQL on a Lance table: column {column.sql('spark')} of MERGE {what}")
         return found[0]
 
-    def _values(self, keys: dict[str, str], matched: _Clause | None, inserted: _Clause | None) -> dict[str, str]:
+    def _values(self, keys: dict[str, str], matched: Clause | None, inserted: Clause | None) -> dict[str, str]:
         """Return the source's expression of each column that the merge writes, keys first."""
         updates = self._written(matched) if matched is not None and matched.action == "UPDATE" else None
         inserts = None if inserted is None else self._written(inserted)
-        for name, text in (inserts or {}).items():
-            if name in keys and not _is_same(text, keys[name], self.source):
-                raise UnsupportedFeature(f"INSERT of MERGE gives key {name!r} another value than the source's key")
-        for name, key in keys.items():
-            if inserts is not None and name not in inserts:
-                raise UnsupportedFeature(f"INSERT of MERGE without the key {name!r}")
-            if updates and name in updates and not _is_same(updates[name], key, self.source):
-                raise UnsupportedFeature(f"UPDATE of MERGE changes the key {name!r}")
+        self._check_keys(keys, [] if updates is None else [updates], [] if inserts is None else [inserts])
+        for text in (*(updates or {}).values(), *(inserts or {}).values()):
+            if not self._is_of_source(text):
+                raise _ReadsBothRows
         if updates is not None and inserts is not None:
             for name in {**updates, **inserts}:
                 one, other = (values.get(name, keys.get(name)) for values in (updates, inserts))
                 if one is None or other is None or not _is_same(one, other, self.source):
-                    raise UnsupportedFeature(
-                        f"UPDATE and INSERT of MERGE with different values of column {name!r}: the merge writes "
-                        "one row for both"
-                    )
+                    raise _ReadsBothRows
         return {**keys, **{name: text for name, text in (updates or inserts or {}).items() if name not in keys}}
 
-    def _written(self, clause: _Clause) -> dict[str, str]:
+    def _written(self, clause: Clause) -> dict[str, str]:
         """Return the columns that a clause writes, in the table's spelling, and their expressions over the source."""
         names = self.opened.snapshot.schema.names
         if clause.values is None:
@@ -264,21 +241,46 @@ class _Merge:
             stored = self.case_rule.find(name, names)
             if stored is None:
                 raise InvalidInput(f"SQL on a Lance table: no column {name!r}: there are {', '.join(names)}")
-            if not self._is_of_source(text):
-                raise UnsupportedFeature(f"{text} in {clause.action} of MERGE, which is no value of the source alone")
+            self._columns_of(text)
             written[stored] = text
         return written
 
+    def _check_keys(
+        self, keys: dict[str, str], updates: Sequence[dict[str, str]], inserts: Sequence[dict[str, str]]
+    ) -> None:
+        """Raise `UnsupportedFeature` for a clause that gives a row another key than the source's."""
+        for name, key in keys.items():
+            for values in inserts:
+                if name not in values:
+                    raise UnsupportedFeature(f"INSERT of MERGE without the key {name!r}")
+                if not _is_same(values[name], key, self.source):
+                    raise UnsupportedFeature(f"INSERT of MERGE gives key {name!r} another value than the source's key")
+            for values in updates:
+                if name in values and not _is_same(values[name], key, self.source):
+                    raise UnsupportedFeature(f"UPDATE of MERGE changes the key {name!r}")
+
+    def _check_kept(self, name: str) -> None:
+        """Raise `UnsupportedFeature` for a column whose values would change on their way through Spark."""
+        field = self.opened.snapshot.schema.field(name)
+        if any(node.is_blob_v1 or node.is_blob_v2 or _has_nanoseconds(node.arrow_type) for node in field.walk()):
+            raise UnsupportedFeature(
+                f"a clause of MERGE that sets column {name!r} beside an UPDATE that does not: Spark cuts its values"
+            )
+
     def _is_of_source(self, text: str) -> bool:
+        return all(side == "source" for side, _ in self._columns_of(text))
+
+    def _columns_of(self, text: str) -> list[tuple[str, str]]:
+        """Return the side and the name of each column in an expression; raise `UnsupportedFeature` for a subquery."""
         tree = parse_expression(text)
         if tree.find(exp.Query) is not None:
-            return False
-        return all(self._side_of(column)[0] == "source" for column in tree.find_all(exp.Column))
+            raise UnsupportedFeature(f"{text} in MERGE, a subquery: join it to the source")
+        return [self._side_of(column) for column in tree.find_all(exp.Column)]
 
     # -- conditions -----------------------------------------------------------------------------------------------
 
     def _conditions(
-        self, matched: _Clause | None, inserted: _Clause | None, by_source: _Clause | None, values: dict[str, str]
+        self, matched: Clause | None, inserted: Clause | None, by_source: Clause | None, values: dict[str, str]
     ) -> tuple[str | None, str | None]:
         """Return the condition of the library's update, and the one that Spark filters the source by.
 
@@ -295,12 +297,15 @@ class _Merge:
             if self._is_of_source(condition):
                 return None, condition
         if inserted is not None and inserted.condition is not None:
-            raise UnsupportedFeature(f"{inserted}: a condition of INSERT beside another clause: filter the source")
+            raise _ReadsBothRows
         assert matched is not None
         assert matched.condition is not None
         if matched.action == "DELETE":
-            raise UnsupportedFeature(f"{matched}: a condition of DELETE on the table, or beside another clause")
-        return self._update_condition(matched.condition, values), None
+            raise _ReadsBothRows
+        try:
+            return self._update_condition(matched.condition, values), None
+        except (InvalidInput, UnsupportedFeature):
+            raise _ReadsBothRows from None
 
     def _update_condition(self, condition: str, values: dict[str, str]) -> str:
         """Write a condition on the rows of both sides; of the source it sees the columns that are written."""
@@ -320,11 +325,15 @@ class _Merge:
         tree = parse_expression(text)
         return self._side_of(tree)[1] if isinstance(tree, exp.Column) else None
 
-    def _unmatched(self, clause: _Clause) -> str | None:
+    def _unmatched(self, clause: Clause) -> str | None:
         if clause.condition is None:
             return None
         side = Side(self.opened.snapshot.schema.to_arrow_storage())
         return ExpressionWriter({self.target: side}, self.case_rule, self.in_utc).write(clause.condition)
+
+
+def _has_nanoseconds(arrow_type: pa.DataType) -> bool:
+    return bool((pa.types.is_timestamp(arrow_type) or pa.types.is_duration(arrow_type)) and arrow_type.unit == "ns")
 
 
 def _is_same(one: str, other: str, source: str) -> bool:

@@ -89,6 +89,87 @@ def test_rows_are_deleted_matched_and_unmatched(spark: SparkSession, lake: Path)
     assert merge(spark, lake, f"{on} WHEN NOT MATCHED BY SOURCE THEN DELETE")[1] == [(3, 5, "C")]
 
 
+@pytest.mark.parametrize(
+    ("clauses", "counts", "expected"),
+    [
+        pytest.param(
+            "WHEN MATCHED THEN UPDATE SET x = t.x + n.x WHEN NOT MATCHED THEN INSERT *",
+            (3, 2, 0, 1),
+            [(1, 10, "a"), (2, 41, "b"), (3, 35, "c"), (4, None, "d"), (5, 50, "E")],
+            id="values of both rows, and others of inserted rows",
+        ),
+        pytest.param(
+            """
+            WHEN MATCHED AND n.flag THEN UPDATE SET s = 'first' WHEN MATCHED AND t.x > 15 THEN UPDATE SET x = 0
+            WHEN NOT MATCHED AND n.x > 60 THEN INSERT * WHEN NOT MATCHED THEN INSERT (id, s) VALUES (n.id, 'new')
+            """,
+            (3, 2, 0, 1),
+            [(1, 10, "a"), (2, 20, "first"), (3, 0, "c"), (4, None, "d"), (5, None, "new")],
+            id="the first clause that fits",
+        ),
+        pytest.param(
+            "WHEN MATCHED AND n.flag THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+            (2, 1, 0, 1),
+            [(1, 10, "a"), (2, 21, "B"), (3, 30, "c"), (4, None, "d"), (5, 50, "E")],
+            id="a condition on a column that the table does not have",
+        ),
+        pytest.param(
+            "WHEN MATCHED AND t.x > 25 THEN DELETE WHEN NOT MATCHED AND n.flag THEN INSERT *",
+            (2, 0, 1, 1),
+            [(1, 10, "a"), (2, 20, "b"), (4, None, "d"), (5, 50, "E")],
+            id="deletions by a condition on the table",
+        ),
+        pytest.param(
+            "WHEN MATCHED THEN UPDATE SET x = t.x + 1 WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            (4, 2, 2, 0),
+            [(2, 21, "b"), (3, 31, "c")],
+            id="unmatched rows are deleted",
+        ),
+        pytest.param(
+            """
+            WHEN NOT MATCHED AND n.x > 60 THEN INSERT * WHEN NOT MATCHED THEN INSERT (id) VALUES (n.id)
+            WHEN NOT MATCHED BY SOURCE THEN DELETE
+            """,
+            (3, 0, 2, 1),
+            [(2, 20, "b"), (3, 30, "c"), (5, None, None)],
+            id="matched rows without a clause stay",
+        ),
+    ],
+)
+def test_clauses_may_read_both_rows_and_share_them(
+    spark: SparkSession, lake: Path, clauses: str, counts: tuple[int, ...], expected: list[tuple[Any, ...]]
+) -> None:
+    assert merge(spark, lake, f"t USING news n ON t.id = n.id {clauses}") == (counts, expected)
+    assert LanceDataset(lake / "t.lance").version == 2
+
+
+def test_values_of_both_rows_are_computed_again_after_a_conflict(spark: SparkSession, lake: Path) -> None:
+    uri = lake / "t.lance"
+
+    class Overtaken(InThreads):
+        """Another writer changes a row while the first merge runs its tasks."""
+
+        def map(self, *args: Any, **kwargs: Any) -> Any:
+            if LanceDataset(uri).version == 1:
+                LanceDataset(uri).update({"x": "1000"}, "id = 2")
+            return super().map(*args, **kwargs)
+
+    text = "MERGE INTO t USING news n ON t.id = n.id WHEN MATCHED THEN UPDATE SET x = t.x + n.x"
+    sql(spark, text, runner=Overtaken())
+    assert LanceDataset(uri).to_table(filter="id = 2")["x"].to_pylist() == [1021]
+    assert LanceDataset(uri).version == 3
+
+
+def test_a_value_that_spark_would_cut_is_not_kept_by_way_of_spark(spark: SparkSession, lake: Path) -> None:
+    times = pa.table({"id": [2], "x": [0], "at": pa.array([1], pa.timestamp("ns"))})
+    write_dataset(times, lake / "times.lance")
+    on = "MERGE INTO times t USING news n ON t.id = n.id WHEN MATCHED THEN UPDATE SET x = n.x"
+    with pytest.raises(UnsupportedFeature, match="sets column 'at' beside an UPDATE that does not: Spark cuts"):
+        sql(spark, f"{on} WHEN NOT MATCHED THEN INSERT (id, at) VALUES (n.id, TIMESTAMP_NTZ '2026-01-01 00:00:00')")
+    sql(spark, f"{on} + t.x WHEN NOT MATCHED THEN INSERT (id, x) VALUES (n.id, n.x)")
+    assert LanceDataset(lake / "times.lance").to_table(filter="id = 2")["at"].cast(pa.int64()).to_pylist() == [1]
+
+
 def test_only_rows_of_a_condition_are_inserted(spark: SparkSession, lake: Path) -> None:
     write_dataset(pa.table({"id": [7, 8], "x": [1, 2], "s": ["p", "q"]}), lake / "more.lance")
     counts, rows = merge(spark, lake, "t USING more@v1 ON t.id = more.id WHEN NOT MATCHED AND more.x > 1 THEN INSERT *")
@@ -101,16 +182,18 @@ def test_only_rows_of_a_condition_are_inserted(spark: SparkSession, lake: Path) 
     [
         ("ON t.id = n.id AND t.x > 1 WHEN MATCHED THEN DELETE", "t.x > 1 in ON of MERGE"),
         ("ON t.id = n.id + 1 WHEN MATCHED THEN DELETE", "in ON of MERGE"),
-        ("WHEN MATCHED THEN UPDATE SET x = t.x + n.x", "t.x . n.x in UPDATE of MERGE"),
-        ("WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET *", "a second clause"),
-        ("WHEN MATCHED AND n.flag THEN DELETE WHEN NOT MATCHED THEN INSERT *", "condition of DELETE"),
-        ("WHEN MATCHED AND t.x > 1 THEN DELETE", "condition of DELETE on the table"),
+        ("WHEN MATCHED THEN UPDATE SET x = (SELECT 1)", "a subquery: join it to the source"),
+        ("WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET *", "UPDATE beside DELETE of matched rows"),
         (
-            "ON t.id = n.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED AND n.flag THEN INSERT *",
-            "condition of INSERT",
+            "WHEN MATCHED AND n.flag THEN UPDATE SET x = t.x + 1 WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            "beside clauses of matched rows that all have a condition",
         ),
-        ("WHEN MATCHED THEN UPDATE SET x = 1 WHEN NOT MATCHED THEN INSERT *", "different values of"),
+        (
+            "WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED BY SOURCE AND t.x > 1 THEN DELETE",
+            "a second clause of MERGE for the same rows",
+        ),
         ("WHEN MATCHED THEN UPDATE SET id = n.x", "changes the key 'id'"),
+        ("WHEN MATCHED THEN UPDATE SET id = t.x + 1", "changes the key 'id'"),
         ("WHEN NOT MATCHED THEN INSERT (x) VALUES (n.x)", "without the key 'id'"),
         ("WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = 1", "another action than DELETE"),
     ],
