@@ -36,8 +36,8 @@ class Clauses:
 
     @property
     def deletes(self) -> bool:
-        """Whether matched rows are deleted, and not updated."""
-        return any(clause.action == "DELETE" for clause in self.matched)
+        """Whether all clauses of matched rows delete them."""
+        return bool(self.matched) and all(clause.action == "DELETE" for clause in self.matched)
 
 
 def read_clauses(reader: Reader) -> Clauses:
@@ -61,8 +61,6 @@ def read_clauses(reader: Reader) -> Clauses:
     if not any(found.values()):
         raise reader.error("WHEN")
     matched, inserted, by_source = found.values()
-    if len({clause.action for clause in matched}) > 1:
-        raise UnsupportedFeature("UPDATE beside DELETE of matched rows in one MERGE")
     return Clauses(tuple(matched), tuple(inserted), by_source[0] if by_source else None)
 
 

@@ -8,8 +8,7 @@
 The library's merge gives one source row to the rows that it updates and to those that it inserts. Spark computes that
 row from the source alone, if all clauses allow it. Else Spark joins the source with the columns of the table that the
 clauses read: they may then read both rows, and there may be several of a kind, of which the first that fits counts.
-Updates beside deletions of matched rows cannot be said. What cannot is refused with its reason, before anything is
-written.
+What cannot be said is refused with its reason, before anything is written.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from sqlglot import exp
 from lance_ops.api import ExecuteResult, LanceDataset, MergeInsertBuilder
 from lance_ops.core.errors import InvalidInput, TooManyConcurrentWriters, UnsupportedFeature
 from lance_ops.core.records import dataclass
-from lance_ops.spark.merge_choices import Choice, chosen_rows
+from lance_ops.reading import ROW_ADDRESS
+from lance_ops.spark.merge_choices import Choice, ChosenRows, chosen_rows
 from lance_ops.spark.sql_access.merge_clauses import Clause, Clauses, read_clauses
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
@@ -113,17 +113,20 @@ class _Merge:
     def _merge_joined(self, statement: Statement, keys: dict[str, str], clauses: Clauses) -> ExecuteResult:
         """Join the source with the opened version and merge; after a conflict do both again on the newest version."""
         for attempts_left in reversed(range(_ATTEMPTS)):
-            rows = self._rows_of_both(keys, clauses)
-            merge = self._builder(keys, clauses, None).conflict_retries(0)
-            try:
-                return merge.execute(statement.rows_for(rows), runner=statement.runner)
-            except TooManyConcurrentWriters:
-                if not attempts_left:
-                    raise
-                self.opened.checkout_latest()
+            with self._rows_of_both(keys, clauses) as chosen:
+                merge = self._builder(keys, clauses, None, chosen.deleted_addresses()).conflict_retries(0)
+                try:
+                    return merge.execute(statement.rows_for(chosen.rows), runner=statement.runner)
+                except TooManyConcurrentWriters:
+                    if not attempts_left:
+                        raise
+            self.opened.checkout_latest()
         raise AssertionError("the loop returns or raises")
 
-    def _builder(self, keys: dict[str, str], clauses: Clauses, condition: str | None) -> MergeInsertBuilder:
+    def _builder(
+        self, keys: dict[str, str], clauses: Clauses, condition: str | None, deleted: Sequence[int] = ()
+    ) -> MergeInsertBuilder:
+        """Return the merge; the rows of the table at the addresses `deleted` match no source row that it reads."""
         builder = self.opened.merge_insert(list(keys))
         if clauses.deletes:
             builder = builder.when_matched_delete()
@@ -131,8 +134,12 @@ class _Merge:
             builder = builder.when_matched_update_all(condition)
         if clauses.inserted:
             builder = builder.when_not_matched_insert_all()
+        gone = [f"{ROW_ADDRESS} IN ({', '.join(map(str, deleted))})"] if deleted else []
         if clauses.by_source is not None:
-            builder = builder.when_not_matched_by_source_delete(self._unmatched(clauses.by_source))
+            unmatched = self._unmatched(clauses.by_source)
+            gone = [*gone, f"({unmatched})"] if unmatched is not None else []
+        if gone or clauses.by_source is not None:
+            builder = builder.when_not_matched_by_source_delete(" OR ".join(gone) or None)
         return builder
 
     # -- rows of the source ---------------------------------------------------------------------------------------
@@ -149,11 +156,11 @@ class _Merge:
             rows = rows.where(condition)
         return rows.select(*(expr(text).alias(name) for name, text in values.items())), matching
 
-    def _rows_of_both(self, keys: dict[str, str], clauses: Clauses) -> DataFrame:
+    def _rows_of_both(self, keys: dict[str, str], clauses: Clauses) -> ChosenRows:
         """Return the rows that the merge reads; the columns of the table that the clauses read are joined to them."""
         if clauses.by_source is not None and clauses.matched and clauses.matched[-1].condition is not None:
             raise UnsupportedFeature(f"{clauses.by_source} beside clauses of matched rows that all have a condition")
-        updates = [] if clauses.deletes else [self._written(clause) for clause in clauses.matched]
+        updates = [self._written(clause) for clause in clauses.matched if clause.action == "UPDATE"]
         inserts = [self._written(clause) for clause in clauses.inserted]
         self._check_keys(keys, updates, inserts)
         names = dict.fromkeys(name for values in (*updates, *inserts) for name in values if name not in keys)
@@ -162,14 +169,19 @@ class _Merge:
             self._check_kept(name)
         # What a deleted row would get does not count, but the column may allow no nulls.
         of_deleted = inserts[0] if inserts else {}
-        of_matched = [{**kept, **values} for values in updates] or [of_deleted] * len(clauses.matched)
-        matched, others = (
-            [Choice(clause.condition, values) for clause, values in zip(side, given, strict=True)]
-            for side, given in ((clauses.matched, of_matched), (clauses.inserted, inserts))
-        )
+        of_updated = iter(updates)
+        matched = [
+            Choice(clause.condition, {**kept, **next(of_updated)})
+            if clause.action == "UPDATE"
+            else Choice(clause.condition, of_deleted, deletes=not clauses.deletes)
+            for clause in clauses.matched
+        ]
+        others = [Choice(clause.condition, values) for clause, values in zip(clauses.inserted, inserts, strict=True)]
         texts = [text for each in (*matched, *others) for text in (each.condition, *each.values.values()) if text]
         read = {*keys, *(name for text in texts for side, name in self._columns_of(text) if side == "target")}
         paths = [f"`{name}`" if "." in name else name for name in self.opened.snapshot.schema.names if name in read]
+        if any(choice.deletes for choice in matched):
+            paths.append(ROW_ADDRESS)
         table = TableQuery(self.frame.sparkSession, self.opened.snapshot).select(*paths).load()
         return chosen_rows(self.frame.alias(self.source), table, self.target, keys, (matched, others))
 

@@ -134,6 +134,30 @@ def test_rows_are_deleted_matched_and_unmatched(spark: SparkSession, lake: Path)
             [(2, 20, "b"), (3, 30, "c"), (5, None, None)],
             id="matched rows without a clause stay",
         ),
+        pytest.param(
+            """
+            WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET *
+            WHEN NOT MATCHED AND n.flag THEN INSERT *
+            """,
+            (3, 1, 1, 1),
+            [(1, 10, "a"), (3, 5, "C"), (4, None, "d"), (5, 50, "E")],
+            id="some matched rows are deleted and others updated",
+        ),
+        pytest.param(
+            """
+            WHEN MATCHED AND t.x > 25 THEN UPDATE SET x = t.x + 1 WHEN MATCHED THEN DELETE
+            WHEN NOT MATCHED BY SOURCE AND t.x > 5 THEN DELETE
+            """,
+            (3, 1, 2, 0),
+            [(3, 31, "c"), (4, None, "d")],
+            id="matched and unmatched rows are deleted and others updated",
+        ),
+        pytest.param(
+            "WHEN MATCHED AND t.x > 1000 THEN DELETE WHEN MATCHED AND n.flag THEN UPDATE SET s = n.s",
+            (1, 1, 0, 0),
+            [(1, 10, "a"), (2, 20, "B"), (3, 30, "c"), (4, None, "d")],
+            id="nothing to delete",
+        ),
     ],
 )
 def test_clauses_may_read_both_rows_and_share_them(
@@ -160,6 +184,21 @@ def test_values_of_both_rows_are_computed_again_after_a_conflict(spark: SparkSes
     assert LanceDataset(uri).version == 3
 
 
+def test_a_row_that_is_deleted_and_updated_is_refused(spark: SparkSession, lake: Path) -> None:
+    twice = "(SELECT 2L AS id, true AS gone UNION ALL SELECT 2L, false)"
+    clauses = "WHEN MATCHED AND n.gone THEN DELETE WHEN MATCHED THEN UPDATE SET x = 0"
+    with pytest.raises(InvalidInput, match="one source row deletes a target row that another updates, id = 2"):
+        merge(spark, lake, f"t USING {twice} n ON t.id = n.id {clauses}")
+    assert LanceDataset(lake / "t.lance").version == 1
+
+
+def test_a_merge_that_updates_and_deletes_runs_in_tasks_of_spark(spark: SparkSession, lake: Path) -> None:
+    clauses = "WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    sql(spark, f"MERGE INTO t USING news n ON t.id = n.id {clauses}", runner=OnSpark(spark, least_bytes=0))
+    rows = LanceDataset(lake / "t.lance").to_table().sort_by("id").to_pylist()
+    assert [tuple(row.values()) for row in rows] == [(1, 10, "a"), (3, 5, "C"), (4, None, "d"), (5, 50, "E")]
+
+
 def test_a_value_that_spark_would_cut_is_not_kept_by_way_of_spark(spark: SparkSession, lake: Path) -> None:
     times = pa.table({"id": [2], "x": [0], "at": pa.array([1], pa.timestamp("ns"))})
     write_dataset(times, lake / "times.lance")
@@ -183,7 +222,6 @@ def test_only_rows_of_a_condition_are_inserted(spark: SparkSession, lake: Path) 
         ("ON t.id = n.id AND t.x > 1 WHEN MATCHED THEN DELETE", "t.x > 1 in ON of MERGE"),
         ("ON t.id = n.id + 1 WHEN MATCHED THEN DELETE", "in ON of MERGE"),
         ("WHEN MATCHED THEN UPDATE SET x = (SELECT 1)", "a subquery: join it to the source"),
-        ("WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET *", "UPDATE beside DELETE of matched rows"),
         (
             "WHEN MATCHED AND n.flag THEN UPDATE SET x = t.x + 1 WHEN NOT MATCHED BY SOURCE THEN DELETE",
             "beside clauses of matched rows that all have a condition",
