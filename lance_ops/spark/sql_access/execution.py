@@ -89,7 +89,7 @@ def sql(
 
 def _not_understood(head: str) -> UnsupportedFeature:
     heads = ", ".join(sorted({" ".join(keywords) for keywords, _ in _STATEMENTS}))
-    return UnsupportedFeature(f"{head} of a Lance table in SQL; understood are SELECT, WITH, {heads}")
+    return UnsupportedFeature(f"{head} of a Lance table in SQL (understood are SELECT, WITH, {heads})")
 
 
 def _missing_table(error: AnalysisException) -> str | None:

@@ -67,7 +67,7 @@ def _optimize(statement: Statement) -> DataFrame | None:
     opened = statement.tables.open(table)
     options: dict[str, Any] = {}
     if reader.peek("WHERE"):
-        raise UnsupportedFeature("OPTIMIZE … WHERE: bound the work by WITH (max_source_fragments = n)")
+        raise UnsupportedFeature("OPTIMIZE … WHERE (bound the work by WITH (max_source_fragments = n))")
     for keyword, order in (("ZORDER", "z_order"), ("SORT", "linear")):
         if reader.accept(keyword, "BY"):
             options |= {"cluster_by": statement.column_paths(opened), "cluster_order": order}

@@ -55,7 +55,7 @@ def _merge(statement: Statement) -> DataFrame | None:
     if table is None:
         return lance_query(reader.text, statement.tables)
     if evolves:
-        raise UnsupportedFeature("MERGE WITH SCHEMA EVOLUTION: add the columns by ALTER TABLE … ADD COLUMNS first")
+        raise UnsupportedFeature("MERGE WITH SCHEMA EVOLUTION (add the columns by ALTER TABLE … ADD COLUMNS first)")
     name = reader.words[reader.at - 1].value
     target = statement.alias("USING") or name
     reader.expect("USING")

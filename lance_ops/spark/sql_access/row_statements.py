@@ -36,7 +36,7 @@ def _insert(statement: Statement) -> DataFrame | None:
         if overwrite:
             raise InvalidInput("SQL on a Lance table: INSERT INTO … REPLACE WHERE, or INSERT OVERWRITE; not both")
     if reader.peek("PARTITION"):
-        raise UnsupportedFeature("PARTITION of a Lance table: it has no partition folders; use REPLACE WHERE")
+        raise UnsupportedFeature("PARTITION of a Lance table (it has no partition folders: use REPLACE WHERE)")
     frame = run_query(reader.rest("a query"), statement.tables)
     opened = statement.tables.open(table)
     names = opened.snapshot.schema.names

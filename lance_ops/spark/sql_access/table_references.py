@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.api.namespaces import Namespace, TableDescription
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, ReferenceNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.spark.sql_access.words import Kind, Reader
@@ -138,6 +138,8 @@ class Tables:
             return opened.checkout_version(clause.version)
         if clause.name in opened.tags.list():
             return opened.checkout_version(clause.name)
+        if clause.name not in opened.branches.list():
+            raise ReferenceNotFound(f"{opened.uri} has no tag and no branch {clause.name!r}")
         return opened.checkout_version((clause.name, None))
 
     def moment(self, sql: str) -> datetime:

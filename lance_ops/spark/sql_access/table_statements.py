@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from lance_ops.api import LanceDataset
+from lance_ops.api import AlterColumn, LanceDataset
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, ReferenceNotFound
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
@@ -19,6 +19,7 @@ from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause, version_or_name
 from lance_ops.spark.sql_access.words import Kind
+from lance_ops.spark.sql_access.written_expressions import quoted_path
 from lance_ops.spark.translation import schema_from_spark
 
 __all__ = ["TABLE_STATEMENTS"]
@@ -56,6 +57,12 @@ def _create_table(statement: Statement) -> DataFrame | None:
     frame = run_query(query, statement.tables) if query else statement.tables.session.createDataFrame([], columns or "")
     session = statement.tables.session
     write_planned(session, frame, table.location, table.storage_options, options, overwrite=replace)
+    if columns:  # a query's columns are nullable, whatever Spark derives from its plan
+        changes: list[AlterColumn] = [
+            {"path": quoted_path(each.name), "nullable": False} for each in frame.schema if not each.nullable
+        ]
+        if changes:
+            statement.tables.open(table).alter_columns(*changes, runner=statement.runner)
     return statement.nothing()
 
 
@@ -131,10 +138,15 @@ def _add_columns(statement: Statement, opened: LanceDataset) -> None:
 
 
 def _add_nulls(statement: Statement, opened: LanceDataset, columns: str) -> None:
-    added = _arrow_schema(columns)
-    for name in added.names:
-        statement.check_new_name(opened, name)
-    opened.add_columns(added)
+    declared = _declared(columns)
+    for field in declared.fields:
+        statement.check_new_name(opened, field.name)
+        if not field.nullable:
+            raise InvalidInput(
+                f"ADD COLUMN {field.name} NOT NULL: the table's rows have no values of it; add it without NOT NULL, "
+                f"give it values by UPDATE, and then ALTER COLUMN {field.name} SET NOT NULL"
+            )
+    opened.add_columns(_arrow_schema(declared))
 
 
 def _update_columns(statement: Statement, opened: LanceDataset) -> None:
@@ -185,7 +197,7 @@ def _alter_column(statement: Statement, opened: LanceDataset) -> None:
     reader = statement.reader
     path = statement.column_path(opened)
     if reader.accept("TYPE"):
-        data_type = _arrow_schema(f"x {reader.rest('a type')}").field(0).type
+        data_type = _arrow_schema(_declared(f"x {reader.rest('a type')}")).field(0).type
         opened.alter_columns({"path": path, "data_type": data_type}, runner=statement.runner)
     elif reader.accept("DROP", "NOT", "NULL"):
         opened.alter_columns({"path": path, "nullable": True}, runner=statement.runner)
@@ -194,10 +206,15 @@ def _alter_column(statement: Statement, opened: LanceDataset) -> None:
         opened.alter_columns({"path": path, "nullable": False}, runner=statement.runner)
 
 
-def _arrow_schema(columns: str) -> pa.Schema:
-    """Return the columns that Spark's words declare, in the types of a table."""
+def _declared(columns: str) -> StructType:
+    """Return the columns that Spark's words declare."""
     declared = StructType.fromDDL(columns)
     assert isinstance(declared, StructType)
+    return declared
+
+
+def _arrow_schema(declared: StructType) -> pa.Schema:
+    """Return columns in the types of a table; all are nullable."""
     return schema_from_spark(to_arrow_schema(declared, timezone="UTC"), {})
 
 

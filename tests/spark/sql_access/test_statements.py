@@ -174,6 +174,7 @@ def test_tables_are_created(run: Any, lake: Path) -> None:
     typed = LanceDataset(lake / "typed.lance")
     assert typed.schema.field("v").type == pa.list_(pa.float32(), 4)
     assert (typed.data_storage_version, typed.count_rows()) == ("2.1", 0)
+    assert [field.nullable for field in typed.schema] == [False, True, True]
     with pytest.raises(InvalidInput, match="columns with their types, or AS"):
         run("CREATE TABLE empty USING lance")
 
@@ -202,6 +203,12 @@ def test_a_mistake_raises_an_error_that_names_it(run: Any, lake: Path, spark: Sp
         ("DESC HISTORY nope", InvalidInput, "nope is no Lance table"),
         ("SHOW COLUMNS IN numbers", UnsupportedFeature, "SHOW of a Lance table"),
         ("DROP TABLE numbers", UnsupportedFeature, "DROP of a Lance table"),
+        (
+            "ALTER TABLE numbers ADD COLUMNS (a INT, b INT NOT NULL)",
+            InvalidInput,
+            "ADD COLUMN b NOT NULL: .*SET NOT NULL",
+        ),
+        ("SELECT id FROM numbers VERSION AS OF 'nope'", ReferenceNotFound, "has no tag and no branch 'nope'"),
         ("MERGE WITH SCHEMA EVOLUTION INTO numbers USING u ON true", UnsupportedFeature, "ADD COLUMNS"),
         ("SELECT nope FROM numbers", AnalysisException, r"Did you mean .*`(id|x|s)`"),
         ("SELECT * FROM nope", AnalysisException, "TABLE_OR_VIEW_NOT_FOUND"),
