@@ -12,7 +12,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
-from lance_ops.file.page_reading import FileSource, Ranges, Steps, run_all
+from lance_ops.file.page_reading import FileSource, Ranges, SourceBytes, Steps, combine_steps, run_all
 from lance_ops.store import LocalStore, MemoryStore
 
 LARGE = 3 << 20
@@ -79,3 +79,17 @@ def test_four_threads_read_the_same_rows_as_one(tmp_path: object, version: FileV
 
     assert reader.read(threads=4) == reader.read() == table
     assert pa.Table.from_batches(reader.iter_batches(threads=4)) == table
+
+
+def test_the_ranges_of_a_single_task_pass_as_they_are() -> None:
+    wanted = Ranges.of((3, 5), (4, 9))
+
+    def reading() -> Steps[int]:
+        return len((yield wanted).data)
+
+    steps = combine_steps([reading()])
+    assert next(steps) is wanted
+    whole = np.zeros(9, np.uint8)
+    with pytest.raises(StopIteration) as end:
+        steps.send(SourceBytes(whole, np.zeros(1, np.int64), np.zeros(1, np.int64)))
+    assert end.value.value == [9]

@@ -77,6 +77,8 @@ def shift_steps(task: Steps[T], distance: int) -> Steps[T]:
 
 def combine_steps(tasks: Sequence[Steps[T]], threads: int = 1) -> Steps[list[T]]:
     """Return one generator for several: each round asks for the ranges of all of them; its result is their results."""
+    if len(tasks) == 1:
+        return [(yield from tasks[0])]
     results: dict[int, T] = {}
     waiting = {index: _advance(task, None, index, results) for index, task in enumerate(tasks)}
     while True:
@@ -89,8 +91,8 @@ def combine_steps(tasks: Sequence[Steps[T]], threads: int = 1) -> Steps[list[T]]
         def advance(index: int, fetched: SourceBytes = fetched) -> Ranges | None:
             return _advance(tasks[index], fetched, index, results)
 
-        workers = min(threads, len(asked)) if wanted.num_bytes >= _BYTES_WORTH_THREADS else 1
-        if workers > 1:
+        workers = min(threads, len(asked))
+        if workers > 1 and wanted.num_bytes >= _BYTES_WORTH_THREADS:
             # The pool ends with each round, so that a fork between rounds meets no threads.
             with ThreadPoolExecutor(workers, "lance-ops-decode") as pool:
                 waiting = dict(zip(asked, pool.map(advance, asked), strict=True))

@@ -65,8 +65,9 @@ class FileMapping(View):
 
     def _are_in_memory(self, starts: Int64Array, stops: Int64Array) -> bool:
         """Return whether the first and last pages of the first, middle and last range are in memory."""
-        bounds = (int(bound) for at in (0, len(starts) // 2, -1) for bound in (starts[at], stops[at] - 1))
-        pages = {max(bound, 0) // mmap.PAGESIZE for bound in bounds}
+        looked_at = [0, len(starts) // 2, -1]
+        bounds = np.concatenate([starts[looked_at], stops[looked_at] - 1])
+        pages = {max(bound, 0) // mmap.PAGESIZE for bound in bounds.tolist()}
         answer = ctypes.create_string_buffer(1)
         is_resident = _libc().mincore
         return not any(
