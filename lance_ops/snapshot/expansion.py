@@ -16,8 +16,10 @@ Tables of ordinary writers stay far below. A caller who trusts a table lifts all
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import inf
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_ops.committers import ALLOW_EXPANSION_OPTION, allows_expansion
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, ReadTooLarge
@@ -78,16 +80,23 @@ def limit_held_bytes(
 ) -> Iterator[pa.Table]:
     """Yield tables that were read from these fragments, and limit their bytes: the caller holds all of them at once.
 
-    Raises `ReadTooLarge` after it has yielded the table that makes them too large for the fragments' data files.
+    All tables have one schema. If no value has a variable width, the number of rows gives their bytes: `nbytes` takes
+    some ten microseconds for each column. Raises `ReadTooLarge` after it has yielded the table that makes them too
+    large for the fragments' data files.
     """
-    limited = not allows_expansion(snapshot.storage_options)
+    if allows_expansion(snapshot.storage_options):
+        yield from found
+        return
     files = _distinct_files(fragments)
     free = FREE_BYTES if free_bytes is None else free_bytes
+    row_bits: float | None = None
     num_bytes, stored = 0, 0
     for table in found:
         yield table
-        num_bytes += table.nbytes
-        while limited and num_bytes > max(free, MAX_RATIO * stored):
+        if row_bits is None:
+            row_bits = sum(map(_value_bits, table.schema.types))
+        num_bytes += table.nbytes if row_bits == inf else int(table.num_rows * row_bits) // 8
+        while num_bytes > max(free, MAX_RATIO * stored):
             file = next(files, None)
             if file is None:
                 what = f"holding {num_bytes} bytes at once, from data files of {stored} bytes"
@@ -96,6 +105,15 @@ def limit_held_bytes(
 
 
 _ADVICE = f'if you trust the table, open it with storage_options={{"{ALLOW_EXPANSION_OPTION}": "true"}}'
+
+
+def _value_bits(arrow_type: pa.DataType) -> float:
+    """Return the bits that a value of a type takes with its validity; infinity if its width varies."""
+    if pt.is_struct(arrow_type):
+        return 1 + sum(_value_bits(field.type) for field in arrow_type)
+    if pt.is_fixed_size_list(arrow_type):
+        return 1 + max(int(arrow_type.list_size), 1) * _value_bits(arrow_type.value_type)
+    return 1 + int(arrow_type.bit_width) if pt.is_primitive(arrow_type) else inf
 
 
 def _distinct_files(fragments: Iterable[Fragment]) -> Iterator[DataFile]:

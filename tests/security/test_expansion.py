@@ -21,7 +21,7 @@ from lance_ops.core.cores import available_cores
 from lance_ops.errors import CorruptFile, InvalidInput, ReadTooLarge
 from lance_ops.file import Budget, SharedBytes
 from lance_ops.reading import ScanRequest, scan, scan_block, scan_execution, scan_plan
-from lance_ops.snapshot import check_rows_are_stored, expansion
+from lance_ops.snapshot import check_rows_are_stored, expansion, limit_held_bytes
 from tests.fuzz.bombs import BOMBS
 from tests.security.expansion_survey import ALLOWED_BYTES, IDS, USES, one_file, rows_in_no_file
 from tests.security.forging import with_files
@@ -162,6 +162,40 @@ def test_an_answer_may_be_large_if_the_files_are_not_small_for_it(
     assert table.to_table() == rows
     assert table.to_table(filter="zero = 0", columns=["id"]) == rows.select(["id"])
     assert table.delete("id < 0") == {"num_deleted_rows": 0}
+
+
+class _Measured:
+    """Stands for a table of 1,000 rows, and counts how often its bytes are measured."""
+
+    num_rows = 1000
+
+    def __init__(self, *types: pa.DataType) -> None:
+        self.schema = pa.schema([(str(number), each) for number, each in enumerate(types)])
+        self.times = 0
+
+    @property
+    def nbytes(self) -> int:
+        self.times += 1
+        return 1000
+
+
+@pytest.mark.parametrize(
+    ("arrow_type", "num_bytes", "times"),
+    [
+        (pa.int64(), 8125, 0),
+        (pa.struct({"vector": pa.list_(pa.float32(), 3), "flag": pa.bool_()}), 12_875, 0),
+        (pa.list_(pa.string(), 3), 1000, 1),
+    ],
+)
+def test_the_rows_of_an_answer_tell_its_bytes_unless_some_values_have_any_length(
+    dataset_uri: str, arrow_type: pa.DataType, num_bytes: int, times: int
+) -> None:
+    snapshot = rows_in_no_file(dataset_uri, 1000).snapshot
+    table: Any = _Measured(arrow_type)
+    assert list(limit_held_bytes(snapshot, [table], [], num_bytes)) == [table]
+    assert table.times == times
+    with pytest.raises(ReadTooLarge, match=f"holding {num_bytes} bytes"):
+        list(limit_held_bytes(snapshot, [table], [], num_bytes - 1))
 
 
 def test_a_false_size_in_a_manifest_does_not_make_rows_credible(dataset_uri: str) -> None:
