@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -53,22 +54,27 @@ _CHUNK_BYTES = 8 << 10
 _FIRST_JOINED_VERSION = 2, 1
 
 
+class _Columns(NamedTuple):
+    """Columns that can be read of several fragments at once, and the bytes that a row of them counts for."""
+
+    schema: Schema
+    row_bytes: int
+    chunk_bytes: int
+    have_fixed_width: bool
+
+
 class BlockJoiner:
     """Groups the blocks of one scan that are small and neighbours, and reads each group at once."""
 
     def __init__(self, snapshot: Snapshot, request: ScanRequest) -> None:
         self._snapshot = snapshot
         self._request = request
-        self._schema = _schema_to_join(snapshot, request)
-        fields = () if self._schema is None else self._schema.fields
-        self._row_bytes = sum(row_bytes(field.arrow_type) for field in fields)
-        self._chunk_bytes = _CHUNK_BYTES * sum(not part.children for field in fields for part in field.walk())
-        self._has_fixed_width = all(_has_fixed_width(field.arrow_type) for field in fields)
+        self._columns = _columns_to_join(snapshot, request)
 
     @property
     def joins(self) -> bool:
         """Whether any blocks may be read together."""
-        return self._schema is not None
+        return self._columns is not None
 
     def group(self, blocks: Blocks, workers: int) -> Iterator[tuple[Block, ...]]:
         """Yield the blocks in groups of neighbours to read together; a large block is a group of its own.
@@ -99,26 +105,26 @@ class BlockJoiner:
         Once it has returned None, the joiner groups no more blocks: the reason likely holds for all fragments.
         """
         try:
-            found = None if self._schema is None else self._read(self._schema, blocks, finish, budget)
+            found = None if self._columns is None else self._read(self._columns.schema, blocks, finish, budget)
         except (LanceOpsError, OSError):
             found = None
         if found is None:
-            self._schema = None
+            self._columns = None
         return found
 
     def _bytes_if_small(self, block: Block) -> int | None:
         """Return how many bytes a block counts for in its group; None if it is read alone."""
-        fragment = block.fragment
-        if self._schema is None or (block.offsets is None and len(block) != fragment.physical_rows):
+        fragment, columns = block.fragment, self._columns
+        if columns is None or (block.offsets is None and len(block) != fragment.physical_rows):
             return None
         (file, *others) = fragment.files or (None,)
         if file is None or others or not file.file_size_bytes or file.numbers < _FIRST_JOINED_VERSION:
             return None
-        num_bytes = fragment.physical_rows * self._row_bytes
-        if not self._has_fixed_width or file.file_size_bytes <= WHOLE_FILE_BYTES:
+        num_bytes = fragment.physical_rows * columns.row_bytes
+        if not columns.have_fixed_width or file.file_size_bytes <= WHOLE_FILE_BYTES:
             num_bytes = max(num_bytes, file.file_size_bytes)
         if block.offsets is not None:
-            num_bytes = min(num_bytes, len(block) * (num_bytes // fragment.physical_rows + self._chunk_bytes))
+            num_bytes = min(num_bytes, len(block) * (num_bytes // fragment.physical_rows + columns.chunk_bytes))
         return num_bytes if num_bytes <= _SMALL_BYTES else None
 
     def _read(
@@ -157,24 +163,37 @@ def _blocks_in_group(num_blocks: int, block_bytes: int, workers: int) -> int:
     return min(max(-(-num_blocks // num_groups), _LEAST_JOINED), _MAX_JOINED)
 
 
-def _schema_to_join(snapshot: Snapshot, request: ScanRequest) -> Schema | None:
-    """Return the requested and the tested fields; None if the scan must read every fragment by itself.
+def _columns_to_join(snapshot: Snapshot, request: ScanRequest) -> _Columns | None:
+    """Return the requested and the tested columns; None if the scan must read every fragment by itself.
 
     It must if the predicate tests row columns, if a field is stored in another form than it is returned, and if the
     store does not read in place. A scan with a limit may end after a few rows, and `buffer_bytes` may be too few for
     blocks that are read together.
     """
-    tested = [] if request.predicate is None else request.predicate.columns()
-    has_other_columns = request.predicate is not None and (
-        not tested or not {*tested}.isdisjoint(SELECTABLE_ROW_COLUMNS)
-    )
     is_bounded = request.limit is not None or (request.buffer_bytes is not None and request.buffer_bytes < JOINED_BYTES)
-    if is_bounded or has_other_columns or not snapshot.store.reads_in_place:
+    if is_bounded or not snapshot.store.reads_in_place:
         return None
-    fields = dict.fromkeys((*request.schema.fields, *snapshot.schema.project(tested).fields))
-    schema = Schema(tuple(fields))
+    if request.predicate is None:
+        return _columns_of(request.schema)
+    tested = request.predicate.columns()
+    if not tested or not {*tested}.isdisjoint(SELECTABLE_ROW_COLUMNS):
+        return None
+    return _columns_of(Schema(tuple(dict.fromkeys((*request.schema.fields, *snapshot.schema.project(tested).fields)))))
+
+
+@lru_cache(maxsize=64)
+def _columns_of(schema: Schema) -> _Columns | None:
+    """Return the columns of a schema; None if there are none, or one is stored in another form than it is returned."""
+    fields, parts = schema.fields, list(schema.walk())
     is_plain = not (schema.has_dictionaries or schema.names_extensions or schema.holds_blobs_v2)
-    return schema if fields and is_plain and not any(part.is_blob_v1 for part in schema.walk()) else None
+    if not fields or not is_plain or any(part.is_blob_v1 for part in parts):
+        return None
+    return _Columns(
+        schema,
+        row_bytes=sum(row_bytes(field.arrow_type) for field in fields),
+        chunk_bytes=_CHUNK_BYTES * sum(not part.children for part in parts),
+        have_fixed_width=all(_has_fixed_width(field.arrow_type) for field in fields),
+    )
 
 
 def _has_fixed_width(arrow_type: pa.DataType) -> bool:

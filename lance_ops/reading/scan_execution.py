@@ -92,7 +92,9 @@ def _answer(snapshot: Snapshot, plan: ScanPlan) -> Iterator[tuple[int, pa.Table]
         return rows.fragment.id, table
 
     parts = (part for part in _read_all(snapshot, plan, add_row_columns) if part[1].num_rows)
-    found = _limit_parts(parts, plan.offset, request.limit)
+    found: Iterator[tuple[int, pa.Table]] = parts
+    if plan.offset or request.limit is not None:
+        found = _limit_parts(parts, plan.offset, request.limit)
     if trace is not None:
         trace.add_plan(plan.num_fragments, len(plan.blocks), plan.num_physical_rows)
         found = trace.read.advancing(found, lambda part: part[1].num_rows)
