@@ -204,8 +204,10 @@ def test_the_export_of_a_spreadsheet_is_read_without_a_schema(tmp_path: Path, is
     [
         ("Ort;n\nZürich;1\n".encode("cp1252"), "column 'Ort': a cell is not UTF-8: set the file's encoding"),
         (b"n;n\n1;2\n", "two of its columns have the same name, 'n': set distinct_names"),
+        (b"a,b\n1,2;3\n", "line 2: it has 2 cells, and the first line has 1: set the delimiter ','"),
+        ("Ort;n\nZürich;1\n".encode("utf-16"), "it is UTF-16: set the file's encoding to utf-16"),
     ],
-    ids=["encoding", "names"],
+    ids=["encoding", "names", "delimiter", "utf-16"],
 )
 def test_a_file_that_needs_an_option_names_it(tmp_path: Path, content: bytes, reason: str, isolated: bool) -> None:
     with pytest.raises((RawFileRefused, SchemaMismatch), match=rf"a\.csv: {reason}"):

@@ -8,6 +8,7 @@ The process that decodes runs this module's text, so it imports nothing but the 
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -142,9 +143,12 @@ def _parsed_type(read: pa.DataType, wanted: pa.DataType) -> pa.DataType:
 
 def _header(source: RawSource, text: TextReading, limits: RawLimits) -> list[str]:
     with source.open() as stream:
-        start = stream.read(BLOCK_BYTES).decode("utf-8-sig", "replace")
+        start = stream.read(BLOCK_BYTES)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DecodingRefused("it is UTF-16: set the file's encoding to utf-16")
+    lines = io.StringIO(start.decode("utf-8-sig", "replace"), newline="")
     try:
-        names: list[str] = next(_rows(_after_skipped(io.StringIO(start, newline=""), text), text), [])
+        names: list[str] = next(_rows(_after_skipped(lines, text), text), [])
     except csv.Error as error:
         raise DecodingRefused(f"its header cannot be read: {error}") from error
     check_count(len(names), "columns", limits.columns)
@@ -196,8 +200,16 @@ def _named(read: Callable[[], Any], source: RawSource, text: TextReading, names:
             raise _bad_cell(source, text, names, int(cell[1]), cell[2], error) from error
         if row is not None:
             line = _line_where(source, text, lambda cells: len(cells) != int(row[1]))
-            raise DecodingRefused(f"{line}it has {row[2]} cells, and the first line has {row[1]}") from error
+            other = _other_delimiter(names, text)
+            hint = f": set the delimiter {other!r}" if other else ""
+            raise DecodingRefused(f"{line}it has {row[2]} cells, and the first line has {row[1]}{hint}") from error
         raise
+
+
+def _other_delimiter(names: Sequence[str], text: TextReading) -> str:
+    """Return what seems to stand between the names, if the delimiter leaves one name; or an empty text."""
+    (only,) = names if len(names) == 1 else ("",)
+    return max((sign for sign in ",;\t|" if sign != text.delimiter and sign in only), key=only.count, default="")
 
 
 def _bad_cell(
