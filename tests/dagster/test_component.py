@@ -182,6 +182,32 @@ def scaffolded(folder: Path, params: Mapping[str, Any], *, append: bool = False)
     return list(yaml.safe_load_all(path.read_text()))
 
 
+def test_the_scaffolder_declares_how_the_landed_files_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landing = tmp_path / "landing"
+    (landing / "sales").mkdir(parents=True)
+    for day in (1, 2):
+        text = f"Ort;Nr;Betrag\nZürich;00{day};{day},5\n"
+        (landing / f"sales/2026-01-0{day}.csv").write_text(text, encoding="cp1252")
+    monkeypatch.setenv("LANDING", str(landing))
+    (made,) = scaffolded(tmp_path, {"name": "sales", "landing": "${LANDING}"})
+    attributes = made["attributes"]
+    assert attributes["raw"] == {
+        "uri": "${LANDING}/sales",
+        "glob": "*.csv",
+        "key": r"(?P<key>\d{4}-\d{2}-\d{2})",
+        "text": {"delimiter": ";", "encoding": "cp1252", "decimal_point": ","},
+    }
+    assert attributes["write"] == {"columns": {"Nr": "string"}}
+    assert "# Its text is cp1252: Zürich" in (tmp_path / "defs.yaml").read_text()
+    (landing / "other").mkdir()
+    (landing / "other/a.parquet").touch()
+    for place in ("${LANDING}", str(tmp_path / "absent"), "${ABSENT}"):  # of two kinds, and none
+        (made,) = scaffolded(tmp_path, {"name": "sales", "landing": place})
+        assert made["attributes"]["raw"] == {"uri": place}
+
+
 def test_the_scaffolder_writes_declarations_that_load(tmp_path: Path) -> None:
     folder = tmp_path / "Daily-Orders"
     folder.mkdir()

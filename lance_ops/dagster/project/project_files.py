@@ -187,8 +187,9 @@ lands, and maintenance runs at night. The third maintains a dataset now. All of 
 
 {listed}
 Each is declared in `{project.package}/defs/<dataset>/defs.yaml`. Editors with a YAML language server explain and
-check its keys by `{SCHEMA_FILE}`. Another dataset:
+check its keys by `{SCHEMA_FILE}`. Another dataset, by Dagster's command `dg`:
 
+    pip install dagster-dg-cli
     dg scaffold defs lance_ops.dagster.LanceDatasetComponent <dataset> --landing <folder>
 
 ## Deploying

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 from pydantic import BaseModel, Field
 
-from lance_ops.core.errors import ConfigError
-from lance_ops.dagster.declaration import ComponentAttributes
+from lance_ops.core.errors import ConfigError, LanceOpsError
+from lance_ops.dagster.declaration import ComponentAttributes, RawFiles
 from lance_ops.dagster.project.defs_yaml import SCHEMA_FILE, defs_yaml
+from lance_ops.dagster.project.landing_survey import survey_landing
+from lance_ops.dagster.project.proposal import LANDING, Proposal
+from lance_ops.maintenance.ingest import local_path
 
 __all__ = ["DatasetParameters", "DatasetScaffolder"]
 
@@ -41,16 +45,36 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
         folder = request.target_path.parent if request.append else request.target_path
         name = asked.name or _name_of(folder.name)
         attributes: dict[str, Any] = {"name": name, "uri": asked.uri or f"${{LANCE_OPS_LAKE}}/{name}.lance"}
+        comments: list[str] = []
         if asked.landing is not None:
+            seen = _seen(asked.landing) if asked.glob is None else None
             attributes["raw"] = {"uri": asked.landing} | ({"glob": asked.glob} if asked.glob else {})
+            if seen is not None:
+                attributes["raw"] = dict(seen.raw or {})
+                attributes |= {"write": dict(seen.write)} if seen.write else {}
+                comments += [*seen.comments, *seen.doubts]
         ComponentAttributes.model_validate(attributes)
         schema = None if request.project_root is None else request.project_root / SCHEMA_FILE
-        text = defs_yaml(attributes, schema=os.path.relpath(schema, folder) if schema and schema.exists() else None)
+        schema_path = os.path.relpath(schema, folder) if schema and schema.exists() else None
+        text = defs_yaml(attributes, comments, schema_path)
         if request.append:
             with request.target_path.open("a", encoding="utf-8") as file:
                 file.write(f"---\n{text}")
         else:
             (request.target_path / "defs.yaml").write_text(text, encoding="utf-8")
+
+
+def _seen(landing: str) -> Proposal | None:
+    """Return what `lance-ops init` would declare for a local landing folder; None unless its files are of one kind."""
+    try:
+        location = RawFiles(uri=landing).location()
+        found = () if local_path(location.uri) is None else survey_landing(location).proposals
+    except LanceOpsError:
+        return None
+    if len(found) != 1:
+        return None
+    raw = dict(found[0].raw or {})
+    return replace(found[0], raw=raw | {"uri": raw["uri"].replace(f"${{{LANDING}}}", landing.rstrip("/"), 1)})
 
 
 def _name_of(folder: str) -> str:
