@@ -306,9 +306,29 @@ def test_a_clean_up_reads_a_version_once_to_plan_and_once_to_remove_it(s3_server
         # ingested, so there is no checkpoint to write. One POST deletes all files. The manifests of the old versions
         # are deleted one by one, as is the announcement, and obstore deletes one object by a POST too.
         read = {"GET": 4 if known else 9}
-        assert requests == {"LIST": 29, **read, "HEAD": 1, "PUT": 1, "POST": 6}
+        assert requests == {"LIST": 27, **read, "HEAD": 1, "PUT": 1, "POST": 6}
     assert (stats[0].old_versions, stats[0].data_files_removed, stats[0].failed_deletes) == (4, 4, 0)
     assert table.open().to_table()["a"].to_pylist() == [2, 3, 4] * 4
+
+
+def test_a_clean_up_reads_the_manifests_that_it_removes_side_by_side(s3_server: S3Server) -> None:
+    together, met = threading.Barrier(12, timeout=120), list[str]()
+
+    def wait_for_the_others(method: str, path: str) -> None:
+        if method == "GET" and path.endswith(".manifest"):
+            with suppress(threading.BrokenBarrierError):
+                together.wait()
+                met.append(path)
+
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        options = replace(s3_server, endpoint=proxy.endpoint).storage_options
+        table = Counted(s3_server.new_uri("table.lance"), options, proxy)
+        for _ in range(9):
+            table.append()
+        proxy.lose = wait_for_the_others
+        # The plan reads no manifest, because the process wrote all of them.
+        assert table.open().cleanup_old_versions(retain_versions=1).old_versions == 12
+    assert len(set(met)) == len(met) == 12
 
 
 def test_versions_are_read_side_by_side(s3_server: S3Server) -> None:

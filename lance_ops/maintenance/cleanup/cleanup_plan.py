@@ -12,7 +12,7 @@ can name any file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -25,12 +25,13 @@ from lance_ops.core.file_names import (
     VERSIONS_DIR,
     belongs_to_this_branch,
     is_staged_manifest,
+    parse_detached_name,
 )
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import BatchEvent
 from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
 from lance_ops.maintenance.cleanup.listed_folders import begin_listings
-from lance_ops.maintenance.cleanup.named_files import NamedFiles, add_named_by_others, detached_versions
+from lance_ops.maintenance.cleanup.named_files import NamedFiles, add_named_by_others
 from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
 from lance_ops.maintenance.cleanup.version_classes import classify_versions
 from lance_ops.refs import (
@@ -38,6 +39,7 @@ from lance_ops.refs import (
     REMOVALS_DIR,
     UNVERIFIED_AGE,
     Branch,
+    Tag,
     branch_of,
     list_branches,
     list_tags,
@@ -55,10 +57,9 @@ __all__ = [
     "CleanupPlan",
     "NamedFiles",
     "add_named_by_others",
+    "begin_tagged_or_pinned_versions",
     "branch_start_versions",
-    "detached_versions",
     "plan_cleanup",
-    "tagged_or_pinned_versions",
 ]
 
 
@@ -102,11 +103,14 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     one of the newest.
     """
     store = snapshot.store
-    marks_begun = [store.begin_call(partial(_listed, store, directory)) for directory in (PINS_DIR, REMOVALS_DIR)]
+    holds_begun = _begin_holds(snapshot)
+    removals_begun = store.begin_call(partial(_listed, store, REMOVALS_DIR))
     branches_begun = store.begin_call(partial(list_branches, reference_store(snapshot)))
-    tagged_or_pinned, now = tagged_or_pinned_versions(snapshot, options)
-    branches, marks = branches_begun(), [info for listed in marks_begun for info in listed()]
-    detached_begun = store.begin_call(partial(detached_versions, store, snapshot.committer))
+    now = store.now()  # a file system tells it by a new file
+    holds, branches = holds_begun(), branches_begun()
+    marks = [*holds.pins, *removals_begun()]
+    tagged_or_pinned = holds.versions(branch_of(snapshot), options, now)
+    manifests_begun = store.begin_call(partial(_listed, store, VERSIONS_DIR))
     starts = frozenset(branch_start_versions(snapshot, branches) if options.keep_branch_starts else ())
     versions = classify_versions(snapshot, options, now, frozenset(tagged_or_pinned), starts, tasks)
     if versions.old_but_tagged and options.error_if_tagged_old_versions:
@@ -119,7 +123,8 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
         )
     kept_files, old_files = versions.kept_files, versions.old_files
     add_named_by_others(kept_files, snapshot, branches, tasks)
-    detached = detached_begun()
+    manifests = manifests_begun()
+    detached = _detached_among(manifests) if snapshot.committer.takes_detached else []
     for version in detached:  # clean-up never removes them
         kept_files.add(read_manifest(store, snapshot.committer, version))
     missing = tagged_or_pinned.keys() - {*detached, *versions.old, *versions.recent, *versions.old_but_tagged}
@@ -132,7 +137,6 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     directories = (DATA_DIR, DELETIONS_DIR, INDICES_DIR, TRANSACTIONS_DIR)
     data, deletions, indices, transactions = begin_listings(snapshot, directories, is_removable, tasks)
     temporary_begun = store.begin_call(partial(_own_temporary, store))
-    manifests = _listed(store, VERSIONS_DIR)
     unnamed = (*temporary_begun(), *_staged_manifests(manifests), *marks)
     return CleanupPlan(
         read_version=snapshot.version,
@@ -152,34 +156,35 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     )
 
 
-def tagged_or_pinned_versions(
-    snapshot: Snapshot, options: CleanupOptions, now: datetime | None = None
-) -> tuple[dict[int, str], datetime]:
-    """Return the tagged and pinned versions, which are kept at any age, with the name of a tag (or pin) of each.
+@dataclass(frozen=True)
+class _Holds:
+    """The pins and tags of a table, which keep versions at any age."""
 
-    The time by the store's clock comes with them: pins that were abandoned before it are left out. A store is asked for
-    its time unless `now` tells it; a file system tells it by a new file.
-    """
-    begun = begin_tagged_or_pinned_versions(snapshot, options)
-    now = snapshot.store.now() if now is None else now
-    return begun(now), now
+    pins: Sequence[ObjectInfo]
+    tags: Mapping[str, Tag]
+
+    def versions(self, branch: str | None, options: CleanupOptions, now: datetime) -> dict[int, str]:
+        """Return the versions of a branch that are held, with the name of a tag (or pin) of each.
+
+        Pins that were abandoned before `now`, a time by the store's clock, are left out.
+        """
+        paths = (info.path for info in self.pins if not _is_abandoned(info, options, now))
+        pinned = {version: "a pin" for path in paths if (version := pinned_version(path)) is not None}
+        return pinned | {tag.version: name for name, tag in self.tags.items() if tag.branch == branch}
 
 
 def begin_tagged_or_pinned_versions(
     snapshot: Snapshot, options: CleanupOptions
 ) -> Callable[[datetime], dict[int, str]]:
     """Begin to read tags and pins; return a function from the store's time to the versions that they hold."""
-    store = snapshot.store
-    pins_begun = store.begin_call(partial(_listed, store, PINS_DIR))
-    tags_begun = store.begin_call(partial(list_tags, reference_store(snapshot)))
+    begun = _begin_holds(snapshot)
+    return lambda now: begun().versions(branch_of(snapshot), options, now)
 
-    def finish(now: datetime) -> dict[int, str]:
-        pins = (info.path for info in pins_begun() if not _is_abandoned(info, options, now))
-        pinned = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
-        branch, tags = branch_of(snapshot), tags_begun()
-        return pinned | {tag.version: name for name, tag in tags.items() if tag.branch == branch}
 
-    return finish
+def _begin_holds(snapshot: Snapshot) -> Callable[[], _Holds]:
+    pins_begun = snapshot.store.begin_call(partial(_listed, snapshot.store, PINS_DIR))
+    tags_begun = snapshot.store.begin_call(partial(list_tags, reference_store(snapshot)))
+    return lambda: _Holds(pins_begun(), tags_begun())
 
 
 def _listed(store: Store, directory: str) -> list[ObjectInfo]:
@@ -199,6 +204,11 @@ def _is_abandoned(info: ObjectInfo, options: CleanupOptions, now: datetime) -> b
 def _own_temporary(store: Store) -> list[ObjectInfo]:
     """Return the temporary files that crashed writers of this branch left."""
     return [info for info in store.list_temporary() if belongs_to_this_branch(info.path)]
+
+
+def _detached_among(manifests: Iterable[ObjectInfo]) -> list[int]:
+    names = (info.path.removeprefix(f"{VERSIONS_DIR}/") for info in manifests)
+    return sorted(version for version in map(parse_detached_name, names) if version)
 
 
 def _staged_manifests(listed: Iterable[ObjectInfo]) -> Iterator[ObjectInfo]:

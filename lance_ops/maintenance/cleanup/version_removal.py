@@ -58,7 +58,7 @@ _IN_PLACE_AT_ONCE = 1024
 
 A batch is shorter where this does not hold, and where its removal takes long: then nobody looks for tags meanwhile.
 """
-_READ_AHEAD, _REMOVED_AT_ONCE = 8, 16
+_READ_AHEAD, _REMOVED_AT_ONCE = 16, 16
 """A remote read or removal is mostly a wait, and more of them at once would crowd out other requests."""
 
 
@@ -200,8 +200,8 @@ def _with_previous(
 def _begin_reads(snapshot: Snapshot, versions: Iterable[int]) -> Iterator[tuple[int, pa.Buffer]]:
     """Return what yields the versions that exist, with their manifests' bytes; remote reads have begun then.
 
-    A version is read few versions before it is yielded, since another clean-up may remove it at any time: at most eight
-    in a remote store, and those that `Committer.read_several` reads together on a disk.
+    A version is read few versions before it is yielded, since another clean-up may remove it at any time: at most 16 in
+    a remote store, and those that `Committer.read_several` reads together on a disk.
     """
     committer, store = snapshot.committer, snapshot.store
     if store.reads_in_place:
