@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import lance_ops
 from lance_ops.core.schema import SchemaMode
-from lance_ops.errors import InvalidInput, SchemaMismatch
+from lance_ops.errors import InvalidInput, RawFileRefused, SchemaMismatch
 from lance_ops.maintenance.ingest import (
     ChangedBatches,
     ExtraColumns,
@@ -19,6 +20,7 @@ from lance_ops.maintenance.ingest import (
     IngestOptions,
     IngestResult,
     RawFile,
+    RawReading,
     ingest,
 )
 from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
@@ -34,6 +36,12 @@ def land(folder: Path, name: str, table: pa.Table) -> IngestBatch:
     path = folder / f"{name}.parquet"
     pq.write_table(table, path)
     return IngestBatch(name, (RawFile(str(path), path.stat().st_size, str(hash(str(table.to_pylist())))),))
+
+
+def land_json(folder: Path, name: str, row: dict[str, Any]) -> IngestBatch:
+    path = folder / f"{name}.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    return IngestBatch(name, (RawFile(str(path), path.stat().st_size, name),))
 
 
 def rows(uri: str) -> list[dict[str, Any]]:
@@ -95,6 +103,35 @@ def test_text_files_add_columns_but_do_not_change_types(tmp_path: Path, dataset_
     ingest(dataset_uri, [IngestBatch("b", (RawFile(str(path), 1, "t"),))], options=ADD)
     assert lance_ops.dataset(dataset_uri).schema == table.schema.append(pa.field("day", pa.date32()))
     assert rows(dataset_uri)[1]["code"] == "008"
+
+
+NESTED = {"id": 1, "s": {"x": 1, "n": None, "deep": {"a": "b"}}, "l": [], "n": None}
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_json_adds_fields_to_structs_and_gives_null_a_type(tmp_path: Path, dataset_uri: str, *, isolated: bool) -> None:
+    options = IngestOptions(schema_mode=SchemaMode.ADD, reading=RawReading(isolated=isolated))
+    ingest(dataset_uri, [land_json(tmp_path, "a", NESTED)], options=options)
+    more = {"id": 2, "S": {"X": 2, "n": 0.5, "y": "new", "deep": {"c": [1]}}, "l": [3], "n": "text"}
+    ingest(dataset_uri, [land_json(tmp_path, "b", more)], options=options)
+    assert rows(dataset_uri) == [
+        {"id": 1, "s": {"x": 1, "n": None, "deep": {"a": "b", "c": None}, "y": None}, "l": [], "n": None},
+        {"id": 2, "s": {"x": 2, "n": 0.5, "deep": {"a": None, "c": [1]}, "y": "new"}, "l": [3], "n": "text"},
+    ]
+    with pytest.raises(RawFileRefused, match=r"c\.jsonl: line 1: column 's\.x': 2\.5 is no int64"):
+        ingest(dataset_uri, [land_json(tmp_path, "c", {"s": {"x": 2.5}})], options=options)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [({"v": [{"x": 1}]}, {"v": [{"x": 1, "y": 2}]}), ({"v": {}}, {"v": {"y": 2}})]
+)
+def test_a_field_that_cannot_be_added_is_refused_and_the_rows_stay_readable(
+    tmp_path: Path, dataset_uri: str, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    ingest(dataset_uri, [land_json(tmp_path, "a", first)], options=ADD)
+    with pytest.raises(SchemaMismatch, match=r"field 'v\.y' .* none is added within a list or to a struct without"):
+        ingest(dataset_uri, [land_json(tmp_path, "b", second)], options=ADD)
+    assert rows(dataset_uri) == [first]
 
 
 def test_an_overwrite_takes_the_files_schema_and_forgets_other_batches(tmp_path: Path, dataset_uri: str) -> None:

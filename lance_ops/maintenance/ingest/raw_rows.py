@@ -119,10 +119,12 @@ class RowFitting:
                     raise SchemaMismatch(f"{where} has no column {name!r}, and missing columns are not filled")
         return names
 
-    def _check_within(self, where: str, path: str, given: pa.DataType, wanted: pa.DataType) -> None:
+    def _check_within(
+        self, where: str, path: str, given: pa.DataType, wanted: pa.DataType, *, in_list: bool = False
+    ) -> None:
         """Apply the policies to the fields of structs within a column; a cast drops and fills them without a word."""
         if is_list(given) and is_list(wanted):
-            self._check_within(where, path, given.value_type, wanted.value_type)
+            self._check_within(where, path, given.value_type, wanted.value_type, in_list=True)
         if not (pt.is_struct(given) and pt.is_struct(wanted)):
             return
         known = tuple(field.name for field in wanted)
@@ -135,15 +137,17 @@ class RowFitting:
                 raise SchemaMismatch(f"{where}: {path!r}: {error}") from error
             if name is None:
                 if self.extra is ExtraColumns.REFUSE:
+                    others = "; none is added within a list or to a struct without fields"
+                    remedy = others if in_list or not known else ", or use schema mode 'add'"
                     raise SchemaMismatch(
-                        f"{where}: field {below!r} ({child.type}) is not in the table (which has {', '.join(known)} "
-                        "there): drop it, ignore extra columns, or use schema mode 'add'"
+                        f"{where}: field {below!r} ({child.type}) is not in the table (which has "
+                        f"{', '.join(known) or 'none'} there): drop it, or ignore extra columns{remedy}"
                     )
             elif name in found:
                 raise SchemaMismatch(f"{where}: field {below!r} is there twice: the table calls both {name!r}")
             else:
                 found.add(name)
-                self._check_within(where, below, child.type, wanted.field(name).type)
+                self._check_within(where, below, child.type, wanted.field(name).type, in_list=in_list)
         for name in known if self.missing is MissingColumns.REFUSE else ():
             if name not in found:
                 raise SchemaMismatch(f"{where} has no field '{path}.{name}', and missing columns are not filled")

@@ -106,9 +106,9 @@ def unified_raw_schema(
     without it, it is what most files say. Reading the files with this schema then refuses the others.
 
     A new column of `types` has that type, whatever the files say, and without a table these are the names of CSV
-    without a header. Text files do not change the type of a column of the table. Raises `FileDisagrees` for a file
-    whose type of a column cannot be promoted together with that of most files, or whose text is not UTF-8; and what
-    `RawReader.schema` raises.
+    without a header. Text files change a type of the table only where it is null, or where a struct lacks a field.
+    Raises `FileDisagrees` for a file whose type of a column cannot be promoted together with that of most files, or
+    whose text is not UTF-8; and what `RawReader.schema` raises.
     """
     if not files:
         raise InvalidInput("no raw files to take a schema from")
@@ -225,6 +225,25 @@ def _with_fields_of(first: pa.DataType, promoted: pa.DataType) -> pa.DataType:
     return promoted
 
 
+def _with_new_fields(known: pa.DataType, given: pa.DataType) -> pa.DataType:
+    """Return a known type with the fields of structs that only the given type has, and with types in place of null."""
+    if pt.is_null(known):
+        return given
+    if pt.is_struct(known) and pt.is_struct(given):
+        others = {child.name: child for child in given}
+        kept = [
+            child.with_type(_with_new_fields(child.type, others.pop(child.name).type))
+            if child.name in others
+            else child
+            for child in known
+        ]
+        return pa.struct([*kept, *others.values()])
+    if pt.is_list(known) and pt.is_list(given):
+        items = known.value_field
+        return pa.list_(items.with_type(_with_new_fields(items.type, given.value_type)))
+    return known
+
+
 def read_schemas(task: SchemaTask) -> tuple[pa.Schema | RawFileRefused, ...]:
     """Return the schema of each file, or why the file is refused."""
     with RawReader(task.storage_options, task.reading) as reader:
@@ -253,7 +272,7 @@ def _promoted(
 ) -> pa.Field:
     is_of_table = table is not None and known.name in table.names
     if is_of_table and is_text(file.uri):
-        return known
+        return known.with_type(_with_new_fields(known.type, given.type))
     try:
         both = [pa.schema([known]), pa.schema([given])]
         return pa.unify_schemas(both, promote_options="permissive").field(0)
