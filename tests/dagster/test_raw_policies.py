@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.landing import tick
 from lance_ops.dagster.landing.landing import list_landing
 from tests.dagster.deployment import LANDED, Deploy, Deployment, values
 
@@ -58,6 +59,52 @@ def test_a_rewritten_batch_exchanges_its_rows_in_one_version(deploy: Deploy) -> 
     deployment.land("b", range(1))
     deployment.ingest("a", "b")
     assert sorted(deployment.data.to_table()["id"].to_pylist()) == [0, 10, 11], "a backfill replaces it, too"
+
+
+@pytest.mark.parametrize("changed", ["refuse", "append", "replace"])
+def test_a_file_that_is_rewritten_with_an_older_time_is_found(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    write = {"batch_column": "batch"} if changed == "replace" else {}
+    deployment = deploy(raw={"changed": changed}, write=write)
+    first = deployment.land("a", range(3))
+    before = first.read_bytes(), first.stat().st_mtime
+    deployment.minute = 9
+    deployment.land("b", range(3, 6))
+    deployment.tick()
+    deployment.minute = 5
+    deployment.land("a", range(10, 12))
+    nothing = deployment.tick()
+    assert (nothing.runs, nothing.events) == ((), ()), "all batches were compared a moment ago"
+    monkeypatch.setattr(tick, "_COMPARES_EVERY", timedelta(0))
+    found = deployment.tick()
+    assert [bool(found.events), bool(found.runs)] == [changed == "refuse", changed != "refuse"]
+    again = deployment.tick()
+    assert (again.runs, again.events) == ((), ()), "it is reported once, and asked for once"
+    ids = {"refuse": [0, 1, 2], "append": [0, 1, 2, 10, 11], "replace": [10, 11]}[changed]
+    assert sorted(deployment.data.to_table()["id"].to_pylist()) == sorted([*ids, 3, 4, 5])
+    first.write_bytes(before[0])
+    os.utime(first, (before[1], before[1]))
+    back = deployment.tick()
+    asked = [{request.run_key for request in ticked.run_requests} for ticked in (found, back)]
+    assert asked[0].isdisjoint(asked[1]), "Dagster launches a run key once"
+    assert len(back.runs) == (changed == "replace")
+    assert deployment.data.count_rows() == {"refuse": 6, "append": 8, "replace": 6}[changed]
+
+
+def test_a_rewritten_batch_that_was_set_aside_is_not_asked_for_again(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tick, "_COMPARES_EVERY", timedelta(0))
+    deployment = deploy(raw={"changed": "replace"}, write={"batch_column": "batch"})
+    deployment.land("a", range(3))
+    deployment.tick()
+    path = deployment.land("a", range(3))
+    landed_at = path.stat().st_mtime
+    path.write_bytes(b"junk")
+    os.utime(path, (landed_at, landed_at))
+    assert [len(deployment.tick(raise_on_error=False).runs) for _ in range(3)] == [1, 0, 0]
+    assert deployment.data.count_rows() == 3
 
 
 def test_rows_are_merged_by_key_by_sensor_and_backfill(deploy: Deploy) -> None:

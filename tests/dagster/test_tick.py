@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from lance_ops.dagster.landing.landing import LandedBatch, LandedFile
-from lance_ops.dagster.landing.tick import Tick, Watermark, doubtful_batches, plan_tick
+from lance_ops.dagster.landing.tick import (
+    Cursor,
+    Tick,
+    Watermark,
+    doubtful_batches,
+    plan_tick,
+    rewritten_batches,
+)
+from lance_ops.maintenance import IngestedBatch
 
 pytestmark = pytest.mark.dagster
 
@@ -102,6 +110,33 @@ def test_a_changed_batch_is_reported_once_and_left_alone() -> None:
     assert plan([changed], known=["a"], watermark=second.watermark, ingested=held).changed == ()
 
 
+def test_all_batches_are_compared_every_five_minutes_and_when_the_clock_goes_back() -> None:
+    cursor = Cursor(Watermark(START, "a"), START)
+    compared = {minute: cursor.compares(START + timedelta(minutes=minute)) for minute in (-1, 0, 4, 5)}
+    assert compared == {-1: True, 0: False, 4: False, 5: True}
+    assert Cursor(Watermark(START, "a")).compares(START)
+
+
+def test_a_batch_that_is_rewritten_with_an_older_time_is_a_run_of_its_own_for_each_exchange() -> None:
+    first, other = batch("a", 2), batch("a", 1, size_bytes=11)
+    keys = []
+    for version, (now, before) in enumerate([(other, first), (first, other), (other, first)], 1):
+        held = {"a": IngestedBatch(before.token, version, 1)}
+        rewritten = rewritten_batches([now], held)
+        tick = plan_tick(
+            [now],
+            ["a"],
+            Watermark(*batch("b", 9).order),
+            {"a": before.token},
+            max_files=1,
+            changed="replace",
+            rewritten=rewritten,
+        )
+        keys += [run.run_key for run in tick.runs]
+    assert len(set(keys)) == 3, "Dagster launches a run key once"
+    assert rewritten_batches([first], {"a": IngestedBatch(first.token, 1, 1)}) == {}
+
+
 def test_a_changed_batch_becomes_a_new_batch_if_configured() -> None:
     changed = batch("a", 2, size_bytes=11)
     held = {"a": batch("a", 1).token}
@@ -133,12 +168,14 @@ def test_the_history_is_queried_only_for_known_batches_above_the_watermark() -> 
 
 @pytest.mark.parametrize("cursor", [None, "", "{", "[]", "{}", '{"modified": 3, "key": "a"}', '{"modified": "x"}'])
 def test_an_unreadable_cursor_starts_over(cursor: str | None) -> None:
-    assert Watermark.decode(cursor) is None
+    assert Cursor.decode(cursor) == Cursor()
 
 
 def test_a_watermark_round_trips_through_its_cursor() -> None:
     watermark = Watermark(START + timedelta(microseconds=7), "ä")
-    assert Watermark.decode(watermark.encode()) == watermark
+    for cursor in (Cursor(watermark), Cursor(watermark, START)):
+        assert Cursor.decode(cursor.encode()) == cursor
+    assert Cursor(None, START).encode() is None
 
 
 class Deliveries(RuleBasedStateMachine):

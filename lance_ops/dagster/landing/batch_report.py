@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 
@@ -14,7 +15,7 @@ from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 
-__all__ = ["CHANGED_TOKEN", "REFUSED", "REFUSED_OF_RUN", "batch_states", "refusals"]
+__all__ = ["CHANGED_TOKEN", "REFUSED", "REFUSED_OF_RUN", "batch_states", "refusals", "reported_changes"]
 
 REFUSED = "lance/refused"
 REFUSED_OF_RUN = "lance/refused_batches"
@@ -66,26 +67,40 @@ def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = No
 
 def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> dict[str, str]:
     """Return the reasons for which batches with their present content were set aside."""
+    tokens = {batch.key: batch.token for batch in batches}
     found: dict[str, str] = {}
-    for start in range(0, len(batches), _PARTITIONS_AT_ONCE):
-        tokens = {batch.key: batch.token for batch in batches[start : start + _PARTITIONS_AT_ONCE]}
-        newest = dg.AssetRecordsFilter(names.batches, asset_partitions=list(tokens))
-        left, cursor = set(tokens), None
+    for key, metadata in _newest_observed(instance, names, list(tokens)):
+        reason, token = (metadata.get(name) for name in (REFUSED, "lance/batch_token"))
+        if reason is not None and token is not None and token.value == tokens[key]:
+            found[key] = str(reason.value)
+    return found
+
+
+def reported_changes(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> set[str]:
+    """Return the keys of batches that were reported as changed with their present content, and left alone."""
+    tokens = {batch.key: batch.token for batch in batches}
+    observed = _newest_observed(instance, names, list(tokens))
+    found = ((key, metadata.get(CHANGED_TOKEN)) for key, metadata in observed)
+    return {key for key, token in found if token is not None and token.value == tokens[key]}
+
+
+def _newest_observed(
+    instance: dg.DagsterInstance, names: DatasetNames, keys: Sequence[str]
+) -> Iterator[tuple[str, Mapping[str, dg.MetadataValue[Any]]]]:
+    """Yield the metadata of the newest observation of each of these batches that has one."""
+    for start in range(0, len(keys), _PARTITIONS_AT_ONCE):
+        left = set(keys[start : start + _PARTITIONS_AT_ONCE])
+        newest, cursor = dg.AssetRecordsFilter(names.batches, asset_partitions=sorted(left)), None
         while left:
             page = instance.fetch_observations(newest, limit=_EVENTS_AT_ONCE, cursor=cursor)
             for record in page.records:
                 key = record.partition_key
-                if key not in left:
-                    continue
-                left.remove(key)
-                metadata = record.asset_observation.metadata if record.asset_observation else {}
-                token, reason = (metadata.get(name) for name in ("lance/batch_token", REFUSED))
-                if reason is not None and token is not None and token.value == tokens[key]:
-                    found[key] = str(reason.value)
+                if key in left:
+                    left.remove(key)
+                    yield key, record.asset_observation.metadata if record.asset_observation else {}
             if not page.has_more:
                 break
             cursor = page.cursor
-    return found
 
 
 def _requested(instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str]) -> Collection[str]:

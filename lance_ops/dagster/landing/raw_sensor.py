@@ -7,15 +7,23 @@ One new batch becomes a run of its partition. A backlog becomes one run over a r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
-from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, refusals
+from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, refusals, reported_changes
 from lance_ops.dagster.landing.failed_runs import RANGE_END_TAG, RANGE_START_TAG, failed_batches
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, original_key, set_aside_sentences
-from lance_ops.dagster.landing.tick import NeighbouringBatches, Tick, Watermark, doubtful_batches, plan_tick
+from lance_ops.dagster.landing.tick import (
+    Cursor,
+    NeighbouringBatches,
+    Tick,
+    doubtful_batches,
+    plan_tick,
+    rewritten_batches,
+)
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.ingest import printable
@@ -36,12 +44,14 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
         description=f"Asks for the batches that land for {config.name}.",
     )
     def raw_files(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        landing = list_landing(raw, datetime.now(UTC))
+        now = datetime.now(UTC)
+        cursor = Cursor.decode(context.cursor)
+        landing = list_landing(raw, now)
         for path in landing.unmatched:
             context.log.warning("%s: raw.key is not found in this path, so the file is left alone", printable(path))
         for sentence in set_aside_sentences(landing):
             context.log.warning("%s", sentence)
-        tick = _decide(context, config, raw, landing)
+        tick = _decide(context, config, raw, landing, cursor, now)
         for batch in tick.changed:
             context.log.warning(_changed_sentence(batch))
         return dg.SensorResult(
@@ -51,40 +61,56 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
             if tick.new_keys
             else [],
             asset_events=_observations(names, tick.changed),
-            cursor=tick.watermark.encode() if tick.watermark else None,
+            cursor=Cursor(tick.watermark, now if cursor.compares(now) else cursor.compared_at).encode(),
         )
 
     return raw_files
 
 
-def _decide(context: dg.SensorEvaluationContext, config: DatasetConfig, raw: RawFiles, landing: Landing) -> Tick:
-    watermark = Watermark.decode(context.cursor)
+def _decide(
+    context: dg.SensorEvaluationContext,
+    config: DatasetConfig,
+    raw: RawFiles,
+    landing: Landing,
+    cursor: Cursor,
+    now: datetime,
+) -> Tick:
     names = DatasetNames(config.name)
     known = context.instance.get_dynamic_partitions(names.of("batches"))
-    failed = failed_batches(context.instance, names, known, datetime.now(UTC))
+    failed = failed_batches(context.instance, names, known, now)
     failed |= {original_key(key): run for key, run in failed.items()}
     ready = landing.wanted(raw)
     ingested: dict[str, str] = {}
-    if doubtful_batches(ready, known, watermark, failed):
+    rewritten: dict[str, int] = {}
+    compared = doubtful_batches(ready, known, None if cursor.compares(now) else cursor.watermark, failed)
+    if compared:
         snapshot = open_if_exists(config)
-        ingested = {key: batch.token for key, batch in ingested_batches(snapshot).items()} if snapshot else {}
-        missing = [
-            asked
-            for batch in ready
-            if batch.key in failed and (asked := batch.batch_to_request(ingested, raw.changed)) and asked.key in failed
-        ]
-        refused = refusals(context.instance, names, missing)
-        failed = {batch.key: failed[batch.key] for batch in missing if batch.key not in refused}
+        held = ingested_batches(snapshot) if snapshot else {}
+        ingested = {key: batch.token for key, batch in held.items()}
+        rewritten = rewritten_batches(compared, held)
+        missing = {
+            batch.key: asked
+            for batch in compared
+            if (batch.key in failed or batch.key in rewritten)
+            and (asked := batch.batch_to_request(ingested, raw.changed)) is not None
+        }
+        refused = refusals(context.instance, names, list(missing.values()))
+        missing = {key: asked for key, asked in missing.items() if asked.key not in refused}
+        rewritten = {key: version for key, version in rewritten.items() if key in missing or raw.changed == "refuse"}
+        failed = {asked.key: failed[asked.key] for asked in missing.values() if asked.key in failed}
         failed |= {original_key(key): run for key, run in failed.items()}
-    return plan_tick(
+    tick = plan_tick(
         ready,
         known,
-        watermark,
+        cursor.watermark,
         ingested,
         max_files=raw.max_files_per_tick,
         changed=raw.changed,
         failed=failed,
+        rewritten=rewritten,
     )
+    reported = reported_changes(context.instance, names, tick.changed)
+    return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported))
 
 
 def _run_request(run: NeighbouringBatches) -> dg.RunRequest:

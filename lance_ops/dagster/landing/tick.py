@@ -4,7 +4,8 @@ Dagster's partition keys say which batches the sensor has seen, so the sensor ke
 watermark in the order of arrival. A known batch at or below the watermark was handled with its present content. A known
 batch above it has changed since, or the cursor was lost. The dataset's history (`ingested`) tells the two apart: it
 alone decides what was ingested. A lost cursor or a repeated tick therefore costs a comparison, and never a row. So does
-a batch whose run failed: it is compared again, and asked for again if the table lacks it.
+a batch whose run failed: it is compared again, and asked for again if the table lacks it. A file that is rewritten with
+an older time than the watermark's, as copies that keep times do, is found by comparing all batches every five minutes.
 """
 
 from __future__ import annotations
@@ -13,33 +14,58 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Container, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.landing.landing import Changed, LandedBatch
+from lance_ops.maintenance import IngestedBatch
 
-__all__ = ["NeighbouringBatches", "Tick", "Watermark", "doubtful_batches", "plan_tick"]
+__all__ = ["Cursor", "NeighbouringBatches", "Tick", "Watermark", "doubtful_batches", "plan_tick", "rewritten_batches"]
+
+_COMPARES_EVERY = timedelta(minutes=5)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Watermark:
-    """A position in the order of arrival. It is the sensor's only state, however many files there are."""
+    """A position in the order of arrival."""
 
     modified: datetime
     key: str
 
-    def encode(self) -> str:
-        """Return the cursor."""
-        return json.dumps({"modified": self.modified.isoformat(), "key": self.key})
+
+@dataclass(frozen=True)
+class Cursor:
+    """The sensor's only state, however many files there are: the watermark, and when all batches were compared last."""
+
+    watermark: Watermark | None = None
+    compared_at: datetime | None = None
+
+    def compares(self, now: datetime) -> bool:
+        """Return whether all batches are to be compared with the dataset's history, also those below the watermark."""
+        return self.compared_at is None or not timedelta(0) <= now - self.compared_at < _COMPARES_EVERY
+
+    def encode(self) -> str | None:
+        """Return the cursor's text; None without a watermark."""
+        if self.watermark is None:
+            return None
+        compared_at = self.compared_at.isoformat() if self.compared_at else None
+        place = {"modified": self.watermark.modified.isoformat(), "key": self.watermark.key}
+        return json.dumps({**place, "compared_at": compared_at})
 
     @classmethod
-    def decode(cls, cursor: str | None) -> Watermark | None:
-        """Return the watermark in a cursor, or None for a lost or unreadable cursor; starting over is safe."""
+    def decode(cls, text: str | None) -> Cursor:
+        """Return what a cursor's text says; a lost or unreadable one says nothing, and starting over is safe."""
         try:
-            content = json.loads(cursor or "null")
-            return cls(datetime.fromisoformat(content["modified"]).astimezone(UTC), str(content["key"]))
-        except (ValueError, TypeError, KeyError):
-            return None
+            content = json.loads(text or "null")
+            watermark = Watermark(_moment(content["modified"]), str(content["key"]))
+            compared_at = content.get("compared_at")
+            return cls(watermark, None if compared_at is None else _moment(compared_at))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return cls()
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 @dataclass(frozen=True)
@@ -49,6 +75,8 @@ class NeighbouringBatches:
     batches: tuple[LandedBatch, ...]
     after: tuple[str, ...] = ()
     """The failed runs that were asked for these batches; each of them leads to one more run at most."""
+    over: tuple[int, ...] = ()
+    """The versions whose rows of these batches are exchanged: content that a batch had before leads to a new run."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -59,6 +87,7 @@ class NeighbouringBatches:
     def run_key(self) -> str:
         """The run key, by which Dagster launches a run once: it identifies the batches and their content."""
         again = f":after:{hashlib.sha256(' '.join(self.after).encode()).hexdigest()[:16]}" if self.after else ""
+        again += f":over:{','.join(map(str, self.over))}" if self.over else ""
         if len(self.batches) == 1:
             return f"{self.batches[0].key}:{self.batches[0].token}{again}"
         digest = hashlib.sha256()
@@ -79,15 +108,24 @@ class Tick:
 
 
 def doubtful_batches(
-    ready: Sequence[LandedBatch], known: Sequence[str], watermark: Watermark | None, failed: Container[str] = ()
+    ready: Sequence[LandedBatch], known: Sequence[str], watermark: Watermark | None, others: Container[str] = ()
 ) -> tuple[LandedBatch, ...]:
-    """Return the known batches above the watermark or of failed runs; only these need a look into the history."""
+    """Return the known batches above the watermark, and `others` among them; these need a look into the history."""
     keys = set(known)
 
     def is_doubtful(batch: LandedBatch) -> bool:
-        return watermark is None or Watermark(*batch.order) > watermark or batch.key in failed
+        return watermark is None or Watermark(*batch.order) > watermark or batch.key in others
 
     return tuple(batch for batch in ready if batch.key in keys and is_doubtful(batch))
+
+
+def rewritten_batches(ready: Sequence[LandedBatch], held: Mapping[str, IngestedBatch]) -> dict[str, int]:
+    """Return the keys of batches that the table holds with other content, each with the version that ingested it."""
+    return {
+        batch.key: known.version
+        for batch in ready
+        if (known := held.get(batch.key)) is not None and known.token != batch.token
+    }
 
 
 def plan_tick(
@@ -99,16 +137,18 @@ def plan_tick(
     max_files: int,
     changed: Changed = "refuse",
     failed: Mapping[str, str] | None = None,
+    rewritten: Mapping[str, int] | None = None,
 ) -> Tick:
     """Decide which of the ready batches to ingest now; the order of the batches is kept.
 
     `known` are Dagster's keys in its own order. `ingested` maps the keys of `doubtful_batches` to the tokens that the
     dataset's history holds. `failed` maps keys of batches, also those that they had before they changed, to the runs
-    that failed to ingest them. A tick takes at least one batch, however many files it has.
+    that failed to ingest them. `rewritten` are `rewritten_batches`. A tick takes at least one batch, however many files
+    it has.
     """
-    failed = failed or {}
+    failed, rewritten = failed or {}, rewritten or {}
     known_keys = set(known)
-    doubtful = {batch.key for batch in doubtful_batches(ready, known, watermark, failed)}
+    doubtful = {batch.key for batch in doubtful_batches(ready, known, watermark, {*failed, *rewritten})}
     candidates = [batch for batch in ready if batch.key not in known_keys or batch.key in doubtful]
     wanted: list[LandedBatch] = []
     differing: list[LandedBatch] = []
@@ -127,12 +167,15 @@ def plan_tick(
         place = Watermark(*batch.order)
         reached = max(reached, place) if reached else place
     new_keys = tuple(batch.key for batch in wanted if batch.key not in known_keys)
-    runs = _runs(wanted, [*known, *new_keys], failed)
+    runs = _runs(wanted, [*known, *new_keys], failed, rewritten)
     return Tick(new_keys, runs, tuple(differing), reached, len(candidates) - num_seen)
 
 
 def _runs(
-    wanted: Sequence[LandedBatch], key_order: Sequence[str], failed: Mapping[str, str]
+    wanted: Sequence[LandedBatch],
+    key_order: Sequence[str],
+    failed: Mapping[str, str],
+    rewritten: Mapping[str, int],
 ) -> tuple[NeighbouringBatches, ...]:
     position = {key: index for index, key in enumerate(key_order)}
     runs: list[list[LandedBatch]] = []
@@ -142,6 +185,10 @@ def _runs(
         else:
             runs.append([batch])
     return tuple(
-        NeighbouringBatches(tuple(run), tuple(sorted({failed[batch.key] for batch in run if batch.key in failed})))
+        NeighbouringBatches(
+            tuple(run),
+            tuple(sorted({failed[batch.key] for batch in run if batch.key in failed})),
+            tuple(sorted({rewritten[batch.key] for batch in run if batch.key in rewritten})),
+        )
         for run in runs
     )
