@@ -15,7 +15,13 @@ from lance_ops.dagster.head import (
     index_specs,
 )
 from lance_ops.dagster.jobs import build_jobs, build_schedules
-from lance_ops.dagster.landing import batches_asset, build_landing_check, build_raw_sensor, build_settled_check
+from lance_ops.dagster.landing import (
+    batches_asset,
+    build_landing_check,
+    build_raw_sensor,
+    build_settled_check,
+    build_settled_sensor,
+)
 from lance_ops.dagster.runners import runner_resources
 from lance_ops.dagster.upkeep import build_upkeep
 
@@ -47,7 +53,7 @@ def build_job_definitions(config: DatasetConfig) -> dg.Definitions:
     if config.health.hours_without_version is not None:
         sensors.append(build_freshness_sensor(config))
     if config.raw is not None:
-        sensors += [build_raw_sensor(config), build_backfill_sensor(config, jobs)]
+        sensors += [build_raw_sensor(config), build_settled_sensor(config), build_backfill_sensor(config, jobs)]
     upkeep = build_upkeep(config)
     checks = [key.name for checks in _checks(config) for key in checks.check_keys]
     sensors += build_alert_sensors(config, [job.name for job in (*jobs, *(upkeep.jobs or ()))], checks)

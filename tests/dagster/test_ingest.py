@@ -229,6 +229,43 @@ def test_a_bad_batch_does_not_hold_the_others_back_and_is_ingested_when_it_is_me
     assert "b" in deployment.instance.get_materialized_partitions(batches)
 
 
+def reported(deployment: Deployment) -> list[tuple[bool, list[str]]]:
+    """Evaluate the sensor of the check; return whether it passes, and the batches that it names."""
+    return [
+        (event.passed, list(values(event.metadata)["lance/unsettled_batches"]))
+        for event in deployment.tick("settled").events
+        if isinstance(event, dg.AssetCheckEvaluation)
+    ]
+
+
+def test_the_check_of_batches_turns_red_and_green_without_a_run(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = deploy(raw={"vanished": "refuse"})
+    first = deployment.land("a", range(3))
+    deployment.land("b", range(3, 5))
+    deployment.tick()
+    assert reported(deployment) == [], "the run said so"
+    content, landed_at = first.read_bytes(), first.stat().st_mtime
+    deployment.land("a", range(9))
+    deployment.tick()
+    assert settled(deployment) is True, "no run came to the check"
+    assert [reported(deployment) for _ in range(2)] == [[(False, ["a"])], []]
+    (deployment.landing / "b.parquet").rename(deployment.landing.parent / "b")
+    assert reported(deployment) == [(False, ["a", "b"])]
+    first.write_bytes(content)
+    os.utime(first, (landed_at, landed_at))
+    (deployment.landing.parent / "b").rename(deployment.landing / "b.parquet")
+    assert reported(deployment) == [(True, [])]
+    with monkeypatch.context() as patched:
+        patched.setattr(landing_batches, "ingest", on_fire)
+        deployment.land("c", range(5, 7))
+        deployment.tick(raise_on_error=False)
+    assert reported(deployment) == [(False, ["c"])], "the run died before it came to the check"
+    deployment.tick()
+    assert settled(deployment) is True
+
+
 def settled(deployment: Deployment) -> bool | None:
     """Return the newest evaluation of the check that names batches which are not in the table."""
     key = dg.AssetCheckKey(deployment.names.head, "batches_settled")
@@ -237,14 +274,14 @@ def settled(deployment: Deployment) -> bool | None:
     return evaluation.asset_check_evaluation_data.passed if evaluation else None
 
 
+def on_fire(*arguments: object, **options: object) -> None:
+    raise RuntimeError("the machine is on fire")
+
+
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Have every ingestion fail as nobody foresaw, until the patch is undone."""
-
-    def fail(*arguments: object, **options: object) -> None:
-        raise RuntimeError("the machine is on fire")
-
-    monkeypatch.setattr(landing_batches, "ingest", fail)
+    monkeypatch.setattr(landing_batches, "ingest", on_fire)
     return monkeypatch
 
 

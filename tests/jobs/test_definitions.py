@@ -48,6 +48,7 @@ def test_the_code_location_loads() -> None:
         "flights_backfills",
         "flights_freshness",
         "flights_raw_files",
+        "flights_settled",
         "flights_versions",
     }
     assert [schedule.name for schedule in repository.schedule_defs] == ["flights_maintenance_schedule"]

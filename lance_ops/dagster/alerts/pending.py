@@ -22,12 +22,12 @@ from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.declaration import AlertEvent, DatasetConfig, DatasetNames
 from lance_ops.dagster.head import FRESH
 from lance_ops.dagster.landing import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, UNSETTLED_BATCHES, named_with_reasons
+from lance_ops.dagster.newest_evaluation import RecordedEvaluation, newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
 
 __all__ = ["Told", "Watched", "pending_alerts"]
 
 _EVENTS_AT_ONCE = 500
-_RUNS_LOOKED_AT = 20
 _SHOWN = 20
 _WILL_RETRY_TAG = "dagster/will_retry"
 _SECONDS_TO_DECIDE = 60
@@ -203,10 +203,10 @@ def _checks(
 ) -> Iterator[tuple[Alert | None, Told]]:
     """Yield an alert for each check that has turned red. A check that stays red is told once, a warning never."""
     for name in names:
-        newest = _newest_evaluation(instance, dg.AssetCheckKey(watched.names.head, name))
+        newest = newest_evaluation(instance, dg.AssetCheckKey(watched.names.head, name))
         if newest is None:
             continue
-        found, number, run_id = newest
+        found, number = newest.found, newest.number
         was_red = name in told.red_checks
         is_red = not found.passed and found.severity is dg.AssetCheckSeverity.ERROR
         red = tuple(other for other in told.red_checks if other != name)
@@ -214,22 +214,8 @@ def _checks(
         known = was_red or (AlertEvent.QUARANTINE in events and _is_all_quarantined(instance, watched, found))
         if is_red != was_red:
             is_age = name == FRESH and AlertEvent.FRESHNESS in events
-            alert = _stale(watched, number, found) if is_age else _red_check(watched, number, found, run_id)
+            alert = _stale(watched, number, found) if is_age else _red_check(watched, newest)
             yield None if known or not is_red else alert, told
-
-
-def _newest_evaluation(
-    instance: dg.DagsterInstance, check: dg.AssetCheckKey
-) -> tuple[dg.AssetCheckEvaluation, int, str] | None:
-    """Return the newest result of a check, its number and its run.
-
-    A run that failed before it came to the check leaves no result, only a record that it planned one.
-    """
-    for record in instance.event_log_storage.get_asset_check_execution_history(check, limit=_RUNS_LOOKED_AT):
-        event = record.event.dagster_event if record.event is not None else None
-        if event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-            return event.asset_check_evaluation_data, record.id, record.run_id
-    return None
 
 
 def _is_all_quarantined(instance: dg.DagsterInstance, watched: Watched, found: dg.AssetCheckEvaluation) -> bool:
@@ -248,16 +234,17 @@ def _is_all_quarantined(instance: dg.DagsterInstance, watched: Watched, found: d
     return told.issuperset(keys)
 
 
-def _red_check(watched: Watched, number: int, found: dg.AssetCheckEvaluation, run_id: str) -> Alert:
+def _red_check(watched: Watched, newest: RecordedEvaluation) -> Alert:
+    found = newest.found
     return Alert(
         AlertEvent.CHECK,
         watched.config.name,
-        f"{found.check_name}\0{number}",
+        f"{found.check_name}\0{newest.number}",
         f"check {found.check_name} is red",
         found.description or "the check failed",
         f"Mend what it names, then run {watched.names.of('checks')}.",
         _newest_version(watched.config),
-        run_id=run_id or None,
+        run_id=newest.run_id or None,
     )
 
 

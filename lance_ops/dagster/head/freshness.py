@@ -15,6 +15,7 @@ import dagster as dg
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.recorded_versions import change_up_to, identity_of, recorded_versions
+from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance.health import LastChange
 
@@ -25,9 +26,6 @@ FRESH = "fresh"
 
 _EVENTS = 20
 """How many of the head's newest events are read: concurrent runs record their versions in any order."""
-
-_RESULTS = 5
-"""How many of the check's newest records are read: one that a run has only planned has no result yet."""
 
 
 @dataclass(frozen=True)
@@ -121,16 +119,6 @@ def _look(instance: dg.DagsterInstance, config: DatasetConfig, seen: _Seen | Non
     return _Seen(identity, change_up_to(newest, list(recorded_versions(instance, config, _EVENTS))))
 
 
-def _last_result(instance: dg.DagsterInstance, head: dg.AssetKey) -> bool | None:
-    """Return whether the newest evaluation of the check passed, None if there is none."""
-    key = dg.AssetCheckKey(head, FRESH)
-    for record in instance.event_log_storage.get_asset_check_execution_history(key, limit=_RESULTS):
-        evaluation = record.event.asset_check_evaluation if record.event is not None else None
-        if evaluation is not None:
-            return evaluation.passed
-    return None
-
-
 def build_freshness_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     """Return the check of a dataset that declares `health.hours_without_version`."""
     names = DatasetNames(config.name)
@@ -165,7 +153,8 @@ def build_freshness_sensor(config: DatasetConfig, interval_seconds: int = 60) ->
         seen = _look(context.instance, config, _Seen.decode(context.cursor))
         change, cursor = (seen.change, seen.encode()) if seen else (None, None)
         found = Freshness(change, _limit(config), datetime.now(UTC)).evaluation(names.head)
-        if found.passed == _last_result(context.instance, names.head):
+        last = newest_evaluation(context.instance, dg.AssetCheckKey(names.head, FRESH))
+        if last is not None and last.found.passed == found.passed:
             result = "green" if found.passed else "red"
             return dg.SensorResult(skip_reason=dg.SkipReason(f"still {result}: {found.description}"), cursor=cursor)
         return dg.SensorResult(asset_events=[found], cursor=cursor)

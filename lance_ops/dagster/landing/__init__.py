@@ -7,7 +7,12 @@ from lance_ops.dagster.landing.landing import LandedBatch, list_files, list_land
 from lance_ops.dagster.landing.landing_check import build_landing_check
 from lance_ops.dagster.landing.landing_entries import LandedFile
 from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
-from lance_ops.dagster.landing.settled_check import UNSETTLED_BATCHES, build_settled_check, named_with_reasons
+from lance_ops.dagster.landing.settled_check import (
+    UNSETTLED_BATCHES,
+    build_settled_check,
+    build_settled_sensor,
+    named_with_reasons,
+)
 
 __all__ = [
     "CHANGED_TOKEN",
@@ -24,6 +29,7 @@ __all__ = [
     "build_landing_check",
     "build_raw_sensor",
     "build_settled_check",
+    "build_settled_sensor",
     "list_files",
     "list_landing",
     "named_with_reasons",

@@ -1,0 +1,32 @@
+"""Find the newest result of a check in Dagster's log."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from lance_ops.core.records import dataclass
+
+__all__ = ["RecordedEvaluation", "newest_evaluation"]
+
+_RECORDS_LOOKED_AT = 20
+
+
+@dataclass(frozen=True)
+class RecordedEvaluation:
+    """A result of a check, its number in the history of the check, and the run that left it, empty without one."""
+
+    found: dg.AssetCheckEvaluation
+    number: int
+    run_id: str
+
+
+def newest_evaluation(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> RecordedEvaluation | None:
+    """Return the newest result of a check; None if its newest 20 records have none.
+
+    A run that failed before it came to the check leaves no result, only a record that it planned one.
+    """
+    for record in instance.event_log_storage.get_asset_check_execution_history(check, limit=_RECORDS_LOOKED_AT):
+        evaluation = record.event.asset_check_evaluation if record.event is not None else None
+        if evaluation is not None:
+            return RecordedEvaluation(evaluation, record.id, record.run_id)
+    return None
