@@ -9,6 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from lance_ops.dagster.landing import batches as landing_batches
+from lance_ops.maintenance import ingested_batches
 from tests.dagster.deployment import Deploy, Deployment, check_results, values
 
 pytestmark = pytest.mark.dagster
@@ -156,6 +157,35 @@ def test_a_partition_whose_files_changed_fails_and_leaves_the_dataset(deployment
     with pytest.raises(dg.Failure, match="'a' was ingested in version 1 with other content"):
         deployment.ingest("a")
     assert deployment.data.count_rows() == 3
+
+
+@pytest.mark.parametrize("changed", ["refuse", "append"])
+def test_a_repeated_run_records_what_the_table_holds_of_a_batch_that_changed_since(
+    deploy: Deploy, changed: str
+) -> None:
+    deployment = deploy(raw={"changed": changed})
+    deployment.fill(3)  # a run that died after its commits recorded nothing
+    held = ingested_batches(deployment.data.snapshot)["d1"].token
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["d0", "d1", "d2"])
+    deployment.land("d1", range(50, 53))
+    assert deployment.ingest("d0", "d2").success
+    assert deployment.data.version == 3
+    batches = deployment.names.batches
+    assert deployment.instance.get_materialized_partitions(batches) == {"d0", "d1", "d2"}
+    of_batch = dg.AssetRecordsFilter(batches, asset_partitions=["d1"])
+    (record,) = deployment.instance.fetch_materializations(of_batch, limit=5).records
+    assert record.asset_materialization is not None
+    metadata = values(record.asset_materialization.metadata)
+    assert (metadata["lance/batch_token"], metadata["lance/replayed"]) == (held, True)
+    assert metadata["lance/changed_token"] not in ("", held)
+    assert deployment.instance.fetch_observations(of_batch, limit=5).records == [], "it was not set aside"
+
+    ticked = deployment.tick()
+    assert [bool(ticked.events), bool(ticked.runs)] == [changed == "refuse", changed == "append"]
+    assert deployment.data.count_rows() == 30 + 3 * (changed == "append")
+    keys = deployment.instance.get_dynamic_partitions(deployment.names.of("batches"))
+    if changed == "append":
+        assert deployment.ingest("d0", keys[-1]).success, "a backfill of everything does not fail for it"
 
 
 def test_an_unreadable_file_fails_the_run_by_name_and_is_ingested_after_repair(

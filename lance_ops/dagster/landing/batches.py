@@ -10,10 +10,11 @@ from typing import Any
 
 import dagster as dg
 
+from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
-from lance_ops.dagster.landing.batch_report import REFUSED, REFUSED_OF_RUN
+from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.landing.settled_check import named_with_reasons, settled_evaluation
 from lance_ops.dagster.opening import open_if_exists
@@ -39,15 +40,17 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         started = datetime.now(UTC)
         runner: LanceRunner = getattr(context.resources, runner_key(config))
         with retrying():
-            landed, without_files = _landed(config, context.partition_keys)
+            landed, held = _landed(config, context.partition_keys, context.instance)
             before = open_if_exists(config)
             result = _ingest(config, landed, runner.logging_to(context.log)) if landed else _NOTHING_DONE
-            result = replace(result, skipped=(*result.skipped, *without_files))
+            result = replace(result, skipped=(*result.skipped, *held))
             newest = open_if_exists(config)
             if newest is not None:
                 report_versions(context, config, newest, before.version if before else 0, started)
-        rows = _recorded_rows(context.instance, names.batches, tuple(without_files))
-        metadata = {key: told | ({_ROW_COUNT: rows[key]} if key in rows else {}) for key, told in without_files.items()}
+        rows = _recorded_rows(context.instance, names.batches, tuple(held))
+        metadata = {key: told | ({_ROW_COUNT: rows[key]} if key in rows else {}) for key, told in held.items()}
+        for key in [key for key, told in held.items() if CHANGED_TOKEN in told]:
+            context.log.warning("batch %s changed after it was ingested: what the table holds of it is recorded", key)
         metadata |= _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in landed], result)
         if result.refused:
             raise _record_refused(context, names, metadata, result)
@@ -134,15 +137,18 @@ def _record_refused(
     )
 
 
-def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[tuple[LandedBatch, ...], dict[str, dict[str, Any]]]:
-    """Return the batches of the requested partitions that have files, in their order, and metadata of the others.
+def _landed(
+    config: DatasetConfig, keys: Sequence[str], instance: dg.DagsterInstance
+) -> tuple[tuple[LandedBatch, ...], dict[str, dict[str, Any]]]:
+    """Return the batches to ingest of the requested partitions, in their order, and metadata of those the table holds.
 
-    A batch whose files are gone and whose rows are in the table is no failure: the first run of these partitions may
-    have died after its commit, and its repetition must record them all.
+    The first run of these partitions may have died after its commit, and its repetition must record them all: also a
+    batch whose files are gone since, and one that has changed since. The new content of the latter is not this
+    partition's. If it is refused, and the batch was recorded before, somebody asks for it, and the run says no.
     """
-    raw = config.landing()
+    raw, names = config.landing(), DatasetNames(config.name)
     found, missing = list_landing(raw, datetime.now(UTC)).find(keys)
-    table = open_if_exists(config) if missing else None
+    table = open_if_exists(config)
     held = ingested_batches(table) if table is not None else {}
     lost = [key for key in missing if key not in held]
     if lost:
@@ -152,8 +158,17 @@ def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[tuple[LandedBat
             "the files back as they were, or delete these partitions",
             allow_retries=False,
         )
-    without_files = {key: {"lance/batch_token": held[key].token, "lance/replayed": True} for key in missing}
-    return tuple(found[key] for key in keys if key in found), without_files
+    changed: dict[str, str] = {}
+    if raw.changed != "replace" and raw.schema_mode is not SchemaMode.OVERWRITE:
+        tokens = {key: batch.token for key, batch in found.items() if key in held}
+        changed = {key: token for key, token in tokens.items() if token != held[key].token}
+    if changed and raw.changed == "refuse":
+        recorded = instance.get_materialized_partitions(names.batches)
+        changed = {key: token for key, token in changed.items() if key not in recorded}
+    of_table = {key: {"lance/batch_token": held[key].token, "lance/replayed": True} for key in (*missing, *changed)}
+    for key, token in changed.items():
+        of_table[key][CHANGED_TOKEN] = token
+    return tuple(found[key] for key in keys if key in found and key not in changed), of_table
 
 
 def _ingest(config: DatasetConfig, landed: Sequence[LandedBatch], runner: Runner) -> IngestResult:
