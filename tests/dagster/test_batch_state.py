@@ -103,6 +103,16 @@ def test_batches_whose_files_are_gone_are_shown_and_unsettled_if_so_declared() -
     assert not judged(**sources, raw={"vanished": "refuse"})["in"][2]
 
 
+def test_a_batch_of_files_elsewhere_is_ingested_and_not_vanished() -> None:
+    sources: dict[str, Any] = {"held": held(batch("in"), batch("elsewhere"), version=3)}
+    strict = {"vanished": "refuse"}
+    found = judged(**sources, known=["in"], raw=strict)
+    assert found["elsewhere"] == ("ingested", "its files were not of the landing folder: it is no partition", True)
+    assert (found["in"][0], found["in"][2]) == ("vanished", False)
+    without_instance = judged(**sources, raw=strict)
+    assert {state for state, _, _ in without_instance.values()} == {"vanished"}, "only Dagster tells the two apart"
+
+
 def test_with_overwrite_older_batches_are_superseded() -> None:
     old, new = batch("a"), batch("b", minute=1)
     found = judged(old, new, raw={"schema_mode": "overwrite"}, held=held(new), known=["a", "b", "gone"])

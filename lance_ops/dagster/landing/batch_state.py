@@ -24,6 +24,7 @@ from lance_ops.maintenance.ingest import printable
 
 __all__ = ["BatchReport", "BatchState", "BatchStatus", "Evidence", "judge_batches", "late_batches"]
 
+_ELSEWHERE = "its files were not of the landing folder: it is no partition"
 _KEY_OF_CHANGED = re.compile(r"=[0-9a-f]{12}$")
 
 
@@ -63,17 +64,23 @@ class BatchStatus:
 class Evidence:
     """What the table's history and Dagster say about batches, by key.
 
-    `held` are those in the table, `known` Dagster's partitions, `recorded` those that were ever materialized,
-    `requested` those of runs that have not ended, `failed` those of which a run failed in the last day, also
-    if a later one succeeded, and `refused` the reasons for which batches with their present content were set aside.
+    `held` are those in the table, `known` Dagster's partitions (None without an instance), `recorded` those that were
+    ever materialized, `requested` those of runs that have not ended, `failed` those of which a run failed in the last
+    day, also if a later one succeeded, and `refused` the reasons for which batches with their present content were set
+    aside.
     """
 
     held: Mapping[str, IngestedBatch] = field(default_factory=dict)
-    known: Collection[str] = ()
+    known: Collection[str] | None = None
     recorded: Container[str] = ()
     requested: Container[str] = ()
     failed: Mapping[str, FailedRuns] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def partitions(self) -> Collection[str]:
+        """Dagster's partitions, none without an instance."""
+        return self.known or ()
 
     @property
     def tokens(self) -> dict[str, str]:
@@ -159,7 +166,7 @@ class _Judge:
             return self._status(batch, BatchState.FAILED, evidence.failed[asked.key].sentence, is_settled=False)
         if batch.key in self._tokens:
             return self._status(batch, BatchState.CHANGED, "its new content is not in the table yet")
-        if asked.key not in evidence.known:
+        if asked.key not in evidence.partitions:
             return self._status(batch, BatchState.LANDED, "the sensor asks for it next")
         reason = (
             "a restore or an overwrite took it out" if asked.key in evidence.recorded else "no run of it ended well"
@@ -182,10 +189,10 @@ class _Judge:
         return self._status(batch, BatchState.WAITING, f"younger than {self._raw.settle_seconds:g} s")
 
     def vanished(self) -> Iterator[BatchStatus]:
-        """Yield the states of batches whose files are gone."""
+        """Yield the states of batches whose files are not in the folder: a batch from elsewhere is no partition."""
         evidence = self._evidence
         landed = {batch.key for batch in (*self._landing.ready, *self._landing.waiting)}
-        for key in dict.fromkeys((*evidence.known, *evidence.held)):
+        for key in dict.fromkeys((*evidence.partitions, *evidence.held)):
             if key in landed or self._is_later_content(key):
                 continue
             held = evidence.held.get(key)
@@ -193,6 +200,9 @@ class _Judge:
                 yield BatchStatus(
                     key, BatchState.SUPERSEDED, "its files are gone, and a newer batch is the whole table"
                 )
+                continue
+            if held is not None and evidence.known is not None and key not in evidence.known:
+                yield BatchStatus(key, BatchState.INGESTED, _ELSEWHERE, is_late=key in self._late, version=held.version)
                 continue
             rows = "the table does not have its rows" if held is None else f"its rows of version {held.version} stay"
             yield BatchStatus(
@@ -219,7 +229,7 @@ class _Judge:
         """Return whether a key names content that a batch had after it changed."""
         before = original_key(key)
         evidence = self._evidence
-        return bool(_KEY_OF_CHANGED.search(key)) and (before in evidence.held or before in evidence.known)
+        return bool(_KEY_OF_CHANGED.search(key)) and (before in evidence.held or before in evidence.partitions)
 
     def _status(
         self,
