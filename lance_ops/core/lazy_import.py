@@ -12,12 +12,13 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__all__ = ["import_on_first_use", "load_module"]
+__all__ = ["collector_paused", "import_on_first_use", "load_module"]
 
 
 def import_on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
@@ -55,28 +56,40 @@ def load_module(name: str) -> ModuleType:
         _PAUSE.end()
 
 
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause the garbage collector, as an import does, while the caller makes many objects that it keeps."""
+    if not _PAUSE.begin():
+        yield
+        return
+    try:
+        yield
+    finally:
+        _PAUSE.end()
+
+
 class _Pause:
-    """Disables the garbage collector with the first of several imports, and enables it with the last one to end."""
+    """Disables the garbage collector with the first of several callers, and enables it with the last one to end."""
 
     def __init__(self) -> None:
-        self._is_on, self._num_imports = False, 0
+        self._is_on, self._num_callers = False, 0
         self._lock = threading.RLock()  # the same thread comes again if a collection calls a finalizer that imports
 
     def begin(self) -> bool:
-        """Count an import, and disable the collector; return False, and do nothing, if the caller has disabled it."""
+        """Count a caller, and disable the collector; return False, and do nothing, if the caller has disabled it."""
         with self._lock:
             if not self._is_on and not gc.isenabled():
                 return False
-            self._num_imports += 1
+            self._num_callers += 1
             self._is_on = True
             gc.disable()
             return True
 
     def end(self) -> None:
-        """End an import that `begin` has counted."""
+        """End the pause of a caller that `begin` has counted."""
         with self._lock:
-            self._num_imports = max(self._num_imports - 1, 0)  # 0 if the process was forked during the import
-            if self._is_on and not self._num_imports:
+            self._num_callers = max(self._num_callers - 1, 0)  # 0 if the process was forked during the pause
+            if self._is_on and not self._num_callers:
                 if not gc.get_freeze_count():
                     gc.freeze()
                     gc.unfreeze()  # puts into the oldest generation, without a look at each object
@@ -87,7 +100,7 @@ class _Pause:
         """End the pause in a forked child: the threads that would end it do not exist there."""
         if self._is_on:
             gc.enable()
-        self._is_on, self._num_imports = False, 0
+        self._is_on, self._num_callers = False, 0
         self._lock = threading.RLock()
 
 

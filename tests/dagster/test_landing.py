@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,6 +103,18 @@ def test_a_local_folder_is_listed_with_times_and_sizes(tmp_path: Path) -> None:
 def test_a_missing_landing_folder_is_empty(tmp_path: Path) -> None:
     landing = list_landing(RawFiles(uri=str(tmp_path / "nothing")), NOW)
     assert landing.ready == landing.waiting == ()
+
+
+def test_no_collection_looks_at_the_objects_of_a_listing(tmp_path: Path) -> None:
+    num_files = 2 * gc.get_threshold()[0]
+    for number in range(num_files):
+        (tmp_path / f"{number}.csv").touch()
+    raw = RawFiles(uri=str(tmp_path), empty="refuse", settle_seconds=0)
+    before = sum(each["collections"] for each in gc.get_stats())
+    landing = list_landing(raw, datetime.now(UTC) + timedelta(hours=1))
+    assert sum(each["collections"] for each in gc.get_stats()) == before
+    assert (len(landing.ready), landing.waiting) == (num_files, ())
+    assert gc.isenabled()
 
 
 def test_another_file_system_is_listed_with_full_uris() -> None:
