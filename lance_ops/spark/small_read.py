@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 import pyarrow as pa
+import pyarrow.types as pt
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -47,13 +48,14 @@ def small_frame(
     """Read the parts in this process, and return a DataFrame that holds their rows.
 
     Returns None if the parts have `MOST_BYTES` or more in the files, if the decoded rows have more than
-    `2 * MOST_BYTES`, or if `small-reads` is switched off: tasks then read them. Raises what `LanceReader.read` raises,
-    so the caller gets the errors of damaged files here. The session is not one of Spark Connect.
+    `2 * MOST_BYTES`, if Spark cannot take them as a table, or if `small-reads` is switched off: tasks then read them.
+    Raises what `LanceReader.read` raises, so the caller gets the errors of damaged files here. The session is not one
+    of Spark Connect.
     """
     if size_bytes >= MOST_BYTES or not Trick.SMALL_READS.is_on():
         return None
     table = _read(reader, parts)
-    if table is None:
+    if table is None or any(_has_null_struct(chunk) for column in table.columns for chunk in column.chunks):
         return None
     if not table.num_rows:
         return session.createDataFrame([], schema)
@@ -76,6 +78,20 @@ def _read(reader: LanceReader, parts: Iterable[FragmentGroup]) -> pa.Table | Non
             if size > _MOST_DECODED_BYTES:
                 return None
     return pa.Table.from_batches(batches, reader.shape).combine_chunks()
+
+
+def _has_null_struct(array: pa.Array) -> bool:
+    """Return whether a struct is null, at any depth, that has a field which is not nullable.
+
+    Spark casts a table to its own types even if they are the same, and Arrow refuses such a struct in a cast.
+    """
+    kind = array.type
+    if pt.is_struct(kind):
+        is_refused = array.null_count > 0 and not all(field.nullable for field in kind)
+        return is_refused or any(map(_has_null_struct, array.flatten()))
+    if pt.is_map(kind):
+        return _has_null_struct(array.keys) or _has_null_struct(array.items)
+    return pt.is_nested(kind) and _has_null_struct(array.flatten())
 
 
 @contextmanager

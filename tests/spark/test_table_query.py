@@ -160,6 +160,23 @@ def test_a_small_read_that_decodes_to_much_is_left_to_tasks(
     assert [row.x for row in frame.collect()] == [*range(12)]
 
 
+@pytest.mark.parametrize("wrap", ["struct", "list", "map"])
+def test_a_null_struct_of_fields_that_are_not_nullable_is_read(
+    spark: SparkSession, dataset_uri: str, wrap: str
+) -> None:
+    fields = [pa.field("x", pa.int64(), nullable=False)]
+    structs = pa.StructArray.from_arrays([pa.array([1, 2])], fields=fields, mask=pa.array([True, False]))
+    wrapped = {
+        "struct": structs,
+        "list": pa.ListArray.from_arrays([0, 1, 2], structs),
+        "map": pa.MapArray.from_arrays([0, 1, 2], ["a", "b"], structs),
+    }
+    write_dataset(pa.table({"v": wrapped[wrap]}), dataset_uri)
+    rows = [row.v for row in table(spark, dataset_uri).load().collect()]
+    expected = {"struct": [None, (2,)], "list": [[None], [(2,)]], "map": [{"a": None}, {"b": (2,)}]}
+    assert rows == expected[wrap]
+
+
 @pytest.mark.parametrize("disabled", ["", "small-reads"])
 def test_a_read_without_rows_has_the_columns(
     spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch, disabled: str
