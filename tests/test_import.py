@@ -56,6 +56,28 @@ print("sqlglot" in sys.modules)
     assert run.stdout.split() == ["True"]
 
 
+def test_a_class_loads_without_a_look_at_the_signatures_of_its_methods() -> None:
+    code = """
+import inspect
+import lance_ops
+from lance_ops.errors import WrongType
+seen, signature = set(), inspect.signature
+def noted(function):
+    if function.__module__.startswith("lance_ops.api."):
+        seen.add(function.__qualname__)
+    return signature(function)
+inspect.signature = noted
+lance_ops.LanceDataset, lance_ops.LanceFragment
+print(len(seen))
+try:
+    lance_ops.dataset(uri=7)
+except WrongType:
+    print(*seen)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["0", "dataset"]
+
+
 HEAVY = {"dagster", "duckdb", "fsspec", "numba", "pandas", "pyspark", "rich", "s3fs", "sqlalchemy", "sqlglot", "typer"}
 
 

@@ -49,16 +49,13 @@ def check_arguments(function: F) -> F:
     It then raises `WrongType` for an argument that its annotation does not allow, and `InvalidInput` for an integer of
     more than 64 bits.
     """
-    parameters = inspect.signature(function).parameters.values()
-    names = [each.name for each in parameters]
-    rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
-    ends = len(names) if rest is None else names.index(rest)
 
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         rules, refuse_none = _rules(function), _refuse_none(function)
-        others = [(rest, value) for value in args[ends:]] if rest is not None else ()
-        for name, value in chain(zip(names, args[:ends], strict=False), others, kwargs.items()):
+        names, rest = _positional(function)
+        others = [(rest, value) for value in args[len(names) :]] if rest is not None else ()
+        for name, value in chain(zip(names, args, strict=False), others, kwargs.items()):
             if value is None and name not in refuse_none:
                 continue  # most options of a scan are left out
             fits = rules.get(name)
@@ -136,6 +133,18 @@ def _rules(function: Callable[..., Any]) -> dict[str, _Fits]:
         if fits is not None:
             rules[parameter.name] = fits
     return rules
+
+
+@cache
+def _positional(function: Callable[..., Any]) -> tuple[list[str], str | None]:
+    """Return the names of the parameters before `*args`, and the name of that one; all names, and None without it.
+
+    Signatures are read when a function is first called: a cold process calls few of them.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    names = [each.name for each in parameters]
+    rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
+    return (names, None) if rest is None else (names[: names.index(rest)], rest)
 
 
 @cache
