@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lance_ops.store.local import LocalStore
     from lance_ops.store.memory import MemoryStore
     from lance_ops.store.opening import is_local, is_same_bucket, is_well_known, open_store, path_beneath
-    from lance_ops.store.paths import TEMPORARY_PREFIX, check_path
+    from lance_ops.store.paths import TEMPORARY_PREFIX, check_path, check_paths
     from lance_ops.store.probe import prove_conditional_create, put_new_as_proof
     from lance_ops.store.process_resources import PROCESS_RESOURCES
     from lance_ops.store.ranges import merge_touching
@@ -62,6 +62,7 @@ __all__ = [
     "When",
     "bytes_read_counter",
     "check_path",
+    "check_paths",
     "counted_in",
     "iops_counter",
     "is_local",
@@ -100,6 +101,7 @@ _MODULES = {
     "When": "faulty",
     "bytes_read_counter": "io_counters",
     "check_path": "paths",
+    "check_paths": "paths",
     "counted_in": "io_counters",
     "iops_counter": "io_counters",
     "is_local": "opening",

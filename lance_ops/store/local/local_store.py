@@ -41,7 +41,7 @@ from lance_ops.store.local.directory_watch import watch_directory
 from lance_ops.store.local.file_mapping import FileMapping
 from lance_ops.store.local.made_directories import MADE_DIRECTORIES
 from lance_ops.store.local.memory_map_cache import MAPPED_FILES
-from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path
+from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path, check_paths
 from lance_ops.store.ranges import check_ranges, slice_ranges
 
 __all__ = ["LocalStore"]
@@ -266,8 +266,9 @@ class LocalStore(Store):
         folders: dict[str, str] = {}
         removed: list[str] = []
         others: list[str] = []
+        check_paths(paths)
         for path in paths:
-            above, _, name = check_path(path).rpartition("/")
+            above, _, name = path.rpartition("/")
             try:
                 folder = folders.get(above) or folders.setdefault(above, self._locate(above))
                 target = f"{folder}/{name}"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from lance_ops.pb.manifest_parts_pb2 import ManifestFileNames, ManifestParts
-from lance_ops.store import check_path
+from lance_ops.store import check_paths
 from lance_ops.table.fragments.deletion_file import deletion_file_name_in
 from lance_ops.table.fragments.fragment import check_row_count
 from lance_ops.table.fragments.row_metadata import ExternalFile
@@ -44,7 +44,7 @@ def files_named_in(messages: Iterable[bytes], path: str) -> FragmentFiles:
     for fragment in parse_message(ManifestFileNames, section, path, "fragments").fragments:
         check_row_count(fragment, path)
         for file in fragment.files:
-            data.append((file.base_id if file.HasField("base_id") else None, check_path(file.path)))
+            data.append((file.base_id if file.HasField("base_id") else None, file.path))
         if fragment.HasField("deletion_file"):
             deletions = fragment.deletion_file
             base_id = deletions.base_id if deletions.HasField("base_id") else None
@@ -52,4 +52,5 @@ def files_named_in(messages: Iterable[bytes], path: str) -> FragmentFiles:
         for name in _SEQUENCES:
             if fragment.HasField(name):
                 sequences.append((None, ExternalFile.from_pb(getattr(fragment, name)).path))
+    check_paths(name for _, name in data)
     return found
