@@ -33,8 +33,8 @@ __all__ = ["JOINED_BYTES", "BlockJoiner"]
 
 T = TypeVar("T")
 
-_LEAST_JOINED, _MAX_JOINED = 16, 64
-"""The least and the most blocks in a group. Fewer blocks than the least form one group.
+_FEW_JOINED, _MAX_JOINED = 16, 64
+"""About the fewest, and the most blocks in a group, if their bytes allow so many.
 
 A group has a fixed cost, and most of it is Python's, so smaller groups gain nothing from more threads.
 """
@@ -159,8 +159,9 @@ class BlockJoiner:
 def _blocks_in_group(num_blocks: int, block_bytes: int, workers: int) -> int:
     """Return how many blocks of about this size each group has, so that all workers end at about the same time."""
     fewest = max(-(-num_blocks // _MAX_JOINED), -(-num_blocks * block_bytes // JOINED_BYTES), 1)
-    num_groups = -(-fewest // workers) * workers
-    return min(max(-(-num_blocks // num_groups), _LEAST_JOINED), _MAX_JOINED)
+    for_all_workers = -(-fewest // workers) * workers
+    num_groups = max(min(for_all_workers, round(num_blocks / _FEW_JOINED)), fewest)
+    return min(-(-num_blocks // num_groups), _MAX_JOINED)
 
 
 def _columns_to_join(snapshot: Snapshot, request: ScanRequest) -> _Columns | None:

@@ -202,6 +202,16 @@ def test_groups_end_at_their_limits_and_before_fragments_that_are_read_alone(
     assert groups == [3, 3, 3]
 
 
+@pytest.mark.parametrize(("fragments", "expected"), [(8, [8]), (20, [20]), (25, [13, 12]), (40, [20, 20])])
+def test_groups_have_equally_many_fragments(
+    tmp_path: Path, groups: list[int], monkeypatch: pytest.MonkeyPatch, fragments: int, expected: list[int]
+) -> None:
+    monkeypatch.setattr(scan_execution, "available_cores", lambda: 2)
+    table = pa.table({"n": range(fragments)})
+    assert lance_ops.write_dataset(table, tmp_path / "t", max_rows_per_file=1).to_table().equals(table)
+    assert sorted(groups, reverse=True) == expected
+
+
 def test_rows_count_by_their_decoded_size(tmp_path: Path, groups: list[int]) -> None:
     rows = pa.table({"n": pa.array([7] * (800 << 10), pa.int8())})
     dataset = lance_ops.write_dataset(rows, tmp_path / "t", max_rows_per_file=200 << 10)
@@ -326,7 +336,7 @@ def test_all_cores_read_groups_of_about_the_same_size(
 ) -> None:
     rows = pa.table({"n": np.arange(150)})
     dataset = lance_ops.write_dataset(rows, tmp_path / "t", max_rows_per_file=1)
-    for cores, expected in ((1, 3 * [50]), (2, [38, 38, 38, 36]), (4, [38, 38, 38, 36]), (16, [*9 * [16], 6])):
+    for cores, expected in ((1, 3 * [50]), (2, [38, 38, 38, 36]), (4, [38, 38, 38, 36]), (16, [*8 * [17], 14])):
         monkeypatch.setattr(scan_execution, "available_cores", partial(int, cores))
         assert dataset.to_table() == rows
         assert sorted(groups, reverse=True) == sorted(alike, reverse=True) == expected
