@@ -151,6 +151,8 @@ def test_time_travel_by_version_tag_and_moment(dataset: lance_ops.LanceDataset) 
     assert lance_ops.dataset(dataset.uri, asof=datetime.now(UTC)).version == 2
     with pytest.raises(VersionNotFound, match="no retained version"):
         lance_ops.dataset(dataset.uri, asof=datetime.now(UTC) - timedelta(days=1))
+    with pytest.raises(InvalidInput, match="asof 'yesterday' is no moment: write it as"):
+        lance_ops.dataset(dataset.uri, asof="yesterday")
     with pytest.raises(VersionNotFound, match="no version 9"):
         lance_ops.dataset(dataset.uri, version=9)
     with pytest.raises(ReferenceNotFound, match="'second'"):

@@ -394,8 +394,15 @@ def dataset(
     )
     if asof is None:
         return opened
-    when = datetime.fromisoformat(asof) if isinstance(asof, str) else asof
+    when = _moment(asof) if isinstance(asof, str) else asof
     return LanceDataset.of(snapshots.snapshot_as_of(opened.snapshot, when), default_scan_options)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"asof {text!r} is no moment: write it as '2026-01-31T12:00:00+00:00'") from None
 
 
 def _version(manifest: Manifest) -> Version:

@@ -12,7 +12,13 @@ from pyspark.sql.types import StructType
 
 from lance_ops.api import AlterColumn, LanceDataset
 from lance_ops.api.namespaces import TableDescription
-from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, ReferenceNotFound
+from lance_ops.core.errors import (
+    DatasetAlreadyExists,
+    DatasetNotFound,
+    InvalidInput,
+    ReferenceNotFound,
+    UnsupportedFeature,
+)
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
 from lance_ops.spark.planned_write import write_planned
 from lance_ops.spark.sql_access.queries import lance_query, run_query
@@ -38,6 +44,8 @@ def _create_table(statement: Statement) -> DataFrame | None:
         return None
     keep = reader.accept("IF", "NOT", "EXISTS")
     parts = reader.path("a table")
+    if reader.accept("LIKE") and statement.table() is not None:
+        raise UnsupportedFeature("CREATE TABLE … LIKE a Lance table (write USING lance AS SELECT * FROM t LIMIT 0)")
     columns = _in_brackets(statement) if reader.peek("(") else None
     using = reader.name("a format").lower() if reader.accept("USING") else None
     table = None if using not in (None, FORMAT) else statement.tables.place(parts, named=using == FORMAT)

@@ -201,6 +201,7 @@ def test_a_mistake_raises_an_error_that_names_it(run: Any, lake: Path, spark: Sp
         ("VACUUM nope", InvalidInput, "nope is no Lance table"),
         ("RESTORE TABLE nope TO VERSION AS OF 1", InvalidInput, "nope is no Lance table"),
         ("DESC HISTORY nope", InvalidInput, "nope is no Lance table"),
+        ("CREATE TABLE other LIKE numbers", UnsupportedFeature, "LIKE a Lance table .write USING lance AS SELECT"),
         ("SHOW COLUMNS IN numbers", UnsupportedFeature, "SHOW of a Lance table"),
         ("DROP TABLE numbers", UnsupportedFeature, "DROP of a Lance table"),
         (
