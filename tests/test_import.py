@@ -154,7 +154,7 @@ _WRITES = "t(), lance_ops.write_dataset(t().to_table(), t().uri + '-copy')"
             _APPENDS,
             (
                 *("changing.deletion", "maintenance.cleanup.cleanup", "refs", *_READERS),
-                *("encodings.choose", "file.reader", "file.v2_1.page_encoder", "file.v2_1.layouts.mini_block"),
+                *("encodings.choosing.choose", "file.reader", "file.v2_1.page_encoder", "file.v2_1.layouts.mini_block"),
             ),
             275,
         ),

@@ -1,7 +1,7 @@
 """Encode the values of a page into compressed buffers, and decode them: one file for each encoding.
 
-`values` has the in-memory form, `contract` has the interface of an encoding, `registry` lists all encodings, and
-`choose` alone picks one for a page's values, with `choose_plain` for short pages and `choose_equal` for many at once.
+`page_values` has the in-memory form, `contract` has the interface of an encoding, `registry` lists all encodings, and
+`choosing` alone picks one for a page's values.
 """
 
 from __future__ import annotations
@@ -11,37 +11,43 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.encodings.bits import bits_of
-    from lance_ops.encodings.choose import (
+    from lance_ops.encodings.choosing import (
+        NO_OPTIONS,
+        EncodingOptions,
+        EqualStatistics,
+        FixedStatistics,
         Structure,
         choose_block,
         choose_dictionary,
+        choose_equal_levels,
+        choose_equal_pages,
         choose_levels,
         choose_limits,
         choose_mini_block,
         choose_structure,
         choose_zipped,
+        is_stored_plain,
+        plain_encoding,
     )
-    from lance_ops.encodings.choose_equal import choose_equal_levels, choose_equal_pages
-    from lance_ops.encodings.choose_plain import is_stored_plain, plain_encoding
     from lance_ops.encodings.codecs import codec_of_scheme
     from lance_ops.encodings.contract import ChunkBuffers, CorruptValues, EncodedChunks, Encoding, Picks, check
     from lance_ops.encodings.expansion import MAX_RATIO, check_expansion
     from lance_ops.encodings.fsst import FsstEncoding
-    from lance_ops.encodings.gather import gather_ranges, scatter_ranges
-    from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
-    from lance_ops.encodings.registry import encoding_from_pb
-    from lance_ops.encodings.selection import select, select_fixed
-    from lance_ops.encodings.stats import EqualStatistics, FixedStatistics
-    from lance_ops.encodings.values import (
+    from lance_ops.encodings.page_values import (
         FixedSizeListValues,
         FixedWidth,
         PackedValues,
         Values,
         VariableWidth,
+        bits_of,
         concat_values,
+        gather_ranges,
         offsets_of_lengths,
+        scatter_ranges,
+        select,
+        select_fixed,
     )
+    from lance_ops.encodings.registry import encoding_from_pb
     from lance_ops.encodings.variable import VariableEncoding
 
 __all__ = [
@@ -89,45 +95,45 @@ __all__ = [
 
 _MODULES = {
     "MAX_RATIO": "expansion",
-    "NO_OPTIONS": "options",
+    "NO_OPTIONS": "choosing",
     "ChunkBuffers": "contract",
     "CorruptValues": "contract",
     "EncodedChunks": "contract",
     "Encoding": "contract",
-    "EncodingOptions": "options",
-    "EqualStatistics": "stats",
-    "FixedSizeListValues": "values",
-    "FixedStatistics": "stats",
-    "FixedWidth": "values",
+    "EncodingOptions": "choosing",
+    "EqualStatistics": "choosing",
+    "FixedSizeListValues": "page_values",
+    "FixedStatistics": "choosing",
+    "FixedWidth": "page_values",
     "FsstEncoding": "fsst",
-    "PackedValues": "values",
+    "PackedValues": "page_values",
     "Picks": "contract",
-    "Structure": "choose",
-    "Values": "values",
+    "Structure": "choosing",
+    "Values": "page_values",
     "VariableEncoding": "variable",
-    "VariableWidth": "values",
-    "bits_of": "bits",
+    "VariableWidth": "page_values",
+    "bits_of": "page_values",
     "check": "contract",
     "check_expansion": "expansion",
-    "choose_block": "choose",
-    "choose_dictionary": "choose",
-    "choose_equal_levels": "choose_equal",
-    "choose_equal_pages": "choose_equal",
-    "choose_levels": "choose",
-    "choose_limits": "choose",
-    "choose_mini_block": "choose",
-    "choose_structure": "choose",
-    "choose_zipped": "choose",
+    "choose_block": "choosing",
+    "choose_dictionary": "choosing",
+    "choose_equal_levels": "choosing",
+    "choose_equal_pages": "choosing",
+    "choose_levels": "choosing",
+    "choose_limits": "choosing",
+    "choose_mini_block": "choosing",
+    "choose_structure": "choosing",
+    "choose_zipped": "choosing",
     "codec_of_scheme": "codecs",
-    "concat_values": "values",
+    "concat_values": "page_values",
     "encoding_from_pb": "registry",
-    "gather_ranges": "gather",
-    "is_stored_plain": "choose_plain",
-    "offsets_of_lengths": "values",
-    "plain_encoding": "choose_plain",
-    "scatter_ranges": "gather",
-    "select": "selection",
-    "select_fixed": "selection",
+    "gather_ranges": "page_values",
+    "is_stored_plain": "choosing",
+    "offsets_of_lengths": "page_values",
+    "plain_encoding": "choosing",
+    "scatter_ranges": "page_values",
+    "select": "page_values",
+    "select_fixed": "page_values",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -25,7 +25,7 @@ from lance_ops.encodings.contract import (
     ReadNested,
 )
 from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedWidth,
     Values,
 )

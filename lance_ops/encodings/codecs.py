@@ -17,7 +17,7 @@ from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
 from lance_ops.core.records import dataclass
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.expansion import FREE_BYTES, MAX_RATIO, check_expansion
-from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.page_values import gather_ranges
 from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 

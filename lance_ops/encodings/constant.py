@@ -22,7 +22,7 @@ from lance_ops.encodings.contract import (
     check,
 )
 from lance_ops.encodings.expansion import check_expansion
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedWidth,
     Values,
 )

@@ -22,12 +22,12 @@ import numpy as np
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.records import dataclass
-from lance_ops.encodings.selection import select
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedWidth,
     Values,
     VariableWidth,
     concat_values,
+    select,
 )
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 

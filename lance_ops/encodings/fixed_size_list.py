@@ -14,7 +14,6 @@ import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.records import dataclass
-from lance_ops.encodings.bits import bits_of, num_bytes_of_bits
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.constant import ConstantEncoding
 from lance_ops.encodings.contract import (
@@ -28,11 +27,13 @@ from lance_ops.encodings.contract import (
     check,
 )
 from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedSizeListValues,
     FixedWidth,
     Values,
+    bits_of,
+    gather_ranges,
+    num_bytes_of_bits,
 )
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 

@@ -13,7 +13,6 @@ import numpy as np
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.records import dataclass
-from lance_ops.encodings.bits import bits_at, concat_bits, num_bytes_of_bits
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -25,10 +24,14 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.gather import gather_equal, gather_ranges
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedWidth,
     Values,
+    bits_at,
+    concat_bits,
+    gather_equal,
+    gather_ranges,
+    num_bytes_of_bits,
 )
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 

@@ -31,7 +31,7 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     Values,
     VariableWidth,
     narrow_offsets,

@@ -28,7 +28,7 @@ from lance_ops.encodings.contract import (
     Picks,
     ReadNested,
 )
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedWidth,
     Values,
     VariableWidth,

@@ -27,7 +27,7 @@ from lance_ops.encodings.contract import (
     check,
 )
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, pick, unpack
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedWidth,
     Values,
 )

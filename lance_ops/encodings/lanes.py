@@ -8,7 +8,7 @@ from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
 from lance_ops.encodings.contract import check
-from lance_ops.encodings.values import FixedWidth
+from lance_ops.encodings.page_values import FixedWidth
 from lance_ops.kernels import read_only
 
 __all__ = ["BLOCK", "INTEGER_BITS", "bit_lengths", "pack", "packed_bytes", "pick", "unpack", "unpack_to"]

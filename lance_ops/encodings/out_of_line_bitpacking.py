@@ -16,11 +16,11 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
 from lance_ops.core.records import dataclass
 from lance_ops.encodings.contract import ChunkBuffers, EncodedChunks, Encoding, Picks, ReadNested, check
-from lance_ops.encodings.gather import scatter_ranges
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, pick, unpack, unpack_to
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedWidth,
     Values,
+    scatter_ranges,
 )
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 

@@ -29,11 +29,12 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.gather import gather_ranges, scatter_ranges
 from lance_ops.encodings.lanes import INTEGER_BITS
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedWidth,
     Values,
+    gather_ranges,
+    scatter_ranges,
 )
 from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb

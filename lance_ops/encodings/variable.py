@@ -29,10 +29,10 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     Values,
     VariableWidth,
+    gather_ranges,
     narrow_offsets,
     offsets_of_lengths,
 )

@@ -14,11 +14,11 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.records import dataclass
 from lance_ops.encodings.contract import Encoding, ReadNested, check
-from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     PackedValues,
     Values,
     VariableWidth,
+    gather_ranges,
     offsets_of_lengths,
 )
 from lance_ops.pb import encodings_v2_1_pb2 as pb

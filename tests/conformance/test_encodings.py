@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.encodings.contract import ChunkBuffers, ChunkLimits, CorruptValues, EncodedChunks, Encoding, Picks
-from lance_ops.encodings.registry import ALL_ENCODINGS, encoding_from_pb
-from lance_ops.encodings.selection import select
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values.selection import select
+from lance_ops.encodings.page_values.values import (
     FixedWidth,
     Values,
     VariableWidth,
     concat_values,
 )
+from lance_ops.encodings.registry import ALL_ENCODINGS, encoding_from_pb
 from tests.encodings.samples import SAMPLES, SAMPLES_OF_BLOCKS, SAMPLES_OF_FULL_ZIP, Sample, pick, place, plain
 
 CHUNKS, BLOCKS, ZIPPED = "chunks", "blocks", "zipped"

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from lance_ops.encodings.bits import num_bytes_of_bits
 from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
 from lance_ops.encodings.codecs import Lz4, Zstd
 from lance_ops.encodings.constant import ConstantEncoding
@@ -21,14 +20,15 @@ from lance_ops.encodings.general import GeneralEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
 from lance_ops.encodings.packed_struct import PackedStructEncoding
-from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values.bits import num_bytes_of_bits
+from lance_ops.encodings.page_values.values import (
     FixedSizeListValues,
     FixedWidth,
     PackedValues,
     Values,
     VariableWidth,
 )
+from lance_ops.encodings.rle import RleEncoding
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.encodings.variable_packed_struct import PackedChild, VariablePackedStructEncoding
 

@@ -19,9 +19,9 @@ from lance_ops.encodings.fsst import FsstEncoding
 from lance_ops.encodings.general import GeneralEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
+from lance_ops.encodings.page_values.values import FixedWidth
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.values import FixedWidth
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 

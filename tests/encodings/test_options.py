@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
+from lance_ops.encodings.choosing.options import NO_OPTIONS, EncodingOptions
 
 
 def test_a_field_without_metadata_leaves_every_choice_to_its_values() -> None:

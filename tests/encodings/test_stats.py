@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_ops.encodings.stats import estimate_distinct
-from lance_ops.encodings.values import FixedWidth
+from lance_ops.encodings.choosing.stats import estimate_distinct
+from lance_ops.encodings.page_values.values import FixedWidth
 
 
 def integers(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FixedWidth:

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_ops.encodings.bits import bits_of, concat_bits
-from lance_ops.encodings.values import FixedWidth, concat_values, offsets_of_lengths
+from lance_ops.encodings.page_values.bits import bits_of, concat_bits
+from lance_ops.encodings.page_values.values import FixedWidth, concat_values, offsets_of_lengths
 from tests.encodings.samples import SAMPLES, Sample, integers_of, plain, strings_of
 
 every_sample = st.one_of(*SAMPLES.values())

@@ -17,7 +17,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import ChunkBuffers
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
-from lance_ops.encodings.values import FixedWidth
+from lance_ops.encodings.page_values.values import FixedWidth
 from lance_ops.file import Budget
 from lance_ops.file.reader import FileReader
 from lance_ops.kernels import load_kernels

@@ -10,7 +10,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import EncodedChunks
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
-from lance_ops.encodings.values import FixedWidth
+from lance_ops.encodings.page_values.values import FixedWidth
 from lance_ops.file import v2_1
 from lance_ops.file.reader import FileReader
 from lance_ops.file.v2_1 import page_encoder

@@ -22,7 +22,7 @@ from lance_ops.encodings import CorruptValues, FixedWidth
 from lance_ops.encodings.contract import ChunkBuffers, Encoding
 from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
-from lance_ops.encodings.values import Values
+from lance_ops.encodings.page_values.values import Values
 from lance_ops.file import LanceFileWriter
 from lance_ops.file.arrow_values import take_items
 from lance_ops.file.page_reading import budget

@@ -13,7 +13,7 @@ from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import NO_OPTIONS, Encoding, FixedWidth, Structure, Values, VariableWidth, plain_encoding
-from lance_ops.encodings.stats import FixedStatistics
+from lance_ops.encodings.choosing.stats import FixedStatistics
 from lance_ops.file import writer as file_writer
 from lance_ops.file.page_reading import Extent
 from lance_ops.file.reader import FileReader

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
-from lance_ops.encodings.choose import (
+from lance_ops.encodings.choosing.choose import (
     Structure,
     choose_block,
     choose_dictionary,
@@ -19,6 +19,7 @@ from lance_ops.encodings.choose import (
     choose_structure,
     choose_zipped,
 )
+from lance_ops.encodings.choosing.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.codecs import Lz4, Zstd
 from lance_ops.encodings.contract import Encoding
 from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
@@ -26,11 +27,10 @@ from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.fsst import FsstEncoding
 from lance_ops.encodings.general import GeneralEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
-from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
 from lance_ops.encodings.packed_struct import PackedStructEncoding
+from lance_ops.encodings.page_values.values import FixedSizeListValues, FixedWidth, PackedValues, Values, VariableWidth
 from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, PackedValues, Values, VariableWidth
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.encodings.variable_packed_struct import VariablePackedStructEncoding
 from tests.encodings.samples import integers_of, place, plain, seeds, strings_of

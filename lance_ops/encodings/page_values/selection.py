@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array
-from lance_ops.encodings.bits import bits_at
-from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values.bits import bits_at
+from lance_ops.encodings.page_values.gather import gather_ranges
+from lance_ops.encodings.page_values.values import (
     FixedSizeListValues,
     FixedWidth,
     PackedValues,

@@ -19,33 +19,33 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
+from lance_ops.encodings.choosing.dictionary import DictionaryValues, encode_dictionary
+from lance_ops.encodings.choosing.options import NO_OPTIONS, EncodingOptions
+from lance_ops.encodings.choosing.stats import (
+    FixedStatistics,
+    estimate_distinct,
+    estimate_index_bytes,
+    sample_runs,
+)
 from lance_ops.encodings.codecs import Codec, Lz4, Zstd
 from lance_ops.encodings.constant import ConstantEncoding
 from lance_ops.encodings.contract import DEFAULT_LIMITS, ChunkLimits, Encoding
-from lance_ops.encodings.dictionary import DictionaryValues, encode_dictionary
 from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
 from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.fsst import FsstEncoding
 from lance_ops.encodings.general import GeneralEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS
-from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
 from lance_ops.encodings.packed_struct import PackedStructEncoding
-from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.stats import (
-    FixedStatistics,
-    estimate_distinct,
-    estimate_index_bytes,
-    sample_runs,
-)
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedSizeListValues,
     FixedWidth,
     PackedValues,
     Values,
     VariableWidth,
 )
+from lance_ops.encodings.rle import RleEncoding
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.encodings.variable_packed_struct import PackedChild, VariablePackedStructEncoding
 

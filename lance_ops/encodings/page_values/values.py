@@ -15,7 +15,7 @@ import numpy as np
 from lance_ops.core.arrow import new_array
 from lance_ops.core.ndarrays import Int64Array, OffsetArray, Uint8Array, UnsignedArray
 from lance_ops.core.records import dataclass
-from lance_ops.encodings.bits import bits_of, concat_bits, num_bytes_of_bits
+from lance_ops.encodings.page_values.bits import bits_of, concat_bits, num_bytes_of_bits
 
 __all__ = [
     "FixedSizeListValues",

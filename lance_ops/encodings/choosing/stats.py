@@ -17,7 +17,7 @@ from lance_ops.core.cached_property import cached_property
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array, UnsignedArray
 from lance_ops.core.records import dataclass
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_lengths, packed_bytes
-from lance_ops.encodings.values import (
+from lance_ops.encodings.page_values import (
     FixedWidth,
     Values,
     VariableWidth,

@@ -10,9 +10,8 @@ import numpy as np
 from lance_ops import kernels
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.records import dataclass
-from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.stats import FixedStatistics
-from lance_ops.encodings.values import FixedWidth, VariableWidth, offsets_of_lengths
+from lance_ops.encodings.choosing.stats import FixedStatistics
+from lance_ops.encodings.page_values import FixedWidth, VariableWidth, gather_ranges, offsets_of_lengths
 from lance_ops.kernels import read_only
 
 __all__ = ["DictionaryValues", "encode_dictionary"]

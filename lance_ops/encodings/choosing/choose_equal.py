@@ -8,13 +8,13 @@ import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.choose import MIN_DICTIONARY_VALUES, MOST_OF_FASTER
+from lance_ops.encodings.choosing.choose import MIN_DICTIONARY_VALUES, MOST_OF_FASTER
+from lance_ops.encodings.choosing.stats import EqualStatistics
 from lance_ops.encodings.contract import Encoding
 from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
 from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.stats import EqualStatistics
 
 __all__ = ["choose_equal_levels", "choose_equal_pages"]
 
