@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_ops.encodings import gather
 from lance_ops.encodings.contract import ChunkBuffers, CorruptValues
+from lance_ops.encodings.page_values import gather
 from lance_ops.encodings.page_values.gather import gather_ranges, uniform_stride
 
 DATA = np.random.default_rng(0).integers(0, 256, 2000, dtype=np.uint8)
