@@ -4,8 +4,6 @@ Spark creates a data source and plans its read in Python processes of their own.
 over the numbers of its parts. Gain: one column takes 0.58 of the processor time in a cold session, and 0.85 in a warm
 one; 312 MB of all columns take 0.74 and 1.02 (ADR 19).
 
-The method of DataFrames for such functions loads pandas in the driver, although nothing of it is used. The parts of
-PySpark beneath that method do not. They are private, so they stand alone here.
 Switch off with `LANCE_OPS_DISABLE=planned-reads`.
 """
 
@@ -17,15 +15,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.types import StructType
-from pyspark.sql.udf import UserDefinedFunction
-from pyspark.util import PythonEvalType
 
 from lance_ops.core.records import dataclass
 from lance_ops.core.tricks import Trick
 from lance_ops.spark.data_source import LanceReader
+from lance_ops.spark.jobs import lacks_context, map_in_arrow
 from lance_ops.spark.partitioning import FragmentGroup
 from lance_ops.spark.small_read import small_frame
-from lance_ops.spark.tasks import lacks_context
 
 __all__ = ["planned_frame"]
 
@@ -59,10 +55,7 @@ def planned_frame(session: SparkSession, reader: LanceReader, schema: StructType
     estimated = min(size_bytes, _MOST_ESTIMATED_BYTES)
     per_part = max(-(-estimated // (_BYTES_OF_NUMBER * len(parts))), 1)
     numbers = session.range(0, per_part * len(parts), 1, len(parts)).where(col("id") % per_part == 0)
-    read = UserDefinedFunction(
-        _Read(reader, tuple(parts), per_part), schema, name, PythonEvalType.SQL_MAP_ARROW_ITER_UDF
-    )
-    return DataFrame(numbers._jdf.mapInArrow(read(col("id"))._jc, False, None), session)
+    return map_in_arrow(numbers, _Read(reader, tuple(parts), per_part), schema, name)
 
 
 @dataclass(frozen=True)

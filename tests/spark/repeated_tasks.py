@@ -1,6 +1,7 @@
 """Run failing tasks on a Spark master that tries each four times; print what came of them as one line of JSON.
 
-A session has one master, so this needs a process of its own. The argument is a folder for marks of the attempts.
+Each function runs as the task of a plan, and with the rows of a DataFrame. A session has one master, so this needs a
+process of its own. The argument is a folder for marks of the attempts.
 """
 
 from __future__ import annotations
@@ -8,11 +9,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, StoreError
+from lance_ops.runners import Job
 from lance_ops.spark import OnSpark, get_or_create
+from lance_ops.spark.jobs import map_rows
 
 
 def mark(folder: str) -> int:
@@ -52,19 +60,47 @@ TASKS: dict[str, Callable[[str], str]] = {
 }
 
 
+@dataclass(frozen=True)
+class AfterRows:
+    """Calls a function of a folder when it has seen all rows."""
+
+    function: Callable[[str], str]
+    folder: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> str:
+        assert sum(batch.num_rows for batch in batches) == 1
+        return self.function(self.folder)
+
+
+def came_of(run: Callable[[str], str], folder: Path) -> dict[str, Any]:
+    """Return the outcome or the error, and the number of attempts."""
+    folder.mkdir()
+    try:
+        outcome = run(str(folder))
+    except Exception as error:  # noqa: BLE001 - it is what the test compares
+        outcome = f"{type(error).__name__}: {error}"
+    return {"outcome": outcome, "attempts": len(os.listdir(folder))}
+
+
 def main(scratch: Path) -> None:
     """Run each function as a task of its own."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parent)])
-    runner = OnSpark(get_or_create("repeated tasks", master="local[2,4]", config={"spark.driver.memory": "1g"}))
-    found = {}
-    for name, function in TASKS.items():
-        folder = scratch / name
-        folder.mkdir()
-        try:
-            outcome = runner.map(function, [str(folder)])[0]
-        except Exception as error:  # noqa: BLE001 - it is what the test compares
-            outcome = f"{type(error).__name__}: {error}"
-        found[name] = {"outcome": outcome, "attempts": len(os.listdir(folder))}
+    session = get_or_create("repeated tasks", master="local[2,4]", config={"spark.driver.memory": "1g"})
+    row = session.range(1)
+
+    def of_task(function: Callable[[str], str], folder: str) -> str:
+        return OnSpark(session).map(function, [folder])[0]
+
+    def of_rows(function: Callable[[str], str], folder: str) -> str:
+        return map_rows(row.coalesce(1), AfterRows(function, folder), Job("look at", "rows"))[0]
+
+    found = {
+        way.__name__: {
+            name: came_of(partial(way, function), scratch / f"{name} {way.__name__}")
+            for name, function in TASKS.items()
+        }
+        for way in (of_task, of_rows)
+    }
     print(json.dumps(found))
 
 

@@ -15,8 +15,8 @@ import pytest
 from lance_ops.core.errors import CorruptFile, StoreError
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
-from lance_ops.spark.tasks import frame_job, runner
-from lance_ops.spark.tasks.frame_job import FrameJob, lacks_context
+from lance_ops.spark.jobs import FrameJob, frame_job, lacks_context
+from lance_ops.spark.tasks import runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

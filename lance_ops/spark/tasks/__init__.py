@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.spark.tasks.frame_job import lacks_context
     from lance_ops.spark.tasks.runner import OnSpark
 
-__all__ = ["OnSpark", "lacks_context"]
+__all__ = ["OnSpark"]
 
-_MODULES = {"OnSpark": "runner", "lacks_context": "frame_job"}
+_MODULES = {"OnSpark": "runner"}
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name
     __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -3,35 +3,38 @@
 A Python task costs Spark about 27 ms even if it does nothing, so tasks are sent in a few groups for each core. Only the
 function, the tasks and their outcomes travel: paths and small values, never rows.
 
-An error of a task does not fail the Spark job. It travels back as data, and the driver raises it again. Only an error
-that another attempt may not meet, such as a store that is too busy, fails the group's attempt, and Spark repeats it as
-often as it may, elsewhere if it can. So it does with groups that the cluster lost. Files of a lost attempt are not
-among the outcomes and are never committed.
+An error of a task travels back as data, and the driver raises it again; `jobs.Attempts` says which errors fail the
+attempt of a group, so that Spark repeats it. So it does with groups that the cluster lost.
 """
 
 from __future__ import annotations
 
-import pickle
-import re
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from py4j.protocol import Py4JJavaError
-from pyspark import Accumulator, SparkContext, TaskContext
+from pyspark import Accumulator
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError, StoreError, TasksLost
-from lance_ops.core.file_names import file_names_of_job, new_job_token
+from lance_ops.core.errors import InvalidInput, TasksLost
+from lance_ops.core.file_names import new_job_token
 from lance_ops.core.records import dataclass
 from lance_ops.runners import InThreads, Job, JobProgress, ReportProgress
 from lance_ops.spark import staging
-from lance_ops.spark.tasks.frame_job import FrameJob, lacks_context
+from lance_ops.spark.jobs import (
+    Attempts,
+    FrameJob,
+    Reported,
+    SparkJob,
+    lacks_context,
+    max_attempts,
+    remove_files,
+    settle,
+)
 from lance_ops.spark.tasks.group_dealing import deal
-from lance_ops.spark.tasks.spark_job import SparkJob
 
 if TYPE_CHECKING:
     from lance_ops.core.versions import FileVersion
@@ -41,31 +44,6 @@ __all__ = ["OnSpark"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """An error from a worker: as text, and also pickled if that is possible."""
-
-    index: int
-    pickled: bytes | None
-    summary: str
-    trace: str
-
-    @classmethod
-    def of(cls, index: int, error: Exception) -> _Failure:
-        summary = f"{type(error).__name__}: {error}"
-        return cls(index, _pickle_if_it_comes_back(error), summary, "".join(traceback.format_exception(error)))
-
-    def error(self, num_tasks: int, job: Job | None) -> Exception:
-        """Return the error with a note that names the task."""
-        if self.pickled is None:
-            error: Exception = LanceOpsError(self.summary)
-        else:
-            error = pickle.loads(self.pickled)
-        work = "" if job is None else f" of {str(job)!r}"
-        error.add_note(f"raised in a Spark worker by task {self.index + 1} of {num_tasks}{work}:\n{self.trace}")
-        return error
 
 
 @dataclass(frozen=True)
@@ -113,33 +91,21 @@ class OnSpark:
         try:
             reported = (self._run_frame if lacks_context(self.session) else self._run_rdd)(function, tasks, job, token)
         except (PySparkException, Py4JJavaError) as error:
-            _remove_files(job, token)
+            remove_files(job, token)
             raise TasksLost(f"Spark gave the tasks up: {_reason(error)}") from error
         except BaseException:  # an interrupt, after which no task runs any more
-            _remove_files(job, token)
+            remove_files(job, token)
             raise
-        failures = [outcome for outcome in reported if isinstance(outcome, _Failure)]
-        outcomes = dict(
-            sorted(
-                (outcome for outcome in reported if not isinstance(outcome, _Failure)), key=lambda numbered: numbered[0]
-            )
-        )
-        if failures:
-            if discard is not None:
-                for outcome in outcomes.values():
-                    discard(outcome)
-            _remove_files(job, token)  # of attempts that failed or were lost
-            raise min(failures, key=lambda failure: failure.index).error(len(tasks), job)
-        return [outcomes[index] for index in range(len(tasks))]
+        return settle(reported, len(tasks), job, token, discard)
 
     def _run_rdd(
         self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str
-    ) -> list[tuple[int, R] | _Failure]:
+    ) -> list[Reported[R]]:
         context, begin = self.session.sparkContext, time.monotonic()
         weights = job.weights if job else ()
         groups = _weighed_groups(tasks, context.defaultParallelism * self.tasks_per_core, weights)
         num_done, done_weight = context.accumulator(0), context.accumulator(0)
-        worker = _Worker(function, _Done(num_done, done_weight), max_attempts(context), token)
+        worker = _Worker(Attempts(function, max_attempts(context), token), _Done(num_done, done_weight))
 
         def report() -> None:
             if self.on_progress is not None:  # a group that Spark repeats counts its tasks again
@@ -153,14 +119,14 @@ class OnSpark:
 
     def _run_frame(
         self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str
-    ) -> list[tuple[int, R] | _Failure]:
+    ) -> list[Reported[R]]:
         """Run the tasks without a context: without a description, and progress is told when all are done."""
         begin, frame_job = time.monotonic(), FrameJob(self.session)
         groups = _weighed_groups(
             tasks, frame_job.parallelism() * self.tasks_per_core, job.weights if job is not None else ()
         )
         # A client does not see how often Spark tries a task, so an error that may pass fails the job, too.
-        worker = _Worker(function, None, 1, token)
+        worker = _Worker(Attempts(function, 1, token))
         reported = frame_job.run(worker, groups)
         if self.on_progress is not None:
             weight = sum(job.weights) if job is not None and job.weights else None
@@ -221,58 +187,18 @@ def _weighed_groups(tasks: Sequence[T], num_groups: int, weights: Sequence[int])
 class _Worker(Generic[T, R]):
     """What a Spark worker does with groups of numbered tasks."""
 
-    function: Callable[[T], R]
-    done: _Done | None
-    max_attempts: int
-    token: str
+    attempts: Attempts[T, R]
+    done: _Done | None = None
 
-    def __call__(self, groups: Iterable[list[tuple[int, int, T]]]) -> Iterator[tuple[int, R] | _Failure]:
+    def __call__(self, groups: Iterable[list[tuple[int, int, T]]]) -> Iterator[Reported[R]]:
         for group in groups:
             for index, weight, task in group:
-                try:
-                    with file_names_of_job(self.token):
-                        outcome = self.function(task)
-                    yield index, outcome
-                except Exception as error:
-                    if _is_transient(error) and _attempt_number() + 1 < self.max_attempts:
-                        raise
-                    yield _Failure.of(index, error)
+                reported = self.attempts.report(index, task)
+                yield reported
+                if not isinstance(reported, tuple):
                     break  # the plan has failed, so the rest of this group is skipped
                 if self.done is not None:
                     self.done.add(weight)
-
-
-def _remove_files(job: Job | None, token: str) -> None:
-    if job is not None and job.remove_files is not None:
-        job.remove_files(token)
-
-
-def max_attempts(context: SparkContext) -> int:
-    """Return how often Spark tries a task: once on a local master, unless that says otherwise, as `local[2,4]` does."""
-    local = re.fullmatch(r"local(\[[^,\]]*(,\s*(\d+))?\])?", context.master or "")
-    if local:
-        return int(local[3] or 1)
-    return int(context.getConf().get("spark.task.maxFailures", "4"))
-
-
-def _is_transient(error: Exception) -> bool:
-    """Return whether another attempt may succeed: a store was too busy or out of reach, or this machine's disk full."""
-    return type(error) is StoreError or isinstance(error, ConnectionError | TimeoutError)
-
-
-def _attempt_number() -> int:
-    context = TaskContext.get()
-    return 0 if context is None else context.attemptNumber()
-
-
-def _pickle_if_it_comes_back(error: Exception) -> bytes | None:
-    """Pickle an error, or return None if it cannot be unpickled; its text then travels alone."""
-    try:
-        pickled = pickle.dumps(error)
-        pickle.loads(pickled)
-    except Exception:  # noqa: BLE001 - a foreign class may raise anything here
-        return None
-    return pickled
 
 
 def _reason(error: PySparkException | Py4JJavaError) -> str:

@@ -1,6 +1,7 @@
-"""Run groups of tasks as a DataFrame of their numbers: for a session of Spark Connect, which has no `sparkContext`.
+"""Run a job as a DataFrame: for a session of Spark Connect, which has no `sparkContext`.
 
-The groups travel in the function, so they must be small, as tasks are. Such a task costs twice what one of an RDD does.
+Groups of tasks run as a DataFrame of their numbers. The groups travel in the function, so they must be small, as tasks
+are. Such a task costs twice what one of an RDD does.
 """
 
 from __future__ import annotations
@@ -13,22 +14,17 @@ from typing import Generic, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from lance_ops.core.records import dataclass
 
-__all__ = ["FrameJob", "lacks_context"]
+__all__ = ["FrameJob"]
 
 G = TypeVar("G")
 R = TypeVar("R")
 
 _OUTCOMES = pa.schema([("outcomes", pa.binary())])
-
-
-def lacks_context(session: SparkSession) -> bool:
-    """Return whether a session is one of Spark Connect. It imports nothing of Connect."""
-    return type(session).__module__.startswith("pyspark.sql.connect.")
 
 
 @dataclass(frozen=True)
@@ -45,11 +41,15 @@ class FrameJob:
     def run(self, worker: Callable[[Iterable[G]], Iterator[R]], groups: list[G]) -> list[R]:
         """Return the outcomes of all groups, each of them in a task; interrupt the job if the caller is interrupted."""
         numbers = self.session.range(0, len(groups), 1, len(groups))
-        frame = numbers.mapInArrow(_InTask(worker, groups), "outcomes binary")
+        rows = self.collect(numbers.mapInArrow(_InTask(worker, groups), "outcomes binary"))
+        return [outcome for row in rows for outcome in pickle.loads(row["outcomes"])]
 
-        def labelled() -> list[R]:
+    def collect(self, frame: DataFrame) -> list[Row]:
+        """Return the rows of a frame; interrupt the job if the caller is interrupted."""
+
+        def labelled() -> list[Row]:
             self.session.addTag(self.tag)  # it is this thread's alone
-            return [outcome for row in frame.collect() for outcome in pickle.loads(row["outcomes"])]
+            return frame.collect()
 
         with ThreadPoolExecutor(1, thread_name_prefix="lance-ops-spark") as pool:
             running = pool.submit(labelled)

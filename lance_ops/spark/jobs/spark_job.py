@@ -38,7 +38,8 @@ class SparkJob:
     def run(self, action: Callable[[], R], report: Callable[[], None]) -> R:
         """Return what the action returns; call `report` twice a second meanwhile, and when it is done.
 
-        If the calling thread is interrupted, cancel the job, and go on when its tasks do not run any more.
+        If the calling thread is interrupted, cancel the job. After an interrupt or an error, go on when no task of the
+        job runs any more: Spark stops the others when one fails.
         """
         running = self._start(action)
         try:
@@ -48,7 +49,9 @@ class SparkJob:
             report()
         except BaseException:
             if not running.done():
-                self._cancel(running)
+                self.session.sparkContext.cancelJobsWithTag(self.tag)
+                wait([running])
+            self._wait_for_tasks()
             raise
         return outcome
 
@@ -70,9 +73,7 @@ class SparkJob:
     def _callers_group(self) -> str | None:
         return self.session.sparkContext.getLocalProperty("spark.jobGroup.id")
 
-    def _cancel(self, running: Future[R]) -> None:
-        self.session.sparkContext.cancelJobsWithTag(self.tag)
-        wait([running])
+    def _wait_for_tasks(self) -> None:
         deadline = time.monotonic() + _SECONDS_UNTIL_WORKERS_ARE_KILLED
         while self._num_running_tasks() and time.monotonic() < deadline:
             time.sleep(0.1)

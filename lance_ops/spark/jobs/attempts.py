@@ -1,0 +1,135 @@
+"""What a worker does with a task, and what the driver makes of all reports.
+
+An error of a task does not fail the Spark job. It travels back as data, and the driver raises it again. Only an error
+that another attempt may not meet, such as a store that is too busy, fails the attempt, and Spark repeats it as often as
+it may, elsewhere if it can. Files of a lost attempt are not among the outcomes and are never committed.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeAlias, TypeVar
+
+from pyspark import SparkContext, TaskContext
+
+from lance_ops.core.errors import LanceOpsError, StoreError
+from lance_ops.core.file_names import file_names_of_job
+from lance_ops.core.records import dataclass
+from lance_ops.runners import Job
+
+__all__ = ["Attempts", "Failure", "Reported", "max_attempts", "remove_files", "settle"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error from a worker: as text, and also pickled if that is possible."""
+
+    index: int
+    pickled: bytes | None
+    summary: str
+    trace: str
+
+    @classmethod
+    def of(cls, index: int, error: Exception) -> Failure:
+        """Return an error of the task with this index, to be sent to the driver."""
+        summary = f"{type(error).__name__}: {error}"
+        return cls(index, _pickle_if_it_comes_back(error), summary, "".join(traceback.format_exception(error)))
+
+    def error(self, num_tasks: int, job: Job | None) -> Exception:
+        """Return the error with a note that names the task."""
+        if self.pickled is None:
+            error: Exception = LanceOpsError(self.summary)
+        else:
+            error = pickle.loads(self.pickled)
+        work = "" if job is None else f" of {str(job)!r}"
+        error.add_note(f"raised in a Spark worker by task {self.index + 1} of {num_tasks}{work}:\n{self.trace}")
+        return error
+
+
+Reported: TypeAlias = tuple[int, R] | Failure
+"""What a worker tells of one task: its index with its outcome, or its error."""
+
+
+@dataclass(frozen=True)
+class Attempts(Generic[T, R]):
+    """Calls a function with a task in a worker; names of data files have the job's token."""
+
+    function: Callable[[T], R]
+    max_attempts: int
+    token: str
+
+    def report(self, index: int, task: T) -> Reported[R]:
+        """Return the outcome or the error; raise an error that another attempt may not meet."""
+        try:
+            with file_names_of_job(self.token):
+                return index, self.function(task)
+        except Exception as error:
+            if _is_transient(error) and _attempt_number() + 1 < self.max_attempts:
+                raise
+            return Failure.of(index, error)
+
+
+def settle(
+    reported: Iterable[Reported[R]],
+    num_tasks: int,
+    job: Job | None,
+    token: str,
+    discard: Callable[[R], None] | None,
+) -> list[R]:
+    """Return the outcomes in the order of the tasks.
+
+    If a task failed, discard the outcomes of the others, remove the job's files, and raise the first task's error.
+    """
+    failures, outcomes = list[Failure](), dict[int, R]()
+    for each in reported:
+        if isinstance(each, Failure):
+            failures.append(each)
+        else:
+            outcomes[each[0]] = each[1]
+    if failures:
+        if discard is not None:
+            for index in sorted(outcomes):
+                discard(outcomes[index])
+        remove_files(job, token)  # of attempts that failed or were lost
+        raise min(failures, key=lambda failure: failure.index).error(num_tasks, job)
+    return [outcomes[index] for index in sorted(outcomes)]
+
+
+def remove_files(job: Job | None, token: str) -> None:
+    """Remove the files that tasks of a job wrote, if the job says how."""
+    if job is not None and job.remove_files is not None:
+        job.remove_files(token)
+
+
+def max_attempts(context: SparkContext) -> int:
+    """Return how often Spark tries a task: once on a local master, unless that says otherwise, as `local[2,4]` does."""
+    local = re.fullmatch(r"local(\[[^,\]]*(,\s*(\d+))?\])?", context.master or "")
+    if local:
+        return int(local[3] or 1)
+    return int(context.getConf().get("spark.task.maxFailures", "4"))
+
+
+def _is_transient(error: Exception) -> bool:
+    """Return whether another attempt may succeed: a store was too busy or out of reach, or this machine's disk full."""
+    return type(error) is StoreError or isinstance(error, ConnectionError | TimeoutError)
+
+
+def _attempt_number() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.attemptNumber()
+
+
+def _pickle_if_it_comes_back(error: Exception) -> bytes | None:
+    """Pickle an error, or return None if it cannot be unpickled; its text then travels alone."""
+    try:
+        pickled = pickle.dumps(error)
+        pickle.loads(pickled)
+    except Exception:  # noqa: BLE001 - a foreign class may raise anything here
+        return None
+    return pickled

@@ -1,0 +1,71 @@
+"""Call a function with the rows of each partition of a DataFrame, in tasks whose outcomes alone reach the driver."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from lance_ops.core.file_names import new_job_token
+from lance_ops.core.records import dataclass
+from lance_ops.runners import Job
+from lance_ops.spark.jobs.arrow_function import lacks_context, map_in_arrow
+from lance_ops.spark.jobs.attempts import Attempts, Reported, max_attempts, remove_files, settle
+from lance_ops.spark.jobs.frame_job import FrameJob
+from lance_ops.spark.jobs.spark_job import SparkJob
+
+__all__ = ["map_rows"]
+
+R = TypeVar("R")
+
+_REPORTED = pa.schema([("reported", pa.binary())])
+
+
+def map_rows(
+    frame: DataFrame,
+    function: Callable[[Iterator[pa.RecordBatch]], R],
+    job: Job,
+    discard: Callable[[R], None] | None = None,
+) -> list[R]:
+    """Call `function` with the batches of each partition, and return the outcomes in the order of the partitions.
+
+    Partitions without rows are among them. Batches have the frame's names of columns, and the types that Spark gives
+    its rows in Arrow. Errors of a task and of an interrupt are handled as in `OnSpark.map`. An error of Spark, of the
+    frame's own plan or of a cluster that gives up, is raised as it is, after the job's files were removed.
+    """
+    session, token = frame.sparkSession, new_job_token()
+    is_remote = lacks_context(session)
+    attempts = Attempts(function, 1 if is_remote else max_attempts(session.sparkContext), token)
+    # Spark takes a dot in a name for a path, so the columns travel by number.
+    numbered = frame.toDF(*map(str, range(len(frame.columns))))
+    task = _RowTask(attempts, tuple(frame.columns))
+    mapped = map_in_arrow(numbered, task, "reported binary", f"lance: {job}")
+    try:
+        if is_remote:
+            rows = FrameJob(session).collect(mapped)
+        else:
+            rows = SparkJob(session, f"lance: {job}").run(mapped.collect, lambda: None)
+    except BaseException:
+        remove_files(job, token)
+        raise
+    reported: list[Reported[R]] = [pickle.loads(row["reported"]) for row in rows]
+    return settle(reported, len(reported), job, token, discard)
+
+
+@dataclass(frozen=True)
+class _RowTask(Generic[R]):
+    """Reports what came of a partition's rows, as one row."""
+
+    attempts: Attempts[Iterator[pa.RecordBatch], R]
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None  # it runs in a task alone
+        named = (batch.rename_columns(list(self.names)) for batch in batches)
+        reported = pickle.dumps(self.attempts.report(context.partitionId(), named))
+        yield pa.record_batch([pa.array([reported], pa.binary())], _REPORTED)
