@@ -15,6 +15,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from lance_ops.spark.data_source import LanceSource
     from lance_ops.spark.fragment_map import map_fragments
+    from lance_ops.spark.frame_write import write
     from lance_ops.spark.history import merge_history
     from lance_ops.spark.java import find_java
     from lance_ops.spark.private_options import private_format
@@ -37,6 +38,7 @@ __all__ = [
     "sql",
     "table",
     "use_namespace",
+    "write",
 ]
 
 _MODULES = {
@@ -53,6 +55,7 @@ _MODULES = {
     "sql": "sql_access",
     "table": "table_query",
     "use_namespace": "sql_access",
+    "write": "frame_write",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

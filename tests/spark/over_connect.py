@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import lance_ops
-from lance_ops.spark import OnSpark, get_or_create, sql, table
+from lance_ops.spark import OnSpark, get_or_create, sql, table, write
 from lance_ops.spark.java import use_java
 
 
@@ -40,6 +40,7 @@ def main(scratch: Path) -> None:
         "other processes": os.getpid() not in runner.map(process_of, [1, 2]),
         "doubles": sql(session, f"SELECT sum(double) FROM lance.`{made.uri}`").collect()[0][0],
         "one session": get_or_create() is session,
+        "written": write(values.select("double"), scratch / "w.lance").count_rows(),
     }
     session.stop()
     print(json.dumps(found))

@@ -105,4 +105,5 @@ def test_a_table_is_compacted_and_gets_values_through_connect(tmp_path: Path) ->
         "other processes": True,
         "doubles": 90,
         "one session": True,
+        "written": 40,
     }

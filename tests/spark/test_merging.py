@@ -17,6 +17,7 @@ from lance_ops.errors import InvalidInput, SchemaMismatch
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
 from lance_ops.spark.tasks import runner
+from tests.spark.rows_on_driver import refuse_rows_on_driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,9 +48,7 @@ def test_a_data_frame_is_merged_and_its_keys_deleted_without_a_row_on_the_driver
     steps = Steps()
     on_spark = OnSpark(spark, on_progress=steps, least_bytes=0)
     frame = spark.range(15, 30, 1, 2).selectExpr("id AS ID", "array(float(id), float(-1)) AS vector")
-    for name in ("collect", "toArrow", "toLocalIterator", "toPandas", "__arrow_c_stream__"):
-        if hasattr(type(frame), name):
-            monkeypatch.setattr(type(frame), name, refused)
+    refuse_rows_on_driver(monkeypatch, frame)
     monkeypatch.setattr(arrow_input, "_stream", refused)
     builder = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     result = builder.execute(frame, runner=on_spark)

@@ -11,6 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.errors import InvalidInput, SchemaMismatch
 from lance_ops.spark import OnSpark, sql, table
+from tests.spark.rows_on_driver import refuse_rows_on_driver
 from tests.spark.test_merging import Steps
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ def test_columns_come_from_a_data_frame_in_its_types_or_in_those_of_the_table(
     vectors = read.where("id % 3 = 0").selectExpr("_rowaddr", "array(float(id), float(1)) AS vec", "0 AS _fragid")
     hinted = vectors.withMetadata("vec", {"arrow.fixed-size-list.size": 2})
     weights = table(spark, dataset_uri).select("_rowid", "id").load().selectExpr("_rowid", "id AS W").where("W < 3")
-    monkeypatch.setattr(type(read), "collect", None)
-    monkeypatch.setattr(type(read), "toArrow", None)
+    refuse_rows_on_driver(monkeypatch, read)
     steps = Steps()
     dataset.add_columns(hinted, runner=OnSpark(spark, on_progress=steps))
     counts = dataset.update_columns(weights, runner=OnSpark(spark))

@@ -54,8 +54,8 @@ class WritePlan:
     """The plan of a write, small enough to be pickled into each task.
 
     `read_version` is None if the write creates the table. `overwrite` replaces all rows, or with option `replace_where`
-    those that match it. `done` means that this write is a replay and has nothing to do. `change` is what the table's
-    schema needs first to become `schema`.
+    those that match it. `create` refuses a table that is there. `done` means that this write is a replay and has
+    nothing to do. `change` is what the table's schema needs first to become `schema`.
     """
 
     options: SourceOptions
@@ -63,6 +63,7 @@ class WritePlan:
     schema: Schema
     file_version: FileVersion
     overwrite: bool
+    create: bool = False
     batch: str | None = None
     done: bool = False
     change: SchemaChange | None = None
@@ -112,7 +113,8 @@ class WritePlan:
     def _create(self, root: DatasetRoot, schema: Schema, pending: PendingFiles) -> Snapshot:
         """Commit version 1, or change the table that another writer created meanwhile.
 
-        Raises `SchemaMismatch` if the rows were written for another table than that one.
+        Raises `SchemaMismatch` if the rows were written for another table than that one, and `DatasetAlreadyExists` if
+        the write is to create the table itself.
         """
         try:
             return writing.create_dataset(
@@ -122,10 +124,11 @@ class WritePlan:
                 self.file_version,
                 stable_row_ids=self.options.enable_stable_row_ids,
                 properties=self._properties,
-                keep_if_there=True,
+                keep_if_there=not self.create,
             )
         except DatasetAlreadyExists:
-            pass
+            if self.create:
+                raise
         with pending.abandoned_on_failure():
             there = self._open()
             if self.batch and _is_ingested(there, self.batch):
@@ -177,21 +180,25 @@ class WritePlan:
         _pending(store, fragments).abandon()
 
 
-def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, batch: str | None = None) -> WritePlan:
+def plan_write(
+    options: SourceOptions, schema: pa.Schema, *, overwrite: bool, create: bool = False, batch: str | None = None
+) -> WritePlan:
     """Fit a DataFrame's schema to the table's, before any row is written.
 
     Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
     stable row ids) only to a new table, and `UnsupportedFeature` for an append in another file version than the
-    table's, `InvalidFilter` for a `replace_where` that does not fit the rows.
+    table's, `InvalidFilter` for a `replace_where` that does not fit the rows, and with `create` `DatasetAlreadyExists`.
     """
     snapshot = options.open_to_write()
+    if create and snapshot is not None:
+        raise DatasetAlreadyExists(f"{snapshot.uri}: mode 'append' adds rows to it, and 'overwrite' replaces them")
     if options.replace_where is not None and not overwrite:
         raise InvalidInput(f"option {options.spelling('replace_where')!r} replaces rows: give it with mode 'overwrite'")
     if snapshot is None:
         version = options.data_storage_version or FileVersion.V2_2
         table = writing.table_schema(schema_from_spark(schema, options.type_hints), version)
         _check_names_rows(options.replace_where, schema)
-        return WritePlan(options, None, table, version, overwrite, batch)
+        return WritePlan(options, None, table, version, overwrite, create, batch)
     schema = spelled_as(schema, text_schema(snapshot.schema.to_arrow_storage()), options.case_rule)
     if options.enable_stable_row_ids:
         writing.check_stable_row_ids(snapshot)
@@ -206,7 +213,7 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
     # Casting zero rows shows an impossible cast before a task starts.
     writing.conform_to_schema(empty_table(schema), schema_to_write(table))
     done = batch is not None and _is_ingested(snapshot, batch)
-    return WritePlan(options, snapshot.version, table, version, overwrite, batch, done, change)
+    return WritePlan(options, snapshot.version, table, version, overwrite, False, batch, done, change)
 
 
 def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
-from lance_ops.spark.planned_write import write_planned
+from lance_ops.spark.frame_write import write
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.statement import Statement
@@ -45,9 +45,10 @@ def _insert(statement: Statement) -> DataFrame | None:
     elif columns is not None:
         raise InvalidInput("SQL on a Lance table: columns by position or BY NAME; not both")
     replaced = "true" if overwrite else None if condition is None else statement.writer(opened).write(condition)
-    options = {} if replaced is None else {"replaceWhere": replaced}
-    session = statement.tables.session
-    write_planned(session, frame, table.location, table.storage_options, options, overwrite=replaced is not None)
+    if replaced is None:
+        write(frame, table.location, storage_options=table.storage_options)
+    else:
+        write(frame, table.location, "overwrite", storage_options=table.storage_options, replace_where=replaced)
     return statement.nothing()
 
 

@@ -20,7 +20,7 @@ from lance_ops.core.errors import (
     UnsupportedFeature,
 )
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
-from lance_ops.spark.planned_write import write_planned
+from lance_ops.spark.frame_write import write
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause, version_or_name
@@ -63,8 +63,13 @@ def _create_table(statement: Statement) -> DataFrame | None:
             return statement.nothing()
         raise DatasetAlreadyExists(f"{table.location}: CREATE OR REPLACE TABLE writes a new version with other columns")
     frame = run_query(query, statement.tables) if query else statement.tables.session.createDataFrame([], columns or "")
-    session = statement.tables.session
-    write_planned(session, frame, table.location, table.storage_options, options, overwrite=replace)
+    write(
+        frame,
+        table.location,
+        "overwrite" if replace else "create",
+        storage_options=table.storage_options,
+        **options,
+    )
     if columns:  # a query's columns are nullable, whatever Spark derives from its plan
         changes: list[AlterColumn] = [
             {"path": quoted_path(each.name), "nullable": False} for each in frame.schema if not each.nullable

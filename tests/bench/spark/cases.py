@@ -20,7 +20,7 @@ from pyspark.sql.functions import sum as sum_of
 import lance_ops
 from lance_ops.maintenance.ingest import IngestBatch, RawFile, ingest
 from lance_ops.runners import InThreads, Runner
-from lance_ops.spark import OnSpark, map_fragments, table
+from lance_ops.spark import OnSpark, map_fragments, table, write
 from tests.bench.spark.bounds import DIMENSIONS, TASKS, Memory, do_nothing
 
 __all__ = ["ALL_CASES", "COLD", "FRAGMENTS_TO_COMPACT", "IDLE", "WARM", "Bench", "Case"]
@@ -137,6 +137,10 @@ def _write_frame(bench: Bench, uri: str) -> int:
     return lance_ops.dataset(uri).count_rows()
 
 
+def _write_by_call(bench: Bench, uri: str) -> int:
+    return write(bench.session.read.parquet(bench.parquet), uri).count_rows()
+
+
 def _rows_of_parquet(path: str) -> int:
     return sum(pq.read_metadata(file).num_rows for file in Path(path).glob("*.parquet"))
 
@@ -216,6 +220,7 @@ _THREADS = "ours on threads"
 ALL_CASES = (
     Case("ingest of Parquet files", "Spark's copy of them", {WARM: 0.5, IDLE: 1.0, COLD: 1.0}, _ingest, _copy_parquet),
     Case("df.write", _PARQUET, {WARM: 1.1, COLD: 1.1}, _write_frame, _copy_parquet, bound=_write_nowhere),
+    Case("write()", _PARQUET, {WARM: 1.1, COLD: 1.1}, _write_by_call, _copy_parquet),
     Case(
         "read of all columns",
         _PARQUET,

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-__all__ = ["cpu_seconds", "end_workers"]
+__all__ = ["cpu_seconds", "daemons", "end_workers"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SECONDS_TO_END = 120.0
@@ -21,7 +21,7 @@ def end_workers() -> int:
     Daemons stay. Spark asks an idle worker whether it is alive, and then has the daemon fork another.
     """
     families = _families()
-    workers = [pid for daemon in _daemons(families) for pid in families.get(daemon, [])]
+    workers = [pid for daemon in daemons(families) for pid in families.get(daemon, [])]
     for pid in workers:
         os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + _SECONDS_TO_END
@@ -43,7 +43,9 @@ def cpu_seconds() -> float:
     return sum(_SEEN.values())
 
 
-def _daemons(families: dict[int, list[int]]) -> list[int]:
+def daemons(families: dict[int, list[int]] | None = None) -> list[int]:
+    """Return the processes that fork workers for this process's sessions."""
+    families = _families() if families is None else families
     return [
         pid
         for pid in _beneath(os.getpid(), families)

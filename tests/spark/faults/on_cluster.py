@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
 
 import lance_ops
 from lance_ops.core.errors import StoreError
@@ -26,7 +27,7 @@ from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, in
 from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
 from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 from lance_ops.runners import Job, JobProgress
-from lance_ops.spark import OnSpark, get_or_create
+from lance_ops.spark import OnSpark, get_or_create, write
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -195,7 +196,7 @@ def strike(runner: OnSpark, fault: str, folder: Path) -> dict[str, Any]:
     return {"error": error, **table.look()}
 
 
-def write_frame(runner: OnSpark, folder: Path) -> dict[str, Any]:
+def write_frame(runner: OnSpark, folder: Path, save: Callable[[DataFrame, str], object]) -> dict[str, Any]:
     """Write a DataFrame while an executor is killed; the rows come from a Python function that does so."""
     table, marks = Table.make(folder), str(folder / "marks")
 
@@ -207,7 +208,7 @@ def write_frame(runner: OnSpark, folder: Path) -> dict[str, Any]:
             yield batch
 
     frame = runner.session.range(ROWS_BEFORE, len(_all_rows()), 1, 4).withColumnRenamed("id", "x")
-    frame.mapInArrow(pass_on, "x long").write.format("lance").mode("append").save(table.uri)
+    save(frame.mapInArrow(pass_on, "x long"), table.uri)
     return {"error": None, **table.look()}
 
 
@@ -237,7 +238,10 @@ def main(scratch: Path) -> None:
     session.sparkContext.setLogLevel("OFF")
     runner = OnSpark(session)
     found = {fault: strike(runner, fault, scratch / fault.replace(" ", "-")) for fault in FAULTS}
-    found["an executor is killed under df.write"] = write_frame(runner, scratch / "frame")
+    found["an executor is killed under df.write"] = write_frame(
+        runner, scratch / "frame", lambda frame, uri: frame.write.format("lance").mode("append").save(uri)
+    )
+    found["an executor is killed under write"] = write_frame(runner, scratch / "frame-by-write", write)
     found["the driver dies after the commit"] = die_after_commit(runner, scratch / "after")
     print(json.dumps(found), flush=True)
     table = Table.make(scratch / "before")

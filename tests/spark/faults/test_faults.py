@@ -40,6 +40,7 @@ def outcomes(folder: Path) -> dict[str, Any]:
         ("the store throttles at first", 2, 0),
         ("a task runs twice", 1, 1),
         ("an executor is killed under df.write", 1, 0),
+        ("an executor is killed under write", 1, 0),
         ("the driver dies after the commit", 0, 0),
     ],
 )

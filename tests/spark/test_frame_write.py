@@ -1,0 +1,219 @@
+"""`write`: Spark's workers write a DataFrame's rows, and this process commits them as one version."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+from lance_ops.api import dataset, write_dataset
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch, StoreError, WrongType
+from lance_ops.core.tricks import Trick
+from lance_ops.spark import sql, use_namespace, write
+from lance_ops.spark.data_source import LanceSource, WritePlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def numbers(spark: SparkSession, *values: int, partitions: int = 2) -> DataFrame:
+    return spark.createDataFrame([(value,) for value in values], "x bigint").repartition(partitions)
+
+
+def held(uri: str) -> list[int]:
+    return sorted(dataset(uri).to_table()["x"].to_pylist())
+
+
+def files(uri: str) -> set[str]:
+    return {path.name for path in Path(uri, "data").iterdir()}
+
+
+def test_each_write_is_one_version_and_returns_it(spark: SparkSession, dataset_uri: str) -> None:
+    assert write(numbers(spark, 1, 2, 3), dataset_uri).version == 1
+    assert write(numbers(spark, 4), dataset_uri, "append").version == 2
+    assert held(dataset_uri) == [1, 2, 3, 4]
+    replaced = write(numbers(spark, 20, 30), dataset_uri, "overwrite", replace_where="x > 2")
+    assert (replaced.version, held(dataset_uri)) == (3, [1, 2, 20, 30])
+    assert write(numbers(spark, 9), dataset_uri, "overwrite").version == 4
+    assert held(dataset_uri) == [9]
+
+
+def test_options_are_those_of_the_format(spark: SparkSession, dataset_uri: str) -> None:
+    frame = spark.sql("SELECT x, array(1f, 2f) AS v FROM VALUES (1L), (2L), (3L) AS t(x)").coalesce(1)
+    hint: dict[str, Any] = {"v.arrow.fixed-size-list.size": 2}
+    made = write(frame, dataset_uri, max_rows_per_file=2, enable_stable_row_ids=True, batch="day", **hint)
+    assert made.schema.field("v").type == pa.list_(pa.float32(), 2)
+    assert made.has_stable_row_ids
+    assert len(made.get_fragments()) == 2
+    assert write(frame, dataset_uri, batch="day").version == 1  # a replay
+    wider = frame.selectExpr("x", "v", "'new' AS name")
+    with pytest.raises(SchemaMismatch, match="'name' is not in the table"):
+        write(wider, dataset_uri)
+    grown = write(wider, dataset_uri, schema_mode="add").to_table(columns=["name"])["name"].to_pylist()
+    assert grown == [None, None, None, "new", "new", "new"]
+    with pytest.raises(InvalidInput, match="no option 'rows'"):
+        write(frame, dataset_uri, rows=3)
+    with pytest.raises(WrongType, match="'batch' is a text"):
+        write(frame, dataset_uri, batch=1.5)  # type: ignore[arg-type]  # a caller without a type checker
+    with pytest.raises(InvalidInput, match="mode 'ignore': a write is one of append, overwrite, create"):
+        write(frame, dataset_uri, "ignore")  # type: ignore[arg-type]
+
+
+def test_create_refuses_a_table_that_is_there_or_appears_meanwhile(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert write(numbers(spark, 1), dataset_uri, "create").version == 1
+    with pytest.raises(DatasetAlreadyExists, match="mode 'append' adds rows"):
+        write(numbers(spark, 2), dataset_uri, "create")
+    meanwhile = dataset_uri + "2"
+    commit = WritePlan.commit
+
+    def after_another(self: WritePlan, *given: object) -> int | None:
+        write_dataset(pa.table({"x": [5]}), meanwhile)
+        return commit(self, *given)  # type: ignore[arg-type]  # what the writer gives
+
+    monkeypatch.setattr(WritePlan, "commit", after_another)
+    with pytest.raises(DatasetAlreadyExists):
+        write(numbers(spark, 2), meanwhile, "create")
+    assert held(meanwhile) == [5]
+    assert len(files(meanwhile)) == 1
+
+
+def test_a_frame_without_rows_makes_a_table_and_then_no_version(spark: SparkSession, dataset_uri: str) -> None:
+    empty = spark.createDataFrame([], "x bigint")
+    assert write(empty, dataset_uri).version == 1
+    assert write(empty, dataset_uri).version == 1
+    assert dataset(dataset_uri).count_rows() == 0
+
+
+def test_names_and_types_travel_as_they_are(spark: SparkSession, dataset_uri: str) -> None:
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    assert zone is not None
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+    try:
+        frame = spark.sql("SELECT 1L AS `a b`, 'é' AS name, TIMESTAMP '2026-01-31 12:00:00Z' AS at, array('x') AS l")
+        made = write(frame, dataset_uri).to_table()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+    assert made.schema.types == [
+        pa.int64(),
+        pa.string(),
+        pa.timestamp("us", "UTC"),
+        pa.list_(pa.field("element", pa.string())),
+    ]
+    shown = made.to_pylist()[0]
+    assert (shown["a b"], shown["name"], shown["at"].isoformat()) == (1, "é", "2026-01-31T12:00:00+00:00")
+
+
+def test_an_error_of_a_task_is_the_librarys_and_leaves_no_file(spark: SparkSession, dataset_uri: str) -> None:
+    write(numbers(spark, 1, 2), dataset_uri)
+    before = files(dataset_uri)
+    with pytest.raises(InvalidInput, match="'replace_where': 1 rows to write do not match 'x > 1'") as caught:
+        write(numbers(spark, 2, 3, 4, 0), dataset_uri, "overwrite", replace_where="x > 1")
+    assert any("of 2 of 'overwrite" in note for note in caught.value.__notes__)
+    assert (files(dataset_uri), held(dataset_uri)) == (before, [1, 2])
+
+
+def test_an_error_of_the_frame_is_sparks_and_leaves_no_file(spark: SparkSession, dataset_uri: str) -> None:
+    write(numbers(spark, 1), dataset_uri)
+    before = files(dataset_uri)
+    frame = spark.range(40_000, numPartitions=2).selectExpr("IF(id = 39999, raise_error('a bad row'), id) AS x")
+    with pytest.raises(PySparkException, match="a bad row"):
+        write(frame, dataset_uri)
+    assert (files(dataset_uri), held(dataset_uri)) == (before, [1])
+
+
+def test_a_commit_that_certainly_failed_leaves_no_file(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(numbers(spark, 1), dataset_uri)
+    before = files(dataset_uri)
+
+    def refuse(*given: object) -> WritePlan:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(WritePlan, "_open", refuse)
+    with pytest.raises(StoreError, match="the disk is full"):
+        write(numbers(spark, 2), dataset_uri)
+    assert files(dataset_uri) == before
+
+
+def test_a_write_is_a_job_with_a_description_and_no_plan_shows_its_options(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "flights.lance")
+    marker = tmp_path / "described"
+
+    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        marker.write_text(f"{context.getLocalProperty('spark.job.description')}")
+        yield from batches
+
+    write(numbers(spark, 1), uri)
+    write(numbers(spark, 2).mapInArrow(look, "x bigint"), uri, storage_options={"password": "hunter2"})
+    assert marker.read_text() == "lance: append to flights v1"
+    store = spark._jsparkSession.sharedState().statusStore()
+    plans = [store.executionsList().apply(at).physicalPlanDescription() for at in range(store.executionsList().size())]
+    assert any("lance: append to flights v1" in plan for plan in plans)
+    assert not any("hunter2" in plan or "password" in plan for plan in plans)
+
+
+def test_sql_writes_through_this_door(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LanceSource, "name", None)  # a write through the format would need it
+    use_namespace(spark, str(tmp_path))
+    try:
+        sql(spark, "CREATE TABLE t USING lance AS SELECT id AS x FROM range(3)")
+        sql(spark, "INSERT INTO t VALUES (7)")
+        sql(spark, "INSERT OVERWRITE t SELECT id FROM range(2)")
+    finally:
+        use_namespace(spark, None)
+    assert held(str(tmp_path / "t.lance")) == [0, 1]
+
+
+_COLD = """
+import sys
+sys.modules["pandas"] = None  # an import of it fails
+from pathlib import Path
+from pyspark.sql import SparkSession
+from lance_ops.spark import table, write
+from lance_ops.spark.java import use_java
+from lance_ops.spark.session import DAEMON_MODULE, SETTINGS
+from tests.bench.spark.python_processes import daemons
+
+use_java()
+settings = {**SETTINGS, "spark.python.daemon.module": DAEMON_MODULE, "spark.ui.enabled": "false"}
+session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+folder = Path(sys.argv[1])
+write(session.range(0, 1000, 1, 2), folder / "t.lance")
+print(*daemons())
+table(session, folder / "t.lance").load().write.format("noop").mode("overwrite").save()
+print(*daemons())
+"""
+
+
+def test_a_cold_write_and_a_cold_read_start_one_daemon_and_need_no_pandas(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "LANCE_OPS_DISABLE": Trick.SMALL_READS.value}
+    environment["PYSPARK_PYTHON"] = sys.executable
+    command = [sys.executable, "-W", "ignore", "-c", _COLD, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    after_write, after_read = done.stdout.splitlines()[-2:]
+    assert after_write == after_read
+    assert len(after_write.split()) == 1
