@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pyarrow as pa
 import pytest
 
@@ -64,6 +66,22 @@ def test_a_column_that_would_go_hides_no_row(numbers: LanceDataset) -> None:
     preview = previewed(numbers.uri)
     assert section(preview, GO) == {"x": ("9",), "s": ("new",)}
     assert RETURN not in titles(preview)
+    assert section(preview, "Columns that would change") == {
+        "column": ("y",),
+        "type": ("int64",),
+        "change": ("removed",),
+    }
+
+
+def test_versions_that_were_cleaned_up_are_counted_too(numbers: LanceDataset) -> None:
+    numbers.tags.create("kept", 1)
+    numbers.delete("x = 3")
+    numbers.delete("x = 4")
+    numbers.cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    preview = previewed(numbers.uri)
+    assert preview.summary == "restore version 1, which undoes 2 versions"
+    assert any(warning.startswith("1 of these versions are cleaned up") for warning in preview.warnings)
+    assert section(preview, RETURN)["x"] == ("3", "4")
 
 
 def test_too_many_moved_rows_are_not_compared_and_it_says_so(

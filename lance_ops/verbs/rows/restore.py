@@ -32,6 +32,7 @@ from lance_ops.verbs.contract import (
     required_reason_properties,
 )
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.rows.ingestion_page import column_changes
 from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_section
 
 __all__ = ["Restore"]
@@ -62,6 +63,7 @@ class Restore(Verb):
         chosen = self._chosen(data)
         restored = LanceDataset.of(data.snapshot.at(chosen))
         undone, warnings = [], []
+        num_undone = data.version - chosen
         for committed in history(data.snapshot):
             if committed.version <= chosen:
                 break
@@ -71,6 +73,10 @@ class Restore(Verb):
             undone.append((str(committed.version), what, reason))
             if what == "Delete":
                 warnings.append(f"The rows that version {committed.version} deleted would return. {reason}".strip())
+        if len(undone) < num_undone:
+            warnings.append(
+                f"{num_undone - len(undone)} of these versions are cleaned up, so their changes are not listed."
+            )
         record = erasure_before(reference_store(restored.snapshot), branch_of(restored.snapshot), chosen)
         if record is not None:
             warnings.append(f"It would be refused: the version may hold rows that erasure {record['id']} removed.")
@@ -87,12 +93,14 @@ class Restore(Verb):
             gone, returned = _differing(going, returning)
             counts = {"going_rows": gone.count, "returning_rows": returned.count}
             samples += gone.sections("Rows that would go") + returned.sections("Rows that would return")
+        changes = tuple(line for line in column_changes(data.snapshot.schema, restored.snapshot.schema) if line[2])
         return Preview(
-            f"restore version {chosen}, which undoes {len(undone)} versions",
+            f"restore version {chosen}, which undoes {num_undone} versions",
             Measures.of(data),
             Measures.of(restored),
             sections=(
                 *samples,
+                *([Section("Columns that would change", ("column", "type", "change"), changes)] if changes else []),
                 Section("Versions that would be undone", ("version", "operation", "reason"), tuple(undone)),
             ),
             warnings=tuple(warnings),
