@@ -6,7 +6,8 @@
     verify_uri(table, what is left)        files that were not verified for the longest time
 
 A table that fails does not hold the others back, until more tables have failed than the threshold tolerates: then the
-fault is likely to be that of the store or of the credentials, and the rest of the night is called off.
+fault is likely to be that of the store or of the credentials, and the rest of the night is called off. A table that
+somebody removes meanwhile has not failed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt import (
     DebtPolicy,
@@ -85,6 +87,14 @@ class MeasureTable:
             return Measured(table, measure_debt(snapshot, self.policy))
         except _FAILURES as error:
             return Measured(table, None, str(error))
+
+    def is_gone(self, table: str) -> bool:
+        """Return whether a table that cannot be read was removed since it was found."""
+        try:
+            place = open_store(table_uri(self.root, table), self.storage_options)
+            return not place.list_names(VERSIONS_DIR, limit=1)
+        except _FAILURES:
+            return False
 
 
 def measure_fleet(
@@ -186,8 +196,7 @@ class _Night:
         """Yield the outcome of each table: first those that cannot be measured, then the worst debt first."""
         for each in measured:
             if each.debt is None:
-                self._num_failed += 1
-                yield TableOutcome(each.table, FleetStatus.FAILED, reason=each.reason)
+                yield self._failed(TableOutcome(each.table, FleetStatus.FAILED, reason=each.reason))
         debts = [(each.table, each.debt) for each in measured if each.debt is not None]
         for table, debt in sorted(debts, key=lambda each: (-each[1].score, each[0])):
             owed = unpaid_dues(debt, self._ledger.of(table).fruitless)
@@ -214,7 +223,7 @@ class _Night:
         for verified_at, table in waiting:
             if now - verified_at < after or self._left == 0 or self._refusal() is not None:
                 break
-            if outcomes[table].status is FleetStatus.FAILED:
+            if outcomes[table].status in (FleetStatus.FAILED, FleetStatus.VANISHED):
                 continue
             record = self._ledger.of(table)
             options = VerificationOptions(max_bytes=self._left, first_part=record.next_part)
@@ -222,7 +231,7 @@ class _Night:
                 uri = table_uri(self._measure.root, table)
                 report = verify_uri(uri, None, dict(self._measure.storage_options), options, self._runner)
             except _FAILURES as error:
-                yield replace(outcomes[table], status=FleetStatus.FAILED, reason=f"verify: {error}")
+                yield self._failed(replace(outcomes[table], status=FleetStatus.FAILED, reason=f"verify: {error}"))
                 continue
             done = report.reaches_end_from(record.next_part)
             verified = now.isoformat() if done else record.verified_at
@@ -270,12 +279,18 @@ class _Night:
                 runner=self._runner,
             )
         except _FAILURES as error:
-            self._num_failed += 1
-            return _outcome(table, debt, FleetStatus.FAILED, reason=str(error))
-        self._num_failed += paid.status is PaymentStatus.FAILED
+            return self._failed(_outcome(table, debt, FleetStatus.FAILED, reason=str(error)))
         self._ledger = self._ledger.with_table(table, replace(record, fruitless=paid.fruitless), paid.spent_bytes)
         self._ledger.save(self._store)
-        return _paid(table, paid)
+        outcome = _paid(table, paid)
+        return self._failed(outcome) if outcome.status is FleetStatus.FAILED else outcome
+
+    def _failed(self, outcome: TableOutcome) -> TableOutcome:
+        """Count a failure, unless the table is gone: then return that instead."""
+        if self._measure.is_gone(outcome.table):
+            return replace(outcome, status=FleetStatus.VANISHED, reason="removed since the night began")
+        self._num_failed += 1
+        return outcome
 
 
 def _paid(table: str, paid: Payment) -> TableOutcome:

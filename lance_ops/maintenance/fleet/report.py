@@ -10,13 +10,17 @@ __all__ = ["FleetReport", "FleetStatus", "TableOutcome"]
 
 
 class FleetStatus(Enum):
-    """How a night ended for one table. A dry run leaves `PLANNED` instead of `DONE`."""
+    """How a night ended for one table. A dry run leaves `PLANNED` instead of `DONE`.
+
+    Somebody removed a table that `VANISHED` since the night began. It is no failure.
+    """
 
     DONE = "done"
     PLANNED = "planned"
     NOTHING_OWED = "nothing owed"
     WAITING = "waiting"
     FAILED = "failed"
+    VANISHED = "vanished"
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,9 @@ class FleetReport:
 
     @property
     def ok(self) -> bool:
-        """Whether at most the tolerated share of the tables failed."""
-        return self.failed_ratio <= self.failure_threshold
+        """Whether at most the tolerated share of the tables failed. If all vanished, the root is likely to be lost."""
+        all_vanished = bool(self.outcomes) and self.count(FleetStatus.VANISHED) == len(self.outcomes)
+        return self.failed_ratio <= self.failure_threshold and not all_vanished
 
     @property
     def sentence(self) -> str:

@@ -133,6 +133,28 @@ def test_a_damaged_table_is_named_and_too_many_call_the_night_off(tmp_path: Path
     assert "called off" in str(next(each.reason for each in strict.outcomes if each.status is WAITING))
 
 
+def test_tables_that_somebody_removes_during_the_night_have_not_failed(tmp_path: Path) -> None:
+    for name in "abcd":
+        plant(tmp_path / name, 30)
+
+    def remove(outcome: TableOutcome) -> None:
+        if outcome.table == "a":
+            for name in "bc":
+                shutil.rmtree(tmp_path / name)
+
+    night = maintain(str(tmp_path), failure_threshold=0.0, on_outcome=remove)
+    assert night.ok and (night.count(DONE), night.count(FleetStatus.VANISHED)) == (2, 2)
+    assert {each.reason for each in night.outcomes if each.table in "bc"} == {"removed since the night began"}
+    assert "2 vanished" in night.sentence
+    assert find_tables(str(tmp_path)) == ("a", "d"), "nothing is written where the tables were"
+
+
+def test_a_fleet_whose_tables_all_vanish_is_not_well(tmp_path: Path) -> None:
+    outcomes = tuple(TableOutcome(name, FleetStatus.VANISHED) for name in "ab")
+    assert not FleetReport(str(tmp_path), outcomes, 1.0, dry_run=False).ok
+    assert FleetReport(str(tmp_path), (*outcomes, TableOutcome("c", QUIET)), 0.0, dry_run=False).ok
+
+
 def test_a_step_that_gained_nothing_is_remembered_by_the_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
