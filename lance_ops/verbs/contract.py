@@ -187,6 +187,11 @@ class Verb(ABC):
         return ()
 
     @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions that the verb imports, as `package.module:name`. A plan is outdated when a module changed."""
+        return ()
+
+    @property
     def when_moved_by_options(self) -> WhenMoved:
         """What becomes of a plan with these options: `when_moved`, unless they need more care."""
         return self.when_moved

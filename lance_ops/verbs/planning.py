@@ -37,7 +37,7 @@ from lance_ops.verbs.contract import (
     VerbResult,
     WhenMoved,
 )
-from lance_ops.verbs.sources import source_token, version_id
+from lance_ops.verbs.sources import source_tokens, version_id
 from lance_ops.verbs.stored_plan import StoredPlan
 
 __all__ = ["Executed", "do_now", "execute_plan", "make_plan"]
@@ -95,14 +95,15 @@ def execute_plan(
     """Execute a stored plan on the dataset that it was made for, of which `newest` is the newest version.
 
     A plan whose work the newest version holds already does nothing; see `Verb.already_done`.
-    Raises `InvalidInput` for a plan of another dataset. Raises `PlanOutdated` if a file that the verb reads has
-    changed, and, with the versions that appeared since, if the table has moved too far; see `WhenMoved`.
+    Raises `InvalidInput` for a plan of another dataset. Raises `PlanOutdated` if a file or a function of the
+    verb has changed, and, with the versions that appeared since, if the table has moved too far; see `WhenMoved`.
     """
     if plan.uri != newest.uri:
         raise InvalidInput(f"the plan is for {plan.uri}, not for {newest.uri}")
     work = _work(plan.verb, newest, runner, raw_storage_options)
+    found = source_tokens(plan.verb, work)
     for source, token in plan.sources.items():
-        if source_token(work, source) != token:
+        if found.get(source) != token:
             raise PlanOutdated(f"{plan.uri}: {source} has changed since the plan: plan again")
     done = plan.verb.already_done(work)
     if done is not None:

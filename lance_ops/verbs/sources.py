@@ -9,9 +9,10 @@ import pyarrow as pa
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.committers import MANIFEST_STORE_OPTION
 from lance_ops.maintenance.ingest import RawReader, found_file
-from lance_ops.verbs.contract import AbsentTable, Execution, Target
+from lance_ops.verbs.contract import AbsentTable, Execution, Target, Verb
+from lance_ops.verbs.imported_functions import function_token
 
-__all__ = ["source_batches", "source_bytes", "source_token", "version_id"]
+__all__ = ["source_batches", "source_bytes", "source_tokens", "version_id"]
 
 
 def source_batches(data: LanceDataset, source: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -32,12 +33,10 @@ def source_bytes(data: LanceDataset, source: str) -> int:
     return _opened(data, source).snapshot.size_bytes if _is_dataset(source) else found_file(source, {}).size_bytes
 
 
-def source_token(work: Execution, source: str) -> str:
-    """Return what changes when the content of a source does: a dataset's version, or a raw file's token."""
-    if not _is_dataset(source):
-        return found_file(source, work.raw_storage_options).token
-    opened = _opened(work.data, source)
-    return f"version {opened.version}, {version_id(opened)}"
+def source_tokens(verb: Verb, work: Execution) -> dict[str, str]:
+    """Return what a verb reads or imports, each with a token that changes when its content does."""
+    tokens = {source: _source_token(work, source) for source in verb.sources}
+    return tokens | {function: function_token(function) for function in verb.functions}
 
 
 def version_id(data: Target) -> str:
@@ -46,6 +45,14 @@ def version_id(data: Target) -> str:
         return ""
     manifest = data.snapshot.manifest
     return manifest.transaction_file or (manifest.timestamp.isoformat() if manifest.timestamp else "")
+
+
+def _source_token(work: Execution, source: str) -> str:
+    """Return a dataset's version, or a raw file's token."""
+    if not _is_dataset(source):
+        return found_file(source, work.raw_storage_options).token
+    opened = _opened(work.data, source)
+    return f"version {opened.version}, {version_id(opened)}"
 
 
 def _is_dataset(source: str) -> bool:

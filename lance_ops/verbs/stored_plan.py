@@ -20,7 +20,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.verbs.contract import Execution, Preview, Verb
 from lance_ops.verbs.given_options import make_verb
-from lance_ops.verbs.sources import source_token, version_id
+from lance_ops.verbs.sources import source_tokens, version_id
 
 __all__ = ["StoredPlan"]
 
@@ -34,7 +34,7 @@ class StoredPlan:
     """A verb to execute on `read_version` of the dataset at `uri`; 0 stands for a dataset that does not exist yet.
 
     `version_id` distinguishes that version from one of the same number in a dataset that was created anew. `sources`
-    has a token of the content of each file or dataset that the verb reads.
+    has a token of the content of each file or dataset that the verb reads, and of the module of each function.
     """
 
     verb: Verb
@@ -50,7 +50,7 @@ class StoredPlan:
         """Pin a verb to the version that it was previewed on."""
         target = work.target
         moment = datetime.now(UTC).isoformat(timespec="seconds")
-        sources = {source: source_token(work, source) for source in verb.sources}
+        sources = source_tokens(verb, work)
         return cls(verb, target.uri, target.version, version_id(target), preview.summary, moment, sources)
 
     def to_dict(self) -> dict[str, Any]:

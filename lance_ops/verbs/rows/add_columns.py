@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from importlib import import_module
 from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from lance_ops.verbs.contract import (
     WhenMoved,
     reason_properties,
 )
+from lance_ops.verbs.imported_functions import imported_function
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_of, sample_section
 
@@ -56,6 +56,11 @@ class AddColumns(Verb):
         str | None, Option("Keep finished files under this name, so that a second attempt goes on where one stopped.")
     ] = None
     reason: Annotated[str, Option("Why the columns are added; optional. The version's transaction states it.")] = ""
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The function of the columns."""
+        return () if self.function is None else (self.function,)
 
     def preview(self, work: Execution) -> Preview:
         """Compute the columns for the first rows."""
@@ -100,28 +105,13 @@ class AddColumns(Verb):
     def _transforms(self) -> Mapping[str, str] | Callable[[pa.RecordBatch], Any]:
         if bool(self.values) == (self.function is not None):
             raise InvalidInput("say what the columns are: give either values, or a function")
-        return self.values if self.function is None else _imported(self.function)
+        return self.values if self.function is None else imported_function(self.function)
 
     def _called(self, data: LanceDataset, function: Callable[[pa.RecordBatch], Any]) -> pa.Table:
         rows = data.to_table(list(self.read_columns) or None, limit=SAMPLE_ROWS).combine_chunks()
         if not rows.num_rows:
             raise InvalidInput(f"{data.uri} has no row to try the function with")
         return columns.as_table(function(rows.to_batches()[0]))
-
-
-def _imported(path: str) -> Callable[[pa.RecordBatch], Any]:
-    """Return the function that `package.module:name` names; raise `InvalidInput` if there is none."""
-    module, _, name = path.partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), name)):
-        raise InvalidInput(f"function {path!r} is not package.module:name")
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInput(f"function {path} cannot be imported: {error}") from error
-    if not callable(found):
-        raise InvalidInput(f"{path} is no function")
-    function: Callable[[pa.RecordBatch], Any] = found
-    return function
 
 
 def _width(kind: pa.DataType) -> int:
