@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = (
     pytest.param("quickstart.md", marks=pytest.mark.dagster),
+    "library.md",
     *sorted(f"jobs/{page.name}" for page in DOCS.glob("jobs/*.md")),
 )
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)#?([^)\s]*)\)")
