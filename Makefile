@@ -84,7 +84,7 @@ $(STAMP): requirements.lock pyproject.toml .ci/environment
 
 servers: $(SERVERS)
 
-$(SERVERS): tests/servers/package.json tests/servers/package-lock.json .ci/servers | $(STAMP)
+$(SERVERS): tests/servers/package.json tests/servers/package-lock.json tests/servers/connect.lock .ci/servers | $(STAMP)
 	.ci/servers
 	touch $@
 

@@ -102,7 +102,11 @@ Reference = Annotated[
 ]
 OnSpark = Annotated[
     str | None,
-    typer.Option("--spark", metavar="MASTER", help="Run tasks on Spark, such as local[*] or yarn; default: threads."),
+    typer.Option(
+        "--spark",
+        metavar="MASTER",
+        help="Run tasks on Spark, such as local[*], yarn or sc://host:15002; default: threads.",
+    ),
 ]
 
 

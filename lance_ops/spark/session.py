@@ -47,6 +47,7 @@ SETTINGS: Mapping[str, str] = {
 
 
 _REMOTE = "SPARK_REMOTE"  # where Spark looks for the URL of a Connect server
+_CONNECT = "sc://"  # how such a URL begins
 
 
 def get_or_create(
@@ -62,10 +63,12 @@ def get_or_create(
     Sets JAVA_HOME and, for a local master, PYSPARK_PYTHON, which the new JVM reads. Raises `ConfigError` if no Java is
     found.
 
-    In a process of Spark Connect, return its session or that of `SPARK_REMOTE`, with the settings that a client can
-    set. Raises `InvalidInput` for a `master` there: the server has one.
+    A `master` such as `sc://host:15002` is a server of Spark Connect. In a process of Spark Connect, return its session
+    or that of `SPARK_REMOTE`, with the settings that a client can set. Raises `InvalidInput` for another `master`
+    there, because the server has one. Spark itself refuses a server in a process that has a session without Connect.
     """
-    if is_remote() or _REMOTE in os.environ:
+    is_server = master is not None and master.startswith(_CONNECT)
+    if is_server or is_remote() or _REMOTE in os.environ:
         return _of_connect(master, config)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if SparkSession.getActiveSession() is None and not submitted:
@@ -89,12 +92,15 @@ def get_or_create(
 
 
 def _of_connect(master: str | None, config: Mapping[str, str] | None) -> SparkSession:
+    builder = SparkSession.builder
     if master is not None:
-        raise InvalidInput(
-            f"master {master!r}: this process uses Spark Connect, whose server has a master. Leave it out, or unset "
-            f"{_REMOTE} in a process that has no session yet"
-        )
-    if os.environ.get(_REMOTE, "").startswith("local"):  # then Spark starts the server here
+        if not master.startswith(_CONNECT):
+            raise InvalidInput(
+                f"master {master!r}: this process uses Spark Connect, whose server has a master. Leave it out, or "
+                f"unset {_REMOTE} in a process that has no session yet"
+            )
+        builder = builder.remote(master)
+    elif os.environ.get(_REMOTE, "").startswith("local"):  # then Spark starts the server here
         use_java()
     settings = {key: value for key, value in SETTINGS.items() if key.startswith("spark.sql.")}
-    return SparkSession.builder.config(map={**settings, **(config or {})}).getOrCreate()
+    return builder.config(map={**settings, **(config or {})}).getOrCreate()

@@ -14,12 +14,17 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import lance_ops
+from lance_ops.dagster.runners import SparkRunner
 from lance_ops.spark import OnSpark, get_or_create, sql, table, write
 from lance_ops.spark.java import use_java
 
 
 def process_of(task: int) -> int:
     return os.getpid()
+
+
+def double(task: int) -> int:
+    return 2 * task
 
 
 def main(scratch: Path) -> None:
@@ -39,7 +44,8 @@ def main(scratch: Path) -> None:
         "rows": lance_ops.dataset(made.uri).count_rows(),
         "other processes": os.getpid() not in runner.map(process_of, [1, 2]),
         "doubles": sql(session, f"SELECT sum(double) FROM lance.`{made.uri}`").collect()[0][0],
-        "one session": get_or_create() is session,
+        "one session": get_or_create() is get_or_create(master="sc://localhost") is session,
+        "of a resource": SparkRunner(master="sc://localhost").runner().map(double, [5, 10]),
         "written": write(values.select("double"), scratch / "w.lance").count_rows(),
     }
     session.stop()

@@ -1,6 +1,6 @@
 """What needs no `sparkContext` works where there is none: doors of each kind, on a session that hides its own.
 
-`over_connect.py` runs some doors through a server; this test runs where PySpark's client lacks a package, too.
+`over_connect.py` runs some doors through a server, with the packages of a client. This needs none of them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,9 @@ class SparkSettings(DeclaredModel):
     """A Spark session, which the first task of a process starts. The process's later runs share it."""
 
     master: str | None = Field(
-        default=None, description="Such as yarn or spark://host:7077; default: spark-submit's, else local[*]."
+        default=None,
+        description="Such as yarn, spark://host:7077, or sc://host:15002 for a server of Spark Connect; default: "
+        "spark-submit's, else local[*].",
     )
     conf: Options = Field(
         default_factory=dict, repr=False, description="Spark settings; ${NAME} in a value is expanded by the run."
