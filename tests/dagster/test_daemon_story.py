@@ -81,7 +81,7 @@ class Mortal(ThreadRunner):
         return super().runner(on_progress)
 
 
-client_of = FsspecStore._fs
+client_of = FsspecStore._connected
 
 
 def mortal_client(store):
@@ -99,7 +99,7 @@ def mortal_report(context, config, newest, before, started):
     return report_versions(context, config, newest, before, started)
 
 
-FsspecStore._fs = mortal_client
+FsspecStore._connected = mortal_client
 batches.report_versions = mortal_report
 jobs = build_jobs(config)
 sensors = [
