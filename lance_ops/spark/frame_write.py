@@ -1,10 +1,10 @@
-"""Write a DataFrame as one version of a table: Spark's workers write fragments, and this process plans and commits.
+"""Write a DataFrame as one version of a table: Spark's workers write fragments, and the driver plans and commits.
 
     dataset = write(df, "/data/flights.lance")                                     # append, or create
     dataset = write(df, uri, "overwrite", replace_where="day = '2026-01-31'", storage_options={…})
 
-`df.write.format("lance")` executes the same plan. For each of its steps Spark starts a Python process that no session's
-setting reaches, so a first write waits for four of them. Here the workers are the only Python processes.
+`df.write.format("lance")` executes the same plan. For it Spark starts three more Python processes: to find the format,
+to plan and to commit. No setting of the session has them forked from a process that has loaded this library.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
-from typing import Literal, get_args
+from typing import get_args
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, WrongType
 from lance_ops.core.redaction import public_uri
+from lance_ops.core.schema import SchemaMode
 from lance_ops.runners import Job
-from lance_ops.spark.data_source import SourceOptions, WritePlan, plan_write
+from lance_ops.spark.data_source import SourceOptions, WriteMode, plan_write
 from lance_ops.spark.jobs import map_rows
 from lance_ops.spark.translation import session_case_rule
 from lance_ops.transactions import remove_files_of_job
 
-__all__ = ["write"]
+__all__ = ["create_table", "write", "write_with"]
 
-Mode = Literal["append", "overwrite", "create"]
-_VERBS: Mapping[Mode, str] = {"append": "append to", "overwrite": "overwrite", "create": "create"}
+_VERBS: Mapping[WriteMode, str] = {"append": "append to", "overwrite": "overwrite", "create": "create"}
 
 
 def write(
     frame: DataFrame,
     uri: str | PathLike[str],
-    mode: Mode = "append",
+    mode: WriteMode = "append",
     *,
     storage_options: Mapping[str, str] | None = None,
     **options: str | int | bool,
@@ -48,13 +49,25 @@ def write(
     a write with `format("lance")`, such as `replace_where`, `schema_mode`, `batch` and `max_rows_per_file`; names with
     dots are given as `**{"v.arrow.fixed-size-list.size": 512}`. Columns match by the session's case rule unless
     `case_sensitive` says otherwise. No plan of Spark shows `storage_options`. A write whose `batch` the table has does
-    nothing, and returns the newest version.
+    nothing, and returns the newest version. A relative path begins in this process's folder.
 
     Raises `DatasetAlreadyExists` in mode `create`, `SchemaMismatch` naming a column that does not fit, `InvalidInput`
-    for an unknown mode or option, and what a commit raises. Errors of the DataFrame's own plan are Spark's. After an
-    error or an interrupt no file of the write stays, unless nobody knows whether it was committed.
+    for an unknown mode or option, and what a commit raises. Errors of the DataFrame's own plan and of the cluster are
+    Spark's. After an error or an interrupt the driver removes the files of the write, unless the commit may have
+    happened. Clean-up removes what a worker writes after that, and files of lost attempts.
     """
-    plan = _plan(frame, fspath(uri), mode, storage_options or {}, options)
+    texts = {name: _text(name, value) for name, value in options.items()}
+    return write_with(frame, fspath(uri), mode, texts, storage_options or {})
+
+
+def write_with(
+    frame: DataFrame, uri: str, mode: WriteMode, options: Mapping[str, str], storage_options: Mapping[str, str]
+) -> LanceDataset:
+    """Write a DataFrame as `write` does, with options as text. Their names may be anything that a user has written."""
+    if mode not in get_args(WriteMode):
+        raise InvalidInput(f"mode {mode!r}: a write is one of {', '.join(get_args(WriteMode))}")
+    parsed = _parse(frame.sparkSession, uri, options, storage_options)
+    plan = plan_write(parsed, to_arrow_schema(frame.schema, timezone="UTC"), mode)
     path, given = plan.options.path, plan.options.storage_options
     if plan.done:
         return dataset(path, storage_options=given)
@@ -65,16 +78,35 @@ def write(
     return dataset(path, version, storage_options=given)
 
 
-def _plan(
-    frame: DataFrame, path: str, mode: Mode, storage_options: Mapping[str, str], options: Mapping[str, str | int | bool]
-) -> WritePlan:
-    if mode not in get_args(Mode):
-        raise InvalidInput(f"mode {mode!r}: a write is one of {', '.join(get_args(Mode))}")
-    texts = {"case_sensitive": session_case_rule(frame.sparkSession).value, **options}
-    parsed = SourceOptions.parse({**{name: _text(name, value) for name, value in texts.items()}, "path": path})
-    parsed = replace(parsed, storage_options={**parsed.storage_options, **storage_options})
-    shape = to_arrow_schema(frame.schema, timezone="UTC")
-    return plan_write(parsed, shape, overwrite=mode == "overwrite", create=mode == "create", batch=parsed.batch)
+def create_table(
+    session: SparkSession,
+    columns: StructType,
+    uri: str,
+    mode: WriteMode,
+    options: Mapping[str, str],
+    storage_options: Mapping[str, str],
+) -> None:
+    """Make a table of declared columns without rows, in one version. Columns that are not nullable stay so.
+
+    In mode `overwrite` a table that is there gets the declared columns as they are. Raises what `write` raises.
+    """
+    parsed = _parse(session, uri, options, storage_options)
+    if mode == "overwrite" and parsed.schema_mode is None:
+        parsed = replace(parsed, schema_mode=SchemaMode.OVERWRITE)
+    plan_write(parsed, to_arrow_schema(columns, timezone="UTC"), mode, as_declared=True).commit([])
+
+
+def _parse(
+    session: SparkSession, uri: str, options: Mapping[str, str], storage_options: Mapping[str, str]
+) -> SourceOptions:
+    names = {name.lower() for name in options}
+    if "path" in names:
+        raise InvalidInput("option 'path': the table is named already")
+    texts = {"path": uri, **options}
+    if "case_sensitive" not in names:
+        texts["case_sensitive"] = str(session_case_rule(session).value).lower()
+    parsed = SourceOptions.parse(texts)
+    return replace(parsed, storage_options={**parsed.storage_options, **storage_options})
 
 
 def _text(name: str, value: object) -> str:

@@ -127,7 +127,7 @@ def test_types_that_spark_cannot_hold_are_refused_by_the_column_s_name() -> None
 def test_a_column_of_blobs_stays_one_when_bytes_overwrite_it(dataset_uri: str) -> None:
     write_dataset(pa.table({"b": blob_array([b"old"])}), dataset_uri, data_storage_version="2.2")
     rows = pa.record_batch({"b": [b"new"]})
-    plan = plan_write(SourceOptions.parse({"path": dataset_uri}), rows.schema, overwrite=True)
+    plan = plan_write(SourceOptions.parse({"path": dataset_uri}), rows.schema, "overwrite")
     plan.commit(plan.write([rows]))
     (blob,) = dataset(dataset_uri).take_blobs("b", indices=[0])
     assert blob is not None and blob.readall() == b"new"

@@ -14,10 +14,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 from lance_ops.api import dataset, write_dataset
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch, StoreError, WrongType
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch, StoreError, TasksLost, WrongType
 from lance_ops.core.tricks import Trick
 from lance_ops.spark import sql, use_namespace, write
-from lance_ops.spark.data_source import LanceSource, WritePlan
+from lance_ops.spark.data_source import WritePlan
+from lance_ops.spark.jobs import SparkJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,6 +68,11 @@ def test_options_are_those_of_the_format(spark: SparkSession, dataset_uri: str) 
     assert grown == [None, None, None, "new", "new", "new"]
     with pytest.raises(InvalidInput, match="no option 'rows'"):
         write(frame, dataset_uri, rows=3)
+    for name in ("path", "Path"):
+        with pytest.raises(InvalidInput, match="'path': the table is named already"):
+            write(frame, dataset_uri, **{name: "/elsewhere"})  # type: ignore[arg-type]  # mypy takes any of them for it
+    with pytest.raises(InvalidInput, match="'query' is for a stream"):
+        write(frame, dataset_uri, query="day")
     with pytest.raises(WrongType, match="'batch' is a text"):
         write(frame, dataset_uri, batch=1.5)  # type: ignore[arg-type]  # a caller without a type checker
     with pytest.raises(InvalidInput, match="mode 'ignore': a write is one of append, overwrite, create"):
@@ -91,6 +97,63 @@ def test_create_refuses_a_table_that_is_there_or_appears_meanwhile(
         write(numbers(spark, 2), meanwhile, "create")
     assert held(meanwhile) == [5]
     assert len(files(meanwhile)) == 1
+
+
+def test_a_relative_path_is_one_of_the_driver_s_folder(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the workers' folder is the one in which the session started
+    made = write(numbers(spark, 1, 2), "t.lance")
+    assert (made.uri, held(str(tmp_path / "t.lance"))) == (str(tmp_path / "t.lance"), [1, 2])
+    sql(spark, "INSERT INTO lance.`t.lance` VALUES (3)")
+    assert held(str(tmp_path / "t.lance")) == [1, 2, 3]
+
+
+def test_the_session_s_case_rule_gives_way_to_the_caller_s(spark: SparkSession, dataset_uri: str) -> None:
+    write(numbers(spark, 1), dataset_uri)
+    options: dict[str, Any] = {"CASE_SENSITIVE": True}
+    with pytest.raises(SchemaMismatch, match="'X' is not in the table"):
+        write(numbers(spark, 2).toDF("X"), dataset_uri, **options)
+
+
+def test_a_created_batch_is_replayed_as_any_other(spark: SparkSession, dataset_uri: str) -> None:
+    for _ in range(2):
+        assert write(numbers(spark, 1), dataset_uri, "create", batch="day").version == 1
+    assert held(dataset_uri) == [1]
+
+
+def test_an_interrupted_write_leaves_no_file(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(numbers(spark, 1), dataset_uri)
+    before = files(dataset_uri)
+    run = SparkJob.run
+
+    def interrupted(self: SparkJob, *given: Any) -> object:
+        run(self, *given)
+        assert files(dataset_uri) > before
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SparkJob, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(numbers(spark, 2), dataset_uri)
+    assert (files(dataset_uri), held(dataset_uri)) == (before, [1])
+
+
+def test_a_partition_that_reported_nothing_is_never_left_out(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(numbers(spark, 1), dataset_uri)
+    before = files(dataset_uri)
+    run = SparkJob.run
+
+    def without_the_first(self: SparkJob, *given: Any) -> object:
+        return run(self, *given)[1:]
+
+    monkeypatch.setattr(SparkJob, "run", without_the_first)
+    with pytest.raises(TasksLost, match="task 1 of 2 reported nothing"):
+        write(numbers(spark, 2, 3, 4, partitions=3), dataset_uri)
+    assert (files(dataset_uri), held(dataset_uri)) == (before, [1])
 
 
 def test_a_frame_without_rows_makes_a_table_and_then_no_version(spark: SparkSession, dataset_uri: str) -> None:
@@ -176,7 +239,10 @@ def test_a_write_is_a_job_with_a_description_and_no_plan_shows_its_options(spark
 
 
 def test_sql_writes_through_this_door(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LanceSource, "name", None)  # a write through the format would need it
+    def refuse(_: DataFrame) -> None:
+        raise AssertionError("a write by Spark's own writer")
+
+    monkeypatch.setattr(type(spark.range(1)), "write", property(refuse))
     use_namespace(spark, str(tmp_path))
     try:
         sql(spark, "CREATE TABLE t USING lance AS SELECT id AS x FROM range(3)")

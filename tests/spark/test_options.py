@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import fields
 
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from lance_ops.api import write_dataset
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
-from lance_ops.spark.data_source import SourceOptions
+from lance_ops.spark.data_source import LanceSource, SourceOptions
 
 
 def test_options_are_read_whatever_their_case() -> None:
@@ -43,10 +48,10 @@ def test_secrets_of_the_store_are_not_in_the_text_of_options() -> None:
     [
         ({}, r"needs the dataset's path.*create_view"),
         ({"owner": "me", "provider": "lance", "path": "x"}, r"CREATE TABLE … USING lance: .*create_view"),
-        ({"path": "x", "verison": "3"}, "no option 'verison': did you mean 'version'. There are batch"),
-        ({"path": "x", "maxFilesPerTrigger": "3"}, "did you mean 'max_rows_per_trigger'"),
-        ({"path": "x", "zzz": "3"}, "no option 'zzz': there are batch"),
-        ({"path": "x", "readChangeFeed": "true"}, "'readChangeFeed' needs option 'starting_version'"),
+        ({"path": "x", "verison": "3"}, "no option 'verison': did you mean 'version'. The options are batch"),
+        ({"path": "x", "maxFilesPerTrigger": "3"}, "did you mean 'max_fragments_per_trigger'"),
+        ({"path": "x", "skipChangeCommits": "true"}, "did you mean 'skip_changes'"),
+        ({"path": "x", "zzz": "3"}, "no option 'zzz': the options are batch"),
         ({"path": "x", "version": "3", "tag": "t"}, "'version' and 'tag' both name a version"),
         ({"path": "x", "versionAsOf": "3", "timestampAsOf": "2026-01-01"}, "'versionAsOf' and 'timestampAsOf' both"),
         ({"path": "x", "tag": "t", "timestamp": "2026-01-01"}, "'timestamp' and 'tag' both"),
@@ -79,9 +84,20 @@ def test_a_moment_without_a_zone_is_utc() -> None:
     assert plain == SourceOptions.parse({"path": "x", "timestamp": "2026-01-31T14:00:00+02:00"}).timestamp
 
 
-@pytest.mark.parametrize("name", ["version", "timestamp", "tag", "branch", "filter", "columns"])
+_FOR_A_READ = {
+    **dict.fromkeys(["version", "tag", "branch", "filter", "columns", "num_partitions", "rows_needed"], "1"),
+    **dict.fromkeys(["starting_version", "max_rows_per_trigger", "max_fragments_per_trigger"], "1"),
+    **dict.fromkeys(["with_row_id", "with_row_address", "with_fragment_id", "with_version_columns"], "true"),
+    **dict.fromkeys(["push_filters", "skip_changes", "read_change_feed"], "true"),
+    "max_versions_per_trigger": "1",
+    "timestamp": "20260101",
+    "blob_handling": "all_binary",
+}
+
+
+@pytest.mark.parametrize("name", sorted(_FOR_A_READ))
 def test_options_for_reading_are_refused_for_a_write(name: str, dataset_uri: str) -> None:
-    options = SourceOptions.parse({"path": dataset_uri, name: "20260101" if name == "timestamp" else "1"})
+    options = SourceOptions.parse({"path": dataset_uri, name: _FOR_A_READ[name]})
     with pytest.raises(InvalidInput, match=f"option '{name}' is for reading"):
         options.open_to_write()
 
@@ -89,3 +105,16 @@ def test_options_for_reading_are_refused_for_a_write(name: str, dataset_uri: str
 def test_an_error_of_a_write_has_the_user_s_spelling_of_an_option(dataset_uri: str) -> None:
     with pytest.raises(InvalidInput, match="option 'startingVersion' is for reading"):
         SourceOptions.parse({"path": dataset_uri, "startingversion": "1"}).open_to_write()
+
+
+def test_every_option_is_for_reading_or_writing_or_both() -> None:
+    writes = {"path", "case_sensitive", "replace_where", "schema_mode", "batch", "data_storage_version", "query"}
+    writes |= {"enable_stable_row_ids", "max_rows_per_file", "max_bytes_per_file", "storage_options", "type_hints"}
+    assert {field.name for field in fields(SourceOptions)} == writes | set(_FOR_A_READ) | {"given"}
+
+
+def test_a_read_that_is_no_stream_is_told_so_before_what_a_stream_needs(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [1]}), dataset_uri, enable_stable_row_ids=True)
+    source = LanceSource({"path": dataset_uri, "readChangeFeed": "true"})
+    with pytest.raises(InvalidInput, match="option 'readChangeFeed' is for streams: use readStream"):
+        source.reader(from_arrow_schema(pa.schema([("x", pa.int64())])))

@@ -23,7 +23,7 @@ def write(
     uri: str, table: pa.Table, options: Mapping[str, str] = MappingProxyType({}), *, overwrite: bool = False
 ) -> int | None:
     shape = schema_for_spark(table.schema)
-    plan = plan_write(SourceOptions.parse({"path": uri, **options}), shape, overwrite=overwrite)
+    plan = plan_write(SourceOptions.parse({"path": uri, **options}), shape, "overwrite" if overwrite else "append")
     return plan.commit(plan.write(table.cast(shape).to_batches()))
 
 
@@ -59,9 +59,7 @@ def test_otherwise_a_new_column_is_refused_before_a_row_is_written(uri: str, opt
 
 
 def test_a_task_that_fails_leaves_the_schema_as_it_was(uri: str) -> None:
-    plan = plan_write(
-        SourceOptions.parse({"path": uri, "mergeSchema": "true"}), schema_for_spark(WIDER.schema), overwrite=False
-    )
+    plan = plan_write(SourceOptions.parse({"path": uri, "mergeSchema": "true"}), schema_for_spark(WIDER.schema))
     bad = pa.record_batch({"ID": pa.array([300], pa.int16()), "X": [1.0], "note": ["n"]})
     with pytest.raises(SchemaMismatch, match="'Id'"):
         plan.write([bad])

@@ -10,17 +10,26 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import StructType
 
 from lance_ops.api import dataset, write_dataset
-from lance_ops.core.errors import InvalidFilter, InvalidInput, SchemaMismatch, VersionNotFound
-from lance_ops.spark.data_source import FragmentsWritten, LanceWriter, SourceOptions, WritePlan, plan_write
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidFilter, InvalidInput, SchemaMismatch, VersionNotFound
+from lance_ops.spark.data_source import (
+    FragmentsWritten,
+    LanceStreamWriter,
+    LanceWriter,
+    SourceOptions,
+    WriteMode,
+    WritePlan,
+    plan_write,
+)
 from lance_ops.spark.partitioning import group_evenly
 
 SCHEMA = pa.schema([("x", pa.int64())])
 
 
-def plan(uri: str, *, overwrite: bool = False, batch: str | None = None, schema: pa.Schema = SCHEMA) -> WritePlan:
-    return plan_write(SourceOptions.parse({"path": uri}), schema, overwrite=overwrite, batch=batch)
+def plan(uri: str, mode: WriteMode = "append", *, batch: str | None = None, schema: pa.Schema = SCHEMA) -> WritePlan:
+    return plan_write(SourceOptions.parse({"path": uri, **({"batch": batch} if batch else {})}), schema, mode)
 
 
 def rows(*values: int) -> list[pa.RecordBatch]:
@@ -52,14 +61,14 @@ def test_of_two_attempts_at_a_task_only_the_reported_one_is_committed(dataset_ur
 def test_stable_row_ids_are_an_option_of_the_first_write(dataset_uri: str) -> None:
     options = SourceOptions.parse({"path": dataset_uri, "enable_stable_row_ids": "true"})
     for value in (1, 2):
-        first = plan_write(options, SCHEMA, overwrite=False)
+        first = plan_write(options, SCHEMA)
         first.commit(first.write(rows(value)))
     assert dataset(dataset_uri).to_table(with_row_id=True).column("_rowid").to_pylist() == [0, 1]
     assert dataset(dataset_uri).has_stable_row_ids
     plain = SourceOptions.parse({"path": dataset_uri + "2"})
-    plan_write(plain, SCHEMA, overwrite=False).commit([])
+    plan_write(plain, SCHEMA).commit([])
     with pytest.raises(InvalidInput, match="created without stable row ids"):
-        plan_write(replace(options, path=dataset_uri + "2"), SCHEMA, overwrite=False)
+        plan_write(replace(options, path=dataset_uri + "2"), SCHEMA)
 
 
 def test_abort_after_a_failed_task_deletes_what_the_others_wrote(dataset_uri: str) -> None:
@@ -105,15 +114,16 @@ def test_names_are_matched_without_case_unless_the_session_says_otherwise(datase
     write_dataset(pa.table({"Key": [1], "s": [{"a": 1, "b": 2}]}), dataset_uri)
     schema = pa.schema([("KEY", pa.int64()), ("S", pa.struct([("A", pa.int64()), ("B", pa.int64())]))])
     batch = pa.record_batch([pa.array([3]), pa.array([{"A": 4, "B": 5}])], schema=schema)
-    for overwrite in (False, True):
-        new = plan(dataset_uri, schema=schema, overwrite=overwrite)
+    modes: tuple[WriteMode, ...] = ("append", "overwrite")
+    for mode in modes:
+        new = plan(dataset_uri, mode, schema=schema)
         new.commit(new.write([batch]))
         table = dataset(dataset_uri).to_table()
         assert table.column_names == ["Key", "s"]
         assert table.to_pylist()[-1] == {"Key": 3, "s": {"a": 4, "b": 5}}
     assert table.num_rows == 1
     with pytest.raises(SchemaMismatch, match="'KEY' is not in the table"):
-        plan_write(SourceOptions.parse({"path": dataset_uri, "case_sensitive": "true"}), schema, overwrite=False)
+        plan_write(SourceOptions.parse({"path": dataset_uri, "case_sensitive": "true"}), schema)
     with pytest.raises(SchemaMismatch, match="'KEY' is there twice: the table calls both 'Key'"):
         plan(dataset_uri, schema=pa.schema([("Key", pa.int64()), ("KEY", pa.int64())]))
 
@@ -130,10 +140,59 @@ def test_a_batch_committed_concurrently_turns_this_write_into_a_replay(dataset_u
 def test_a_replay_writes_and_commits_nothing(dataset_uri: str) -> None:
     first = plan(dataset_uri, batch="day")
     first.commit(first.write(rows(1)))
-    again = plan(dataset_uri, batch="day", overwrite=True)
-    assert again.write(rows(1)) == []
-    assert again.commit([]) is None
+    modes: tuple[WriteMode, ...] = ("append", "overwrite", "create")
+    for mode in modes:
+        again = plan(dataset_uri, mode, batch="day")
+        assert again.write(rows(1)) == []
+        assert again.commit([]) is None
     assert written(dataset_uri) == [1]
+
+
+def test_a_replay_does_nothing_to_a_table_whose_columns_have_changed(dataset_uri: str) -> None:
+    first = plan(dataset_uri, batch="day")
+    first.commit(first.write(rows(1)))
+    dataset(dataset_uri).alter_columns({"path": "x", "name": "y"})
+    assert plan(dataset_uri, batch="day").done
+
+
+def test_of_two_that_create_a_table_with_one_batch_the_later_is_the_replay(dataset_uri: str) -> None:
+    ours, theirs = plan(dataset_uri, "create", batch="day"), plan(dataset_uri, "create", batch="day")
+    fragments = ours.write(rows(1))
+    assert theirs.commit(theirs.write(rows(1))) == 1
+    assert ours.commit(fragments) is None
+    other = plan(dataset_uri + "2", "create", batch="other")
+    fragments = other.write(rows(2))
+    write_dataset(pa.table({"x": [1]}), dataset_uri + "2")
+    with pytest.raises(DatasetAlreadyExists):
+        other.commit(fragments)
+    for uri in (dataset_uri, dataset_uri + "2"):
+        assert (written(uri), len(files(uri))) == ([1], 1)
+
+
+def test_a_relative_path_is_one_of_the_process_that_plans(
+    dataset_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(dataset_uri).parent)
+    ours = plan(Path(dataset_uri).name)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)  # as in a worker
+    assert ours.commit(ours.write(rows(1))) == 1
+    assert written(dataset_uri) == [1]
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_stream_is_named_by_query_and_a_frame_by_batch(dataset_uri: str) -> None:
+    schema = StructType().add("x", "bigint")
+    with pytest.raises(InvalidInput, match="'query' is for a stream"):
+        LanceWriter.planned(SourceOptions.parse({"path": dataset_uri, "query": "q"}), schema, overwrite=False)
+    with pytest.raises(InvalidInput, match="'batch' is for the write of a DataFrame"):
+        LanceStreamWriter(SourceOptions.parse({"path": dataset_uri, "batch": "day"}), schema)
+    writer = LanceStreamWriter(SourceOptions.parse({"path": dataset_uri, "query": "q"}), schema)
+    messages = [writer.write(iter(rows(1)))]
+    for _ in range(2):  # Spark repeats a micro-batch after a restart
+        writer.commit(messages, 0)
+    assert (written(dataset_uri), dataset(dataset_uri).version) == ([1], 1)
 
 
 def test_a_batch_name_that_raw_files_had_is_refused(dataset_uri: str) -> None:
@@ -151,7 +210,7 @@ def test_two_first_appends_at_once_both_land(dataset_uri: str) -> None:
 
 
 def test_of_two_first_overwrites_at_once_the_later_one_stands(dataset_uri: str) -> None:
-    ours, theirs = plan(dataset_uri, overwrite=True), plan(dataset_uri, overwrite=True)
+    ours, theirs = plan(dataset_uri, "overwrite"), plan(dataset_uri, "overwrite")
     fragments = ours.write(rows(1))
     theirs.commit(theirs.write(rows(0)))
     assert ours.commit(fragments) == 2
@@ -180,7 +239,7 @@ def test_of_two_first_writes_of_one_batch_one_lands(dataset_uri: str) -> None:
 
 
 def replacement(uri: str, condition: str) -> WritePlan:
-    return plan_write(SourceOptions.parse({"path": uri, "replaceWhere": condition}), SCHEMA, overwrite=True)
+    return plan_write(SourceOptions.parse({"path": uri, "replaceWhere": condition}), SCHEMA, "overwrite")
 
 
 def test_only_rows_that_match_are_replaced_in_one_version(dataset_uri: str) -> None:
@@ -245,7 +304,7 @@ def test_a_schema_that_changes_during_a_replacement_ends_it_without_a_file(datas
 
 def test_a_replacement_is_an_overwrite_and_needs_no_batch(dataset_uri: str) -> None:
     with pytest.raises(InvalidInput, match="give it with mode 'overwrite'"):
-        plan_write(SourceOptions.parse({"path": dataset_uri, "replace_where": "x = 1"}), SCHEMA, overwrite=False)
+        plan_write(SourceOptions.parse({"path": dataset_uri, "replace_where": "x = 1"}), SCHEMA)
     with pytest.raises(InvalidInput, match="'batch' and 'replaceWhere' contradict each other"):
         SourceOptions.parse({"path": dataset_uri, "replaceWhere": "x = 1", "batch": "day"})
 
@@ -290,7 +349,7 @@ def test_an_overwrite_of_a_legacy_table_merges_the_dictionaries_of_its_tasks(
     column = pa.array(["a", "b"]).dictionary_encode()
     write_dataset(pa.table({"c": column}), dataset_uri, data_storage_version="0.1")
     schema = pa.schema([("c", pa.string())])
-    new = plan(dataset_uri, overwrite=True, schema=schema)
+    new = plan(dataset_uri, "overwrite", schema=schema)
     tasks = [new.write([pa.record_batch([pa.array(words)], schema=schema)]) for words in (["z", "a"], ["a", "q"])]
     new.commit([fragment for task in tasks for fragment in task])
     found = dataset(dataset_uri).to_table().column("c")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lance_ops.spark.data_source.spark_writers import FragmentsWritten, LanceStreamWriter, LanceWriter
     from lance_ops.spark.data_source.stream_reader import LanceStreamReader
     from lance_ops.spark.data_source.table_reader import LanceReader
-    from lance_ops.spark.data_source.table_writer import WritePlan, plan_write
+    from lance_ops.spark.data_source.table_writer import WriteMode, WritePlan, plan_write
     from lance_ops.spark.data_source.version_changes import change_schema, read_changes
     from lance_ops.spark.data_source.visible_columns import visible_schema
 
@@ -36,6 +36,7 @@ __all__ = [
     "PushingReader",
     "RefusedStream",
     "SourceOptions",
+    "WriteMode",
     "WritePlan",
     "change_schema",
     "change_stream_schema",
@@ -56,6 +57,7 @@ _MODULES = {
     "PushingReader": "pushing_reader",
     "RefusedStream": "refused_stream",
     "SourceOptions": "options",
+    "WriteMode": "table_writer",
     "WritePlan": "table_writer",
     "change_schema": "version_changes",
     "change_stream_schema": "change_stream",

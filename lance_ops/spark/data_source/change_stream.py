@@ -60,10 +60,14 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         asked = options.spelling("read_change_feed")
+        if options.starting_version is None:
+            raise InvalidInput(
+                f"option {asked!r} needs option 'starting_version': 1 reads all changes of a table that keeps all of "
+                "its versions"
+            )
         for name in _NOT_OF_CHANGES:
             if getattr(options, name):
                 raise InvalidInput(f"option {options.spelling(name)!r} does not go with {asked!r}")
-        assert options.starting_version is not None  # see `SourceOptions.parse`
         self._options = options
         self._first = options.starting_version
         self._shape = to_arrow_schema(schema, timezone="UTC")

@@ -80,6 +80,16 @@ _SPARKS_NAMES = {
     "startingVersion": "starting_version",
     "readChangeFeed": "read_change_feed",
 }
+_NEAREST = {
+    "maxfilespertrigger": "max_fragments_per_trigger",
+    "maxbytespertrigger": "max_rows_per_trigger",
+    "ignoredeletes": "skip_changes",
+    "ignorechanges": "skip_changes",
+    "skipchangecommits": "skip_changes",
+    "txnappid": "batch",
+    "txnversion": "batch",
+}
+"""Delta's options whose names are far from those of the options that do the same here."""
 _SPARKS_SPELLING = {name.lower(): name for name in _SPARKS_NAMES}
 _ONE_VERSION = "both name a version"
 _ONE_SCHEMA = "both say what becomes of the schema"
@@ -96,7 +106,13 @@ _CONTRADICTIONS = (
     ("batch", "replace_where", "contradict each other, since a replacement may be repeated as it is"),
 )
 _BLOB_HANDLINGS = ("all_binary", "blobs_descriptions")
-_FOR_READING = ("version", "timestamp", "tag", "branch", "filter", "columns", "starting_version")
+_FOR_READING = (
+    *("version", "timestamp", "tag", "branch", "filter", "columns", "blob_handling"),
+    *("with_row_id", "with_row_address", "with_fragment_id", "with_version_columns"),
+    *("num_partitions", "rows_needed", "push_filters"),
+    *("starting_version", "skip_changes", "read_change_feed"),
+    *("max_rows_per_trigger", "max_fragments_per_trigger", "max_versions_per_trigger"),
+)
 
 
 @dataclass(frozen=True)
@@ -172,11 +188,6 @@ class SourceOptions:
         for one, other, reason in _CONTRADICTIONS:
             if one in given and other in given:
                 raise InvalidInput(f"options {given[one]!r} and {given[other]!r} {reason}: give one")
-        if values.get("read_change_feed") and "starting_version" not in values:
-            raise InvalidInput(
-                f"option {given['read_change_feed']!r} needs option 'starting_version': 1 reads all changes of a table "
-                "that keeps all of its versions"
-            )
         for name in _SCHEMA_SWITCHES.keys() & values.keys():
             values["schema_mode"] = _SCHEMA_SWITCHES[name] if values.pop(name) else SchemaMode.ERROR
         return cls(**values, storage_options=storage_options, type_hints=hints, given=given)
@@ -230,15 +241,18 @@ class SourceOptions:
         return replace(self, version=snapshot.version, timestamp=None, tag=None, branch=branch)
 
     def open_to_write(self) -> Snapshot | None:
-        """Open the newest version for a write, or return None if no dataset exists; refuse options that only a read
-        allows.
+        """Open the newest version for a write, or return None if no dataset exists.
+
+        Raises `InvalidInput` for an option that a write would ignore. A stream of writes replaces `query` by `batch`.
         """
         for name in _FOR_READING:
-            if getattr(self, name) is not None:
+            if getattr(self, name) not in (None, False):
                 raise InvalidInput(
                     f"option {self.spelling(name)!r} is for reading: a write always goes on top of the newest version "
                     "(to write to a branch, give the branch's own path)"
                 )
+        if self.query is not None:
+            raise InvalidInput("option 'query' is for a stream: option 'batch' names the write of a DataFrame")
         try:
             return Snapshot.open(self.path, storage_options=self.storage_options)
         except DatasetNotFound:
@@ -248,9 +262,10 @@ class SourceOptions:
 def _known_options(name: str, known: Collection[str]) -> str:
     """Return the options that there are, after the one that the user may have meant."""
     spelled = {each.replace("_", ""): each for each in known}
-    meant = get_close_matches(name.replace("_", ""), spelled, n=1)
-    hint = f"did you mean {spelled[meant[0]]!r}? There" if meant else "there"
-    return f"{hint} are {', '.join(sorted(known))}"
+    near = get_close_matches(name.replace("_", ""), spelled, n=1)
+    meant = _NEAREST.get(name) or (spelled[near[0]] if near else None)
+    hint = f"did you mean {meant!r}? The" if meant else "the"
+    return f"{hint} options are {', '.join(sorted(known))}"
 
 
 def _number(name: str, text: str) -> int:

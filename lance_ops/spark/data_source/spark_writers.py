@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -44,7 +45,7 @@ class LanceWriter(DataSourceArrowWriter):
     @classmethod
     def planned(cls, options: SourceOptions, schema: StructType, *, overwrite: bool) -> LanceWriter:
         """Return a writer of one version; raise what `plan_write` raises."""
-        return cls(plan_write(options, _arrow(schema), overwrite=overwrite, batch=options.batch))
+        return cls(plan_write(options, _arrow(schema), "overwrite" if overwrite else "append"))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsWritten:
         """Write one task's rows."""
@@ -68,9 +69,12 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        self._options = options
+        if options.batch is not None:
+            raise InvalidInput("option 'batch' is for the write of a DataFrame: option 'query' names a stream")
+        self._query = options.query
+        self._options = replace(options, query=None)
         self._schema = _arrow(schema)
-        self._plan = plan_write(options, self._schema, overwrite=False)
+        self._plan = plan_write(self._options, self._schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsWritten:
         """Write one task's rows of a micro-batch."""
@@ -81,7 +85,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         fragments = _fragments(messages)
         if not fragments:
             return
-        query = self._options.query or next(
+        query = self._query or next(
             (message.query for message in messages if isinstance(message, FragmentsWritten) and message.query), None
         )
         if query is None:
@@ -89,7 +93,9 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
                 f"{self._options.path}: Spark gave the stream no id; give it option 'query', a name that stays "
                 "the same when the stream restarts"
             )
-        plan = plan_write(self._options, self._schema, overwrite=False, batch=f"{query}/{batchId}")
+        plan = plan_write(replace(self._options, batch=f"{query}/{batchId}"), self._schema)
+        if plan.done:
+            return
         if any(isinstance(message, FragmentsWritten) and message.schema != plan.schema for message in messages):
             raise SchemaMismatch(
                 f"{self._options.path}: the table's schema changed during the micro-batch: start again"

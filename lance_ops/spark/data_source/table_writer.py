@@ -1,6 +1,6 @@
 """Write a DataFrame as fragments of a Lance table: tasks write files, the driver commits once.
 
-    plan_write(options, schema, overwrite) -> WritePlan     on the driver, before any task
+    plan_write(options, schema, mode) -> WritePlan           on the driver, before any task
     WritePlan.write(batches) -> fragments                    in a task; file names are unique, so attempts never meet
     WritePlan.commit(fragments) -> version | None            on the driver, only of the attempts that Spark reports
 
@@ -11,7 +11,8 @@ removes them by age.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,25 +47,28 @@ if TYPE_CHECKING:
     from lance_ops.changing.columns import SchemaChange
     from lance_ops.transactions import PendingFiles
 
-__all__ = ["WritePlan", "plan_write"]
+__all__ = ["WriteMode", "WritePlan", "plan_write"]
+
+WriteMode = Literal["append", "overwrite", "create"]
+"""What a write does with a table that is there. `overwrite` replaces all rows, or with option `replace_where` those
+that match it; `create` refuses the table.
+"""
 
 
 @dataclass(frozen=True)
 class WritePlan:
     """The plan of a write, small enough to be pickled into each task.
 
-    `read_version` is None if the write creates the table. `overwrite` replaces all rows, or with option `replace_where`
-    those that match it. `create` refuses a table that is there. `done` means that this write is a replay and has
-    nothing to do. `change` is what the table's schema needs first to become `schema`.
+    `options` have the URI of the table's root, which means the same in every process. `read_version` is None if the
+    write creates the table. `done` means that this write is a replay and has nothing to do. `change` is what the
+    table's schema needs first to become `schema`.
     """
 
     options: SourceOptions
     read_version: int | None
     schema: Schema
     file_version: FileVersion
-    overwrite: bool
-    create: bool = False
-    batch: str | None = None
+    mode: WriteMode
     done: bool = False
     change: SchemaChange | None = None
 
@@ -93,7 +97,7 @@ class WritePlan:
 
         After a certain failure the fragments' files are deleted; after an unknown outcome they are kept.
         """
-        says_nothing = self.read_version is not None and not (fragments or self._properties or self.overwrite)
+        says_nothing = self.mode == "append" and self.read_version is not None and not (fragments or self._properties)
         if self.done or says_nothing:
             return None
         root = open_root(self.options.path, self.options.storage_options)
@@ -105,7 +109,7 @@ class WritePlan:
             made = self._create(root, schema, pending) if snapshot is None else self._change(snapshot, schema, pending)
         except RetryableConflict:
             # Another run may have committed the same batch meanwhile; then this run is the replay.
-            if self.batch and _is_ingested(self._open(), self.batch):
+            if _is_replay(self.options, self._open()):
                 return None
             raise
         return made.version
@@ -124,15 +128,16 @@ class WritePlan:
                 self.file_version,
                 stable_row_ids=self.options.enable_stable_row_ids,
                 properties=self._properties,
-                keep_if_there=not self.create,
+                keep_if_there=True,
             )
-        except DatasetAlreadyExists:
-            if self.create:
-                raise
+        except DatasetAlreadyExists as error:
+            is_there = error
         with pending.abandoned_on_failure():
             there = self._open()
-            if self.batch and _is_ingested(there, self.batch):
-                raise RetryableConflict(f"{there.uri}: another writer committed batch {self.batch!r}")
+            if _is_replay(self.options, there):
+                raise RetryableConflict(f"{there.uri}: another writer committed batch {self.options.batch!r}")
+            if self.mode == "create":
+                raise is_there
             if not self.replaces_all and (schema, self.file_version) != (there.schema, there.file_version):
                 raise SchemaMismatch(
                     f"{there.uri}: another writer created the table meanwhile, with other columns or types or in "
@@ -153,7 +158,7 @@ class WritePlan:
             made = writing.commit_operation(
                 snapshot,
                 transactions.Overwrite(pending.fragments, schema)
-                if self.overwrite
+                if self.mode == "overwrite"
                 else transactions.Append(pending.fragments),
                 properties=self._properties,
                 pending=pending,
@@ -165,11 +170,12 @@ class WritePlan:
     @property
     def replaces_all(self) -> bool:
         """Whether the write replaces all rows, and with them the schema."""
-        return self.overwrite and self.options.replace_where is None
+        return self.mode == "overwrite" and self.options.replace_where is None
 
     @property
     def _properties(self) -> dict[str, str]:
-        return maintenance.batch_properties({self.batch: self.batch}) if self.batch else {}
+        batch = self.options.batch
+        return maintenance.batch_properties({batch: batch}) if batch else {}
 
     def _open(self, version: int | None = None) -> Snapshot:
         return Snapshot.open(self.options.path, version, self.options.storage_options)
@@ -181,39 +187,45 @@ class WritePlan:
 
 
 def plan_write(
-    options: SourceOptions, schema: pa.Schema, *, overwrite: bool, create: bool = False, batch: str | None = None
+    options: SourceOptions, schema: pa.Schema, mode: WriteMode = "append", *, as_declared: bool = False
 ) -> WritePlan:
     """Fit a DataFrame's schema to the table's, before any row is written.
 
+    A relative path begins in this process's folder. All columns of a new schema are nullable; with `as_declared` those
+    of `schema` that are not stay so.
+
     Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
-    stable row ids) only to a new table, and `UnsupportedFeature` for an append in another file version than the
-    table's, `InvalidFilter` for a `replace_where` that does not fit the rows, and with `create` `DatasetAlreadyExists`.
+    stable row ids) only to a new table, `UnsupportedFeature` for an append in another file version than the table's,
+    `InvalidFilter` for a `replace_where` that does not fit the rows, and in mode `create` `DatasetAlreadyExists`.
     """
-    snapshot = options.open_to_write()
-    if create and snapshot is not None:
-        raise DatasetAlreadyExists(f"{snapshot.uri}: mode 'append' adds rows to it, and 'overwrite' replaces them")
-    if options.replace_where is not None and not overwrite:
+    if options.replace_where is not None and mode != "overwrite":
         raise InvalidInput(f"option {options.spelling('replace_where')!r} replaces rows: give it with mode 'overwrite'")
+    root = open_root(options.path, options.storage_options)
+    options = replace(options, path=root.store.uri, storage_options=root.storage_options)
+    snapshot = options.open_to_write()
     if snapshot is None:
         version = options.data_storage_version or FileVersion.V2_2
-        table = writing.table_schema(schema_from_spark(schema, options.type_hints), version)
+        table = writing.table_schema(schema_from_spark(schema, options.type_hints, as_declared=as_declared), version)
         _check_names_rows(options.replace_where, schema)
-        return WritePlan(options, None, table, version, overwrite, create, batch)
+        return WritePlan(options, None, table, version, mode)
+    if _is_replay(options, snapshot):
+        return WritePlan(options, snapshot.version, snapshot.schema, snapshot.file_version, mode, done=True)
+    if mode == "create":
+        raise DatasetAlreadyExists(f"{snapshot.uri}: mode 'append' adds rows to it, and 'overwrite' replaces them")
     schema = spelled_as(schema, text_schema(snapshot.schema.to_arrow_storage()), options.case_rule)
     if options.enable_stable_row_ids:
         writing.check_stable_row_ids(snapshot)
     version = options.data_storage_version or snapshot.file_version
-    replaces_all = overwrite and options.replace_where is None
+    replaces_all = mode == "overwrite" and options.replace_where is None
     if version is not snapshot.file_version and not replaces_all:
         raise UnsupportedFeature(
             f"appending files of version {version.value} to a table of {snapshot.file_version.value}", snapshot.uri
         )
-    table, change = _changed(snapshot, schema, options, replaces_all=replaces_all)
+    table, change = _changed(snapshot, schema, options, replaces_all=replaces_all, as_declared=as_declared)
     _check_names_rows(options.replace_where, schema)
     # Casting zero rows shows an impossible cast before a task starts.
     writing.conform_to_schema(empty_table(schema), schema_to_write(table))
-    done = batch is not None and _is_ingested(snapshot, batch)
-    return WritePlan(options, snapshot.version, table, version, overwrite, False, batch, done, change)
+    return WritePlan(options, snapshot.version, table, version, mode, change=change)
 
 
 def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
@@ -222,7 +234,7 @@ def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
 
 
 def _changed(
-    snapshot: Snapshot, schema: pa.Schema, options: SourceOptions, *, replaces_all: bool
+    snapshot: Snapshot, schema: pa.Schema, options: SourceOptions, *, replaces_all: bool, as_declared: bool
 ) -> tuple[Schema, SchemaChange | None]:
     """Return the schema to write rows for, and what must change in the table before they are committed.
 
@@ -235,7 +247,7 @@ def _changed(
         raise InvalidInput(f"option {name!r} replaces the schema: give it with mode 'overwrite'")
     if mode is SchemaMode.ERROR:
         return snapshot.schema, None
-    new = schema_from_spark(schema, options.type_hints)
+    new = schema_from_spark(schema, options.type_hints, as_declared=as_declared)
     before = text_schema(snapshot.schema.to_arrow_storage())
     if mode is SchemaMode.ADD:
         change = columns.plan_schema_change(before, keep_types(new, before))
@@ -264,7 +276,11 @@ def _check_match(rows: pa.RecordBatch, options: SourceOptions) -> None:
         raise InvalidInput(f"option {name!r}: {len(others)} rows to write do not match {condition!r}: {shown}")
 
 
-def _is_ingested(snapshot: Snapshot, batch: str) -> bool:
+def _is_replay(options: SourceOptions, snapshot: Snapshot) -> bool:
+    """Return whether the table has the write's batch; raise `InvalidInput` if it was one of raw files."""
+    batch = options.batch
+    if not batch:
+        return False
     known = maintenance.ingested_batches(snapshot).get(batch)
     if known is not None and known.token != batch:
         raise InvalidInput(

@@ -15,7 +15,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from pyspark import SparkContext, TaskContext
 
-from lance_ops.core.errors import LanceOpsError, StoreError
+from lance_ops.core.errors import LanceOpsError, StoreError, TasksLost
 from lance_ops.core.file_names import file_names_of_job
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Job
@@ -58,7 +58,7 @@ Reported: TypeAlias = tuple[int, R] | Failure
 
 @dataclass(frozen=True)
 class Attempts(Generic[T, R]):
-    """Calls a function with a task in a worker; names of data files have the job's token."""
+    """Calls a function with a task in a worker, and puts the job's token into the names of its data files."""
 
     function: Callable[[T], R]
     max_attempts: int
@@ -82,9 +82,10 @@ def settle(
     token: str,
     discard: Callable[[R], None] | None,
 ) -> list[R]:
-    """Return the outcomes in the order of the tasks.
+    """Return the outcomes in the order of the tasks, whose numbers begin at 0.
 
-    If a task failed, discard the outcomes of the others, remove the job's files, and raise the first task's error.
+    If a task failed, discard the outcomes of the others, remove the job's files, and raise the first task's error, or
+    `TasksLost` if a task reported nothing: a plan must not be committed without some of its outcomes.
     """
     failures, outcomes = list[Failure](), dict[int, R]()
     for each in reported:
@@ -92,13 +93,16 @@ def settle(
             failures.append(each)
         else:
             outcomes[each[0]] = each[1]
-    if failures:
+    lost = [index for index in range(num_tasks) if index not in outcomes]
+    if failures or lost:
         if discard is not None:
             for index in sorted(outcomes):
                 discard(outcomes[index])
         remove_files(job, token)  # of attempts that failed or were lost
+        if not failures:
+            raise TasksLost(f"task {lost[0] + 1} of {num_tasks} reported nothing")
         raise min(failures, key=lambda failure: failure.index).error(num_tasks, job)
-    return [outcomes[index] for index in sorted(outcomes)]
+    return [outcomes[index] for index in range(num_tasks)]
 
 
 def remove_files(job: Job | None, token: str) -> None:

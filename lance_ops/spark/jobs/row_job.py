@@ -34,7 +34,7 @@ def map_rows(
     """Call `function` with the batches of each partition, and return the outcomes in the order of the partitions.
 
     Partitions without rows are among them. Batches have the frame's names of columns, and the types that Spark gives
-    its rows in Arrow. Errors of a task and of an interrupt are handled as in `OnSpark.map`. An error of Spark, of the
+    its rows in Arrow. Errors of a task, and an interrupt, are handled as in `OnSpark.map`. An error of Spark, of the
     frame's own plan or of a cluster that gives up, is raised as it is, after the job's files were removed.
     """
     session, token = frame.sparkSession, new_job_token()

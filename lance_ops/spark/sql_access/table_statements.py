@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from lance_ops.api import AlterColumn, LanceDataset
+from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import (
     DatasetAlreadyExists,
@@ -20,12 +20,12 @@ from lance_ops.core.errors import (
     UnsupportedFeature,
 )
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
-from lance_ops.spark.frame_write import write
+from lance_ops.spark.data_source import WriteMode
+from lance_ops.spark.frame_write import create_table, write_with
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause, version_or_name
 from lance_ops.spark.sql_access.words import Kind
-from lance_ops.spark.sql_access.written_expressions import quoted_path
 from lance_ops.spark.translation import schema_from_spark
 
 __all__ = ["TABLE_STATEMENTS"]
@@ -58,24 +58,20 @@ def _create_table(statement: Statement) -> DataFrame | None:
     reader.end()
     if (columns is None) == (query is None):
         raise InvalidInput("SQL on a Lance table: CREATE TABLE needs columns with their types, or AS and a query")
-    if _is_there(statement, table) and not replace:
-        if keep:
-            return statement.nothing()
-        raise DatasetAlreadyExists(f"{table.location}: CREATE OR REPLACE TABLE writes a new version with other columns")
-    frame = run_query(query, statement.tables) if query else statement.tables.session.createDataFrame([], columns or "")
-    write(
-        frame,
-        table.location,
-        "overwrite" if replace else "create",
-        storage_options=table.storage_options,
-        **options,
-    )
-    if columns:  # a query's columns are nullable, whatever Spark derives from its plan
-        changes: list[AlterColumn] = [
-            {"path": quoted_path(each.name), "nullable": False} for each in frame.schema if not each.nullable
-        ]
-        if changes:
-            statement.tables.open(table).alter_columns(*changes, runner=statement.runner)
+    if keep and not replace and _is_there(statement, table):
+        return statement.nothing()
+    mode: WriteMode = "overwrite" if replace else "create"
+    try:
+        if query is None:
+            declared = _declared(columns or "")
+            create_table(statement.tables.session, declared, table.location, mode, options, table.storage_options)
+        else:
+            write_with(run_query(query, statement.tables), table.location, mode, options, table.storage_options)
+    except DatasetAlreadyExists:
+        if not keep:
+            raise DatasetAlreadyExists(
+                f"{table.location}: CREATE OR REPLACE TABLE writes a new version with other columns"
+            ) from None
     return statement.nothing()
 
 
@@ -220,10 +216,29 @@ def _alter_column(statement: Statement, opened: LanceDataset) -> None:
 
 
 def _declared(columns: str) -> StructType:
-    """Return the columns that Spark's words declare."""
+    """Return the columns that Spark's words declare; raise `UnsupportedFeature` for a NOT NULL within one."""
     declared = StructType.fromDDL(columns)
     assert isinstance(declared, StructType)
+    for column in declared.fields:
+        path = next(_required_within(column.dataType), None)
+        if path is not None:
+            raise UnsupportedFeature(
+                f"NOT NULL of a struct's field, {column.name}.{path} (leave it out, or declare the column NOT NULL)"
+            )
     return declared
+
+
+def _required_within(kind: DataType) -> Iterator[str]:
+    """Yield the paths of struct fields, at any depth of a type, that are declared NOT NULL."""
+    if isinstance(kind, StructType):
+        for field in kind.fields:
+            if not field.nullable:
+                yield field.name
+            yield from (f"{field.name}.{path}" for path in _required_within(field.dataType))
+    elif isinstance(kind, ArrayType):
+        yield from (f"element.{path}" for path in _required_within(kind.elementType))
+    elif isinstance(kind, MapType):
+        yield from (f"value.{path}" for path in _required_within(kind.valueType))
 
 
 def _arrow_schema(declared: StructType) -> pa.Schema:

@@ -24,6 +24,7 @@ from lance_ops.core.errors import (
 )
 from lance_ops.runners import InThreads
 from lance_ops.spark import OnSpark, create_view, sql, use_namespace
+from lance_ops.spark.sql_access import table_statements
 from tests.pickling_runner import PicklingRunner
 
 if TYPE_CHECKING:
@@ -175,8 +176,36 @@ def test_tables_are_created(run: Any, lake: Path) -> None:
     assert typed.schema.field("v").type == pa.list_(pa.float32(), 4)
     assert (typed.data_storage_version, typed.count_rows()) == ("2.1", 0)
     assert [field.nullable for field in typed.schema] == [False, True, True]
+    assert typed.version == 1
+    run(f"CREATE OR REPLACE TABLE lance.`{lake}/typed.lance` (id BIGINT, v ARRAY<FLOAT> NOT NULL)")
+    replaced = LanceDataset(lake / "typed.lance")
+    assert [(field.name, field.nullable) for field in replaced.schema] == [("id", True), ("v", False)]
+    assert (replaced.version, replaced.schema.field("v").type) == (2, pa.list_(pa.float32()))
+    with pytest.raises(SchemaMismatch, match="'v'"):
+        run(f"INSERT INTO lance.`{lake}/typed.lance` VALUES (1, NULL)")
+    for text in ("STRUCT<a: INT NOT NULL>", "ARRAY<STRUCT<a: INT NOT NULL>>", "MAP<INT, STRUCT<a: INT NOT NULL>>"):
+        with pytest.raises(UnsupportedFeature, match=r"NOT NULL of a struct's field, s\.(element\.|value\.)?a"):
+            run(f"CREATE TABLE lance.`{lake}/deep.lance` (s {text})")
+        with pytest.raises(UnsupportedFeature, match="NOT NULL of a struct's field, t"):
+            run(f"ALTER TABLE numbers ADD COLUMNS (t {text})")
+    for key in ("mode", "uri", "frame", "storage_options", "path"):
+        with pytest.raises(InvalidInput, match=f"option '{key}'"):
+            run(f"CREATE TABLE lance.`{lake}/deep.lance` USING lance TBLPROPERTIES ('{key}' = 'x') AS SELECT 1 AS x")
+    run(f"CREATE TABLE lance.`{lake}/deep.lance` (x INT) USING lance TBLPROPERTIES ('CASE_SENSITIVE' = 'true')")
     with pytest.raises(InvalidInput, match="columns with their types, or AS"):
         run("CREATE TABLE empty USING lance")
+
+
+@pytest.mark.parametrize("columns", ["(x BIGINT)", "USING lance AS SELECT 1L AS x"])
+def test_a_table_that_another_session_creates_meanwhile_is_kept(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    write_dataset(pa.table({"x": [7]}), str(lake / "late.lance"))
+    monkeypatch.setattr(table_statements, "_is_there", lambda *_: False)
+    run(f"CREATE TABLE IF NOT EXISTS lance.`{lake}/late.lance` {columns}")
+    assert LanceDataset(lake / "late.lance").to_table()["x"].to_pylist() == [7]
+    with pytest.raises(DatasetAlreadyExists, match="CREATE OR REPLACE TABLE writes a new version"):
+        run(f"CREATE TABLE lance.`{lake}/late.lance` {columns}")
 
 
 def test_columns_are_added_renamed_cast_and_dropped(run: Any, lake: Path) -> None:
