@@ -26,7 +26,7 @@ from lance_ops.core.redaction import public_uri
 from lance_ops.core.schema import SchemaMode
 from lance_ops.runners import Job
 from lance_ops.spark.data_source import SourceOptions, WriteMode, plan_write
-from lance_ops.spark.jobs import map_rows
+from lance_ops.spark.running import map_rows
 from lance_ops.spark.translation import session_case_rule
 from lance_ops.transactions import remove_files_of_job
 

@@ -18,9 +18,10 @@ from pyspark.sql.types import StructType
 
 from lance_ops.core.records import dataclass
 from lance_ops.core.tricks import Trick
+from lance_ops.spark.arrow_function import map_in_arrow
 from lance_ops.spark.data_source import LanceReader
-from lance_ops.spark.jobs import lacks_context, map_in_arrow
 from lance_ops.spark.partitioning import FragmentGroup
+from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.small_read import small_frame
 
 __all__ = ["planned_frame"]

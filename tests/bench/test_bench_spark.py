@@ -11,8 +11,8 @@ import pytest
 
 from tests.bench.spark.cases import ALL_CASES, COLD, FRAGMENTS_TO_COMPACT, IDLE, WARM, Bench, Case
 from tests.bench.spark.page import page
-from tests.bench.spark.python_processes import cpu_seconds, end_workers
 from tests.bench.spark.rounds import Measured, measure
+from tests.spark.python_processes import cpu_seconds, end_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

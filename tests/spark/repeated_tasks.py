@@ -20,7 +20,7 @@ import pyarrow as pa
 from lance_ops.core.errors import CorruptFile, StoreError
 from lance_ops.runners import Job
 from lance_ops.spark import OnSpark, get_or_create
-from lance_ops.spark.jobs import map_rows
+from lance_ops.spark.running import map_rows
 
 
 def mark(folder: str) -> int:

@@ -21,7 +21,7 @@ from lance_ops.spark import (
     sql,
     use_namespace,
 )
-from lance_ops.spark.jobs import lacks_context
+from lance_ops.spark.session_kind import lacks_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

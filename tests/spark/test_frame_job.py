@@ -15,7 +15,8 @@ import pytest
 from lance_ops.core.errors import CorruptFile, StoreError
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
-from lance_ops.spark.jobs import FrameJob, frame_job, lacks_context
+from lance_ops.spark.running import FrameJob, frame_job
+from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.tasks import runner
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMism
 from lance_ops.core.tricks import Trick
 from lance_ops.spark import sql, use_namespace, write
 from lance_ops.spark.data_source import WritePlan
-from lance_ops.spark.jobs import SparkJob
+from lance_ops.spark.running import SparkJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,8 +69,9 @@ def test_options_are_those_of_the_format(spark: SparkSession, dataset_uri: str) 
     with pytest.raises(InvalidInput, match="no option 'rows'"):
         write(frame, dataset_uri, rows=3)
     for name in ("path", "Path"):
+        elsewhere: dict[str, Any] = {name: "/elsewhere"}
         with pytest.raises(InvalidInput, match="'path': the table is named already"):
-            write(frame, dataset_uri, **{name: "/elsewhere"})  # type: ignore[arg-type]  # mypy takes any of them for it
+            write(frame, dataset_uri, **elsewhere)
     with pytest.raises(InvalidInput, match="'query' is for a stream"):
         write(frame, dataset_uri, query="day")
     with pytest.raises(WrongType, match="'batch' is a text"):
@@ -127,7 +128,7 @@ def test_an_interrupted_write_leaves_no_file(
 ) -> None:
     write(numbers(spark, 1), dataset_uri)
     before = files(dataset_uri)
-    run = SparkJob.run
+    run: Any = SparkJob.run
 
     def interrupted(self: SparkJob, *given: Any) -> object:
         run(self, *given)
@@ -145,7 +146,7 @@ def test_a_partition_that_reported_nothing_is_never_left_out(
 ) -> None:
     write(numbers(spark, 1), dataset_uri)
     before = files(dataset_uri)
-    run = SparkJob.run
+    run: Any = SparkJob.run
 
     def without_the_first(self: SparkJob, *given: Any) -> object:
         return run(self, *given)[1:]
@@ -261,7 +262,7 @@ from pyspark.sql import SparkSession
 from lance_ops.spark import table, write
 from lance_ops.spark.java import use_java
 from lance_ops.spark.session import DAEMON_MODULE, SETTINGS
-from tests.bench.spark.python_processes import daemons
+from tests.spark.python_processes import daemons
 
 use_java()
 settings = {**SETTINGS, "spark.python.daemon.module": DAEMON_MODULE, "spark.ui.enabled": "false"}

@@ -19,7 +19,7 @@ from pyspark import SparkConf, TaskContext
 from lance_ops.core.errors import CommitStateUnknown, CorruptFile, InvalidInput, LanceOpsError, TasksLost
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
-from lance_ops.spark.jobs import max_attempts, spark_job
+from lance_ops.spark.running import max_attempts, spark_job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

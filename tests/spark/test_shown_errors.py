@@ -15,7 +15,7 @@ from pyspark.util import handle_worker_exception
 from lance_ops.api import write_dataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.spark import register_functions
-from lance_ops.spark.data_source import plain_errors
+from lance_ops.spark.data_source import without_frames
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ SIMPLIFIES, HIDES = "SPARK_SIMPLIFIED_TRACEBACK", "SPARK_HIDE_TRACEBACK"
 def written_by_a_worker(error: InvalidInput | KeyError) -> str:
     """Return what Spark's worker writes when this error leaves code that Spark calls."""
 
-    @plain_errors()
+    @without_frames()
     def fail() -> None:
         raise error
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructType
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidFilter, InvalidInput, SchemaMismatch, VersionNotFound
@@ -183,7 +183,7 @@ def test_a_relative_path_is_one_of_the_process_that_plans(
 
 
 def test_a_stream_is_named_by_query_and_a_frame_by_batch(dataset_uri: str) -> None:
-    schema = StructType().add("x", "bigint")
+    schema = StructType().add("x", LongType())
     with pytest.raises(InvalidInput, match="'query' is for a stream"):
         LanceWriter.planned(SourceOptions.parse({"path": dataset_uri, "query": "q"}), schema, overwrite=False)
     with pytest.raises(InvalidInput, match="'batch' is for the write of a DataFrame"):

@@ -13,7 +13,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.spark.data_source.change_stream import LanceChangeReader, change_stream_schema
-    from lance_ops.spark.data_source.hidden_frames import plain_errors
+    from lance_ops.spark.data_source.hidden_frames import without_frames
     from lance_ops.spark.data_source.options import SourceOptions
     from lance_ops.spark.data_source.pushing_reader import PushingReader
     from lance_ops.spark.data_source.refused_stream import RefusedStream
@@ -40,10 +40,10 @@ __all__ = [
     "WritePlan",
     "change_schema",
     "change_stream_schema",
-    "plain_errors",
     "plan_write",
     "read_changes",
     "visible_schema",
+    "without_frames",
 ]
 
 _MODULES = {
@@ -61,10 +61,10 @@ _MODULES = {
     "WritePlan": "table_writer",
     "change_schema": "version_changes",
     "change_stream_schema": "change_stream",
-    "plain_errors": "hidden_frames",
     "plan_write": "table_writer",
     "read_changes": "version_changes",
     "visible_schema": "visible_columns",
+    "without_frames": "hidden_frames",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

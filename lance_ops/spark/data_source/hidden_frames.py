@@ -4,10 +4,10 @@ Spark shows its user what a worker's handler of exceptions writes: a traceback, 
 wrong option and a missing table are no faults of the code, so their frames only hide the message.
 
 The handler writes the message alone if `SPARK_HIDE_TRACEBACK` is in the worker's environment, where Spark puts it for
-`spark.sql.execution.pyspark.udf.hideTraceback.enabled`. `plain_errors` puts it there for one error. The worker ends
+`spark.sql.execution.pyspark.udf.hideTraceback.enabled`. `without_frames` puts it there for one error. The worker ends
 with this error, so an error of any other code keeps its frames. A session with
-`spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled` `false` shows all frames. Workers of streams do not know
-this setting, and show them, too.
+`spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled` `false` shows all frames. Spark does not pass this setting
+to workers of streams, so they always show the frames.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from contextlib import contextmanager
 
 from lance_ops.core.errors import LanceOpsError
 
-__all__ = ["plain_errors"]
+__all__ = ["without_frames"]
 
-_SIMPLIFIES = "SPARK_SIMPLIFIED_TRACEBACK"  # in workers alone, by the session's setting
+_SIMPLIFIES = "SPARK_SIMPLIFIED_TRACEBACK"  # Spark sets it in workers only, by the session's setting
 _HIDES = "SPARK_HIDE_TRACEBACK"
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Let Spark show the message alone of an error of this library that leaves the block or the decorated function."""
+def without_frames() -> Iterator[None]:
+    """Make Spark show only the message of an error of this library that leaves the block or the decorated function."""
     try:
         yield
     except LanceOpsError:

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import DatasetNotFound, InvalidInput, LanceOpsError
 from lance_ops.spark import data_source
-from lance_ops.spark.data_source.hidden_frames import plain_errors
+from lance_ops.spark.data_source.hidden_frames import without_frames
 
 if TYPE_CHECKING:
     from lance_ops.spark.data_source.change_stream import LanceChangeReader
@@ -49,7 +49,7 @@ class LanceSource(DataSource):
 
     _read: SourceOptions | None = None  # with the version that `load` settled on
 
-    @plain_errors()
+    @without_frames()
     def schema(self) -> StructType:
         """Return the table's schema in Spark's types."""
         options = self._read_options()
@@ -57,7 +57,7 @@ class LanceSource(DataSource):
             return from_arrow_schema(data_source.change_stream_schema(options.open()))
         return from_arrow_schema(data_source.visible_schema(options))
 
-    @plain_errors()
+    @without_frames()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the version that `load` found."""
         options = self._read_options()
@@ -66,7 +66,7 @@ class LanceSource(DataSource):
                 raise InvalidInput(f"option {options.spelling(name)!r} is for streams: use readStream")
         return (data_source.PushingReader if options.push_filters else data_source.LanceReader)(options, schema)
 
-    @plain_errors()
+    @without_frames()
     def __getstate__(self) -> dict[str, Any]:
         """Settle on a version: Spark pickles the source at `load` and plans every query over the frame from the copy.
 
@@ -90,13 +90,13 @@ class LanceSource(DataSource):
         except LanceOpsError as error:
             return data_source.RefusedStream(error)
 
-    @plain_errors()
+    @without_frames()
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
         """Return a writer of one version; raise `SchemaMismatch` before any task starts if a column does not fit."""
         options = data_source.SourceOptions.parse(self.options)
         return data_source.LanceWriter.planned(options, schema, overwrite=overwrite)
 
-    @plain_errors()
+    @without_frames()
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802 - Spark's name
         """Return a writer of one version for each micro-batch that has rows."""
         options = data_source.SourceOptions.parse(self.options)

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
-from lance_ops.spark.data_source.hidden_frames import plain_errors
+from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.table_writer import WritePlan, plan_write
 from lance_ops.table import Fragment
@@ -51,7 +51,7 @@ class LanceWriter(DataSourceArrowWriter):
         """Write one task's rows."""
         return _write(self._plan, iterator)
 
-    @plain_errors()
+    @without_frames()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit what the tasks report."""
         self._plan.commit(_fragments(messages))

@@ -25,7 +25,7 @@ from lance_ops.reading import (
 )
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark import translation
-from lance_ops.spark.data_source.hidden_frames import plain_errors
+from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.partitioning import FragmentGroup, share_blocks
 from lance_ops.spark.translation import FRAGMENT_ID, ROW_COLUMN_TYPES, stored_paths
@@ -73,7 +73,7 @@ class LanceReader(DataSourceReader):
         )
         self._with_fragment_id = FRAGMENT_ID in of_rows
 
-    @plain_errors()
+    @without_frames()
     def partitions(self) -> Sequence[FragmentGroup]:
         """Share the rows that may match among tasks; see `plan`. Say once if a query reads a large table whole."""
         groups, size_bytes = self.plan()

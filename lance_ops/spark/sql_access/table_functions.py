@@ -32,9 +32,9 @@ from lance_ops.spark.data_source import (
     LanceReader,
     SourceOptions,
     change_schema,
-    plain_errors,
     read_changes,
     visible_schema,
+    without_frames,
 )
 
 __all__ = ["register_functions"]
@@ -102,9 +102,9 @@ def _listing(read: Callable[[Snapshot], pa.Table], storage_options: Mapping[str,
 
     class Listing:
         def eval(self, uri: str | None) -> Iterator[tuple[Any, ...]]:
-            if uri is None:  # as a table that a LATERAL join names may have it
+            if uri is None:  # a LATERAL join passes NULL for a row without a URI
                 return
-            with plain_errors():
+            with without_frames():
                 for batch in read(Snapshot.open(_uri(uri), storage_options=storage_options)).to_batches():
                     yield from _rows(batch)
 
@@ -164,7 +164,7 @@ def _scan(storage_options: Mapping[str, str]) -> type[Any]:
             timestamp: AnalyzeArgument | None = None,
         ) -> AnalyzeResult:
             given = (uri, version, columns, filter, tag, branch, timestamp)
-            with plain_errors():
+            with without_frames():
                 shown, _ = _columns_and_reader(options_of(*map(_constant, given)))
                 return AnalyzeResult(schema=shown)
 
@@ -178,7 +178,7 @@ def _scan(storage_options: Mapping[str, str]) -> type[Any]:
             branch: str | None = None,
             timestamp: str | None = None,
         ) -> Iterator[tuple[Any, ...]]:
-            with plain_errors():
+            with without_frames():
                 options = options_of(uri, version, columns, filter, tag, branch, timestamp)
                 _, reader = _columns_and_reader(options)
                 for partition in reader.partitions():
@@ -218,12 +218,12 @@ def _changes(storage_options: Mapping[str, str]) -> type[Any]:
     class Changes:
         @staticmethod
         def analyze(uri: AnalyzeArgument, begin: AnalyzeArgument, end: AnalyzeArgument | None = None) -> AnalyzeResult:
-            with plain_errors():
+            with without_frames():
                 opened = open_table(_constant(uri), _constant(end))
                 return AnalyzeResult(schema=from_arrow_schema(change_schema(opened.snapshot)))
 
         def eval(self, uri: str, begin: int, end: int | None = None) -> Iterator[tuple[Any, ...]]:
-            with plain_errors():
+            with without_frames():
                 opened = open_table(uri, end)
                 for batch in read_changes(_version(begin), opened.snapshot, change_schema(opened.snapshot)):
                     yield from _rows(batch)

@@ -3,7 +3,7 @@
 A Python task costs Spark about 27 ms even if it does nothing, so tasks are sent in a few groups for each core. Only the
 function, the tasks and their outcomes travel: paths and small values, never rows.
 
-An error of a task travels back as data, and the driver raises it again; `jobs.Attempts` says which errors fail the
+An error of a task travels back as data, and the driver raises it again; `running.Attempts` says which errors fail the
 attempt of a group, so that Spark repeats it. So it does with groups that the cluster lost.
 """
 
@@ -24,16 +24,16 @@ from lance_ops.core.file_names import new_job_token
 from lance_ops.core.records import dataclass
 from lance_ops.runners import InThreads, Job, JobProgress, ReportProgress
 from lance_ops.spark import staging
-from lance_ops.spark.jobs import (
+from lance_ops.spark.running import (
     Attempts,
     FrameJob,
     Reported,
     SparkJob,
-    lacks_context,
     max_attempts,
+    outcomes_or_raise,
     remove_files,
-    settle,
 )
+from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.tasks.group_dealing import deal
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class OnSpark:
         except BaseException:  # an interrupt, after which no task runs any more
             remove_files(job, token)
             raise
-        return settle(reported, len(tasks), job, token, discard)
+        return outcomes_or_raise(reported, len(tasks), job, token, discard)
 
     def _run_rdd(
         self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.spark.cases import COLD, IDLE, WARM, Bench, Case
-from tests.bench.spark.python_processes import cpu_seconds, end_workers
+from tests.spark.python_processes import cpu_seconds, end_workers
 
 __all__ = ["Measured", "measure"]
 

@@ -20,7 +20,7 @@ from lance_ops.core.file_names import file_names_of_job
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Job
 
-__all__ = ["Attempts", "Failure", "Reported", "max_attempts", "remove_files", "settle"]
+__all__ = ["Attempts", "Failure", "Reported", "max_attempts", "outcomes_or_raise", "remove_files"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -75,7 +75,7 @@ class Attempts(Generic[T, R]):
             return Failure.of(index, error)
 
 
-def settle(
+def outcomes_or_raise(
     reported: Iterable[Reported[R]],
     num_tasks: int,
     job: Job | None,

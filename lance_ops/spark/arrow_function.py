@@ -10,22 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-__all__ = ["lacks_context", "map_in_arrow"]
+from lance_ops.spark.session_kind import lacks_context
 
-ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+__all__ = ["map_in_arrow"]
 
-
-def lacks_context(session: SparkSession) -> bool:
-    """Return whether a session is one of Spark Connect. It imports nothing of Connect."""
-    return type(session).__module__.startswith("pyspark.sql.connect.")
+_ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType | str, name: str) -> DataFrame:
+def map_in_arrow(frame: DataFrame, function: _ArrowFunction, schema: StructType | str, name: str) -> DataFrame:
     """Return what the function gives for the batches of each partition; plans of Spark show `name`.
 
     No name of a column may have a dot, which Spark would take for a path.

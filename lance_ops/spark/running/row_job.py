@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame
 from lance_ops.core.file_names import new_job_token
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Job
-from lance_ops.spark.jobs.arrow_function import lacks_context, map_in_arrow
-from lance_ops.spark.jobs.attempts import Attempts, Reported, max_attempts, remove_files, settle
-from lance_ops.spark.jobs.frame_job import FrameJob
-from lance_ops.spark.jobs.spark_job import SparkJob
+from lance_ops.spark.arrow_function import map_in_arrow
+from lance_ops.spark.running.attempts import Attempts, Reported, max_attempts, outcomes_or_raise, remove_files
+from lance_ops.spark.running.frame_job import FrameJob
+from lance_ops.spark.running.spark_job import SparkJob
+from lance_ops.spark.session_kind import lacks_context
 
 __all__ = ["map_rows"]
 
@@ -53,7 +54,7 @@ def map_rows(
         remove_files(job, token)
         raise
     reported: list[Reported[R]] = [pickle.loads(row["reported"]) for row in rows]
-    return settle(reported, len(reported), job, token, discard)
+    return outcomes_or_raise(reported, len(reported), job, token, discard)
 
 
 @dataclass(frozen=True)
