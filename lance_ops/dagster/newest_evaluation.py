@@ -13,15 +13,15 @@ _RECORDS_LOOKED_AT = 20
 
 @dataclass(frozen=True)
 class RecordedEvaluation:
-    """A result of a check, its number in the history of the check, and the run that left it, empty without one."""
+    """A check's evaluation, its record's id in the event log, and the id of its run ('' if no run reported it)."""
 
-    found: dg.AssetCheckEvaluation
-    number: int
+    evaluation: dg.AssetCheckEvaluation
+    record_id: int
     run_id: str
 
 
 def newest_evaluation(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> RecordedEvaluation | None:
-    """Return the newest result of a check; None if its newest 20 records have none.
+    """Return the newest result of a check; None if its newest records have none.
 
     A run that failed before it came to the check leaves no result, only a record that it planned one.
     """

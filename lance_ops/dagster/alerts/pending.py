@@ -206,7 +206,7 @@ def _checks(
         newest = newest_evaluation(instance, dg.AssetCheckKey(watched.names.head, name))
         if newest is None:
             continue
-        found, number = newest.found, newest.number
+        found, number = newest.evaluation, newest.record_id
         was_red = name in told.red_checks
         is_red = not found.passed and found.severity is dg.AssetCheckSeverity.ERROR
         red = tuple(other for other in told.red_checks if other != name)
@@ -235,11 +235,11 @@ def _is_all_quarantined(instance: dg.DagsterInstance, watched: Watched, found: d
 
 
 def _red_check(watched: Watched, newest: RecordedEvaluation) -> Alert:
-    found = newest.found
+    found = newest.evaluation
     return Alert(
         AlertEvent.CHECK,
         watched.config.name,
-        f"{found.check_name}\0{newest.number}",
+        f"{found.check_name}\0{newest.record_id}",
         f"check {found.check_name} is red",
         found.description or "the check failed",
         f"Mend what it names, then run {watched.names.of('checks')}.",

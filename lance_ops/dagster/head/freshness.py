@@ -154,7 +154,7 @@ def build_freshness_sensor(config: DatasetConfig, interval_seconds: int = 60) ->
         change, cursor = (seen.change, seen.encode()) if seen else (None, None)
         found = Freshness(change, _limit(config), datetime.now(UTC)).evaluation(names.head)
         last = newest_evaluation(context.instance, dg.AssetCheckKey(names.head, FRESH))
-        if last is not None and last.found.passed == found.passed:
+        if last is not None and last.evaluation.passed == found.passed:
             result = "green" if found.passed else "red"
             return dg.SensorResult(skip_reason=dg.SkipReason(f"still {result}: {found.description}"), cursor=cursor)
         return dg.SensorResult(asset_events=[found], cursor=cursor)

@@ -64,7 +64,7 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
     def settled(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         found = _evaluation_of(names, batch_states(config, context.instance))
         last = newest_evaluation(context.instance, dg.AssetCheckKey(names.head, _NAME))
-        if last is not None and _told(last.found) == _told(found):
+        if last is not None and _told(last.evaluation) == _told(found):
             return dg.SensorResult(skip_reason=dg.SkipReason(f"as before: {found.description}"))
         return dg.SensorResult(asset_events=[found])
 
