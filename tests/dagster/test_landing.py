@@ -110,11 +110,26 @@ def test_no_collection_looks_at_the_objects_of_a_listing(tmp_path: Path) -> None
     for number in range(num_files):
         (tmp_path / f"{number}.csv").touch()
     raw = RawFiles(uri=str(tmp_path), empty="refuse", settle_seconds=0)
+    gc.collect()  # so that no collection is due
     before = sum(each["collections"] for each in gc.get_stats())
     landing = list_landing(raw, datetime.now(UTC) + timedelta(hours=1))
     assert sum(each["collections"] for each in gc.get_stats()) == before
     assert (len(landing.ready), landing.waiting) == (num_files, ())
     assert gc.isenabled()
+
+
+def test_the_collector_runs_while_a_store_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    filesystem = fsspec.filesystem("memory")
+    find = type(filesystem).find
+    ran: list[bool] = []
+
+    def asked(*arguments: object, **options: object) -> object:
+        ran.append(gc.isenabled())
+        return find(*arguments, **options)
+
+    monkeypatch.setattr(type(filesystem), "find", asked)
+    list_landing(RawFiles(uri="memory://test-collector/in"), NOW)
+    assert ran == [True]
 
 
 def test_another_file_system_is_listed_with_full_uris() -> None:

@@ -132,12 +132,12 @@ def original_key(key: str) -> str:
 def list_landing(raw: RawFiles, now: datetime, environment: Mapping[str, str] | None = None) -> Landing:
     """List the folder and group its files into batches. A folder that does not exist counts as empty.
 
-    The garbage collector pauses: looking at hundreds of thousands of new objects again and again took a quarter of the
-    processor time, and none of them is garbage.
+    The garbage collector pauses while the batches of many files are made: a collection would look at every new object,
+    and none of them is garbage. It runs during the requests to a store, which may take any time.
     """
-    location = raw.location(environment)
+    files = list_files(raw.location(environment), follow_links=raw.links == "follow")
     with collector_paused():
-        return group_files(raw, list_files(location, follow_links=raw.links == "follow"), now)
+        return group_files(raw, files, now)
 
 
 def set_aside_sentences(landing: Landing) -> list[str]:
@@ -148,7 +148,10 @@ def set_aside_sentences(landing: Landing) -> list[str]:
 
 
 def list_files(location: StoreLocation, *, follow_links: bool = False) -> Iterator[LandedFile | SetAside]:
-    """Yield every file beneath a location, in no order, and what is set aside among them."""
+    """Yield every file beneath a location, in no order, and what is set aside among them.
+
+    A store has been listed when this returns; a local folder is listed while the caller iterates.
+    """
     folder = local_path(location.uri)
     if folder is not None:
         return list_local(os.path.expanduser(folder), follow_links=follow_links)

@@ -94,13 +94,20 @@ def _entry_of(listed: ObjectInfo, folder: str) -> LandedFile | SetAside:
 
 
 def _list_by_fsspec(location: StoreLocation, *, follow_links: bool) -> Iterator[LandedFile | SetAside]:
+    """List a location by its file system of fsspec; no request is left for the caller's iteration."""
     try:
         with failures_of_store(location.uri, location.storage_options):
             filesystem, root = remote_file_system(location.uri, location.storage_options)
             filesystem.invalidate_cache()
             found = filesystem.find(root, detail=True)
     except ObjectNotFound:
-        return
+        return iter(())
+    return _entries_of(filesystem, root, found, follow_links=follow_links)
+
+
+def _entries_of(
+    filesystem: Any, root: str, found: Mapping[str, Mapping[str, Any]], *, follow_links: bool
+) -> Iterator[LandedFile | SetAside]:
     prefix = root.rstrip("/") + "/"
     for path, info in found.items():
         if not path.startswith(prefix) or path.endswith("/"):  # consoles mark a folder by an object `folder/`
