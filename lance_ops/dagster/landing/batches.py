@@ -15,13 +15,14 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN
-from lance_ops.dagster.landing.landing import LandedBatch, list_landing
+from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
 from lance_ops.dagster.landing.settled_check import named_with_reasons, settled_evaluation
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.ingest import IngestBatch, IngestResult, ingest
 from lance_ops.runners import Runner
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["batches_asset", "record_planned_batches"]
 
@@ -40,16 +41,17 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         started = datetime.now(UTC)
         runner: LanceRunner = getattr(context.resources, runner_key(config))
         with retrying():
-            landed, held = _landed(config, context.partition_keys, context.instance)
+            landing = list_landing(config.landing(), started)
             before = open_if_exists(config)
+            landed, recorded_only = _landed(config, landing, before, context.partition_keys, context.instance)
             result = _ingest(config, landed, runner.logging_to(context.log)) if landed else _NOTHING_DONE
-            result = replace(result, skipped=(*result.skipped, *held))
+            result = replace(result, skipped=(*result.skipped, *recorded_only))
             newest = open_if_exists(config)
             if newest is not None:
                 report_versions(context, config, newest, before.version if before else 0, started)
-        rows = _recorded_rows(context.instance, names.batches, tuple(held))
-        metadata = {key: told | ({_ROW_COUNT: rows[key]} if key in rows else {}) for key, told in held.items()}
-        for key in [key for key, told in held.items() if CHANGED_TOKEN in told]:
+        rows = _recorded_rows(context.instance, names.batches, tuple(recorded_only))
+        metadata = {key: told | ({_ROW_COUNT: rows[key]} if key in rows else {}) for key, told in recorded_only.items()}
+        for key in [key for key, told in recorded_only.items() if CHANGED_TOKEN in told]:
             context.log.warning("batch %s changed after it was ingested: what the table holds of it is recorded", key)
         metadata |= _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in landed], result)
         if result.refused:
@@ -138,17 +140,24 @@ def _record_refused(
 
 
 def _landed(
-    config: DatasetConfig, keys: Sequence[str], instance: dg.DagsterInstance
+    config: DatasetConfig,
+    landing: Landing,
+    table: Snapshot | None,
+    keys: Sequence[str],
+    instance: dg.DagsterInstance,
 ) -> tuple[tuple[LandedBatch, ...], dict[str, dict[str, Any]]]:
-    """Return the batches to ingest of the requested partitions, in their order, and metadata of those the table holds.
+    """Return the batches to ingest of the requested partitions, in their order, and metadata of those only to record.
+
+    `table` was opened after `landing` was listed, so that it has the batches whose files are moved away once they are
+    ingested.
 
     The first run of these partitions may have died after its commit, and its repetition must record them all: also a
-    batch whose files are gone since, and one that has changed since. The new content of the latter is not this
-    partition's. If it is refused, and the batch was recorded before, somebody asks for it, and the run says no.
+    batch whose files are gone, and one that has changed. With `append`, the new content has a partition of its own.
+    With `refuse`, a batch that has no materialization yet is recorded as the table holds it; one that has was launched
+    by a person, and the run refuses it.
     """
     raw, names = config.landing(), DatasetNames(config.name)
-    found, missing = list_landing(raw, datetime.now(UTC)).find(keys)
-    table = open_if_exists(config)
+    found, missing = landing.find(keys)
     held = ingested_batches(table) if table is not None else {}
     lost = [key for key in missing if key not in held]
     if lost:
@@ -163,12 +172,14 @@ def _landed(
         tokens = {key: batch.token for key, batch in found.items() if key in held}
         changed = {key: token for key, token in tokens.items() if token != held[key].token}
     if changed and raw.changed == "refuse":
-        recorded = instance.get_materialized_partitions(names.batches)
-        changed = {key: token for key, token in changed.items() if key not in recorded}
-    of_table = {key: {"lance/batch_token": held[key].token, "lance/replayed": True} for key in (*missing, *changed)}
+        materialized = instance.get_materialized_partitions(names.batches)
+        changed = {key: token for key, token in changed.items() if key not in materialized}
+    recorded_only = {
+        key: {"lance/batch_token": held[key].token, "lance/replayed": True} for key in (*missing, *changed)
+    }
     for key, token in changed.items():
-        of_table[key][CHANGED_TOKEN] = token
-    return tuple(found[key] for key in keys if key in found and key not in changed), of_table
+        recorded_only[key][CHANGED_TOKEN] = token
+    return tuple(found[key] for key in keys if key in found and key not in changed), recorded_only
 
 
 def _ingest(config: DatasetConfig, landed: Sequence[LandedBatch], runner: Runner) -> IngestResult:
