@@ -203,9 +203,17 @@ def test_the_scaffolder_declares_how_the_landed_files_are_written(
     assert "# Its text is cp1252: Zürich" in (tmp_path / "defs.yaml").read_text()
     (landing / "other").mkdir()
     (landing / "other/a.parquet").touch()
-    for place in ("${LANDING}", str(tmp_path / "absent"), "${ABSENT}"):  # of two kinds, and none
+    reasons = {
+        "${LANDING}": "The files are of 2 kinds: declare a dataset for each (lance-ops init).",
+        str(tmp_path / "absent"): "absent",
+        "${ABSENT}": "The files were not looked at: raw.uri: environment variable ABSENT is not set",
+        "s3://bucket/in": "The files were not looked at: only those of a local folder are.",
+    }
+    for place, reason in reasons.items():
         (made,) = scaffolded(tmp_path, {"name": "sales", "landing": place})
         assert made["attributes"]["raw"] == {"uri": place}
+        comments = [line for line in (tmp_path / "defs.yaml").read_text().splitlines() if line.startswith("# ")]
+        assert any(reason in comment for comment in comments)
 
 
 def test_the_scaffolder_writes_declarations_that_load(tmp_path: Path) -> None:

@@ -47,9 +47,13 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
         attributes: dict[str, Any] = {"name": name, "uri": asked.uri or f"${{LANCE_OPS_LAKE}}/{name}.lance"}
         comments: list[str] = []
         if asked.landing is not None:
-            seen = _seen(asked.landing) if asked.glob is None else None
+            seen = (
+                _seen(asked.landing) if asked.glob is None else "The files were not looked at: `--glob` chooses them."
+            )
             attributes["raw"] = {"uri": asked.landing} | ({"glob": asked.glob} if asked.glob else {})
-            if seen is not None:
+            if isinstance(seen, str):
+                comments.append(seen)
+            else:
                 attributes["raw"] = dict(seen.raw or {})
                 attributes |= {"write": dict(seen.write)} if seen.write else {}
                 comments += [*seen.comments, *seen.doubts]
@@ -64,15 +68,19 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
             (request.target_path / "defs.yaml").write_text(text, encoding="utf-8")
 
 
-def _seen(landing: str) -> Proposal | None:
-    """Return what `lance-ops init` would declare for a local landing folder; None unless its files are of one kind."""
+def _seen(landing: str) -> Proposal | str:
+    """Return what `lance-ops init` would declare for a local landing folder, or why nothing is declared."""
     try:
         location = RawFiles(uri=landing).location()
-        found = () if local_path(location.uri) is None else survey_landing(location).proposals
-    except LanceOpsError:
-        return None
-    if len(found) != 1:
-        return None
+        if local_path(location.uri) is None:
+            return "The files were not looked at: only those of a local folder are."
+        found = survey_landing(location).proposals
+    except LanceOpsError as error:
+        return f"The files were not looked at: {' '.join(str(error).split())}"
+    if not found:
+        return "No files that are read were found in the landing folder."
+    if len(found) > 1:
+        return f"The files are of {len(found)} kinds: declare a dataset for each (lance-ops init)."
     raw = dict(found[0].raw or {})
     return replace(found[0], raw=raw | {"uri": raw["uri"].replace(f"${{{LANDING}}}", landing.rstrip("/"), 1)})
 
