@@ -61,7 +61,8 @@ def plan_schema_change(table: pa.Schema, given: pa.Schema) -> SchemaChange:
     """Return what a table of Arrow schema `table` lacks for rows of `given`, whose names are spelled as the table's.
 
     New columns allow nulls. A type that is neither equal nor wider is left out: a write casts its values or refuses
-    them. So is a field within a list, and one of a struct without fields, of which files hold a column of its own.
+    them. A field within a list is left out, too, and so is a field of a struct without fields, because files store such
+    a struct as one column without children.
     """
     widened: dict[str, pa.DataType] = {}
     added = _added(list(table), list(given), "", widened)
@@ -139,6 +140,7 @@ def _added(table: list[pa.Field], given: list[pa.Field], above: str, widened: di
         if isinstance(old_type, pa.BaseExtensionType) or isinstance(new_type, pa.BaseExtensionType):
             continue
         if pt.is_struct(old_type) and pt.is_struct(new_type):
+            # Files store a struct without fields as one column without children.
             below = _added(list(old_type), list(new_type), f"{path}.", widened) if old_type.num_fields else []
             if below:
                 new.append(pa.field(field_.name, pa.struct(below)))
