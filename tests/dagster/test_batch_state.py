@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lance_ops.dagster.declaration import RawFiles
+from lance_ops.dagster.landing.batch_runs import FailedRuns
 from lance_ops.dagster.landing.batch_state import BatchState, Evidence, judge_batches, late_batches
-from lance_ops.dagster.landing.failed_runs import FailedRuns
 from lance_ops.dagster.landing.landing import LandedBatch, LandedFile, Landing
 from lance_ops.maintenance import IngestedBatch
 
@@ -41,7 +41,7 @@ def test_a_batch_s_state_is_the_furthest_that_a_source_knows_of() -> None:
     found = judged(
         *batches,
         held=held(batch("in")),
-        known=[each.key for each in batches[1:]],
+        partitions=[each.key for each in batches[1:]],
         recorded={"in", "taken"},
         requested={"asked"},
         failed={"failed": FailedRuns("1234-5", 1), "often": FailedRuns("6-7", 5), "asked": FailedRuns("8-9", 1)},
@@ -76,15 +76,49 @@ def test_a_batch_that_changed_is_shown_until_its_new_content_is_in_the_table(
 ) -> None:
     now, raw = batch("a", size_bytes=99), {"changed": changed}
     first = held(batch("a"))
-    state, reason, settled = judged(now, raw=raw, held=first, known=["a"])["a"]
+    state, reason, settled = judged(now, raw=raw, held=first, partitions=["a"])["a"]
     assert (state, settled) == (before, changed != "refuse")
     assert ("left alone" in reason) is (changed == "refuse")
     other = now.as_changed()
     then = {"append": first | held(other, version=2), "replace": held(now, version=2), "refuse": first}[changed]
-    found = judged(now, raw=raw, held=then, known=["a", other.key])
+    found = judged(now, raw=raw, held=then, partitions=["a", other.key])
     assert {key: state for key, (state, _, _) in found.items()} == {"a": after}
-    refused = judged(now, raw=raw, held=first, refused={"a": "why", other.key: "why"}, known=["a"])["a"]
+    refused = judged(now, raw=raw, held=first, refused={"a": "why", other.key: "why"}, partitions=["a"])["a"]
     assert refused[0] == ("changed" if changed == "refuse" else "quarantined")
+
+
+@pytest.mark.parametrize("changed", ["append", "replace"])
+def test_a_batch_that_changed_needs_somebody_if_its_run_was_cancelled(changed: str) -> None:
+    now = batch("a", size_bytes=99)
+    asked = now.as_changed() if changed == "append" else now
+    sources: dict[str, Any] = {"raw": {"changed": changed}, "held": held(batch("a")), "recorded": {"a"}}
+    after, before = START + timedelta(minutes=1), START - timedelta(minutes=1)
+    given_up = judged(now, **sources, partitions=["a", asked.key], given_up={asked.key: after})["a"]
+    reason = f"no run of it ended well, and none is under way: materialize partition {asked.key}"
+    assert given_up == ("failed", reason, False)
+    again = judged(now, **sources, partitions=["a", asked.key], given_up={asked.key: after}, requested={asked.key})["a"]
+    assert again[0] == "requested"
+    not_asked = judged(now, **sources, partitions=["a"], given_up={"a": before})["a"]
+    assert not_asked == ("changed", "its new content is not in the table yet", True), "an earlier content was cancelled"
+
+
+def test_a_batch_whose_newest_run_was_cancelled_is_not_said_to_be_asked_for_again() -> None:
+    sources: dict[str, Any] = {"partitions": ["a"], "failed": {"a": FailedRuns("1234-5", 1)}}
+    assert "the sensor asks for it again" in judged(batch("a"), **sources)["a"][1]
+    found = judged(batch("a"), **sources, given_up={"a": START + timedelta(minutes=1)})["a"]
+    assert found[1].endswith("materialize partition a")
+
+
+def test_only_a_batch_of_which_nothing_but_a_run_is_missing_is_doubtful() -> None:
+    batches = [batch(key) for key in ("asked", "failed", "lost", "taken")]
+    evidence = Evidence(
+        partitions=[each.key for each in batches],
+        recorded={"taken"},
+        requested={"asked"},
+        failed={"failed": FailedRuns("1234-5", 1)},
+    )
+    report = judge_batches(RawFiles.model_validate({"uri": "/in"}), Landing(tuple(batches), ()), evidence)
+    assert {each.key: each.is_doubtful for each in report.unsettled} == {"failed": False, "lost": True, "taken": False}
 
 
 def test_waiting_batches_say_what_they_wait_for() -> None:
@@ -95,7 +129,7 @@ def test_waiting_batches_say_what_they_wait_for() -> None:
 
 
 def test_batches_whose_files_are_gone_are_shown_and_unsettled_if_so_declared() -> None:
-    sources: dict[str, Any] = {"held": held(batch("in"), batch("day=0123456789ab")), "known": ["in", "out"]}
+    sources: dict[str, Any] = {"held": held(batch("in"), batch("day=0123456789ab")), "partitions": ["in", "out"]}
     kept = judged(**sources)
     assert kept["in"] == ("vanished", "its files are gone; its rows of version 1 stay", True)
     assert kept["out"] == ("vanished", "its files are gone; the table does not have its rows", True)
@@ -106,16 +140,18 @@ def test_batches_whose_files_are_gone_are_shown_and_unsettled_if_so_declared() -
 def test_a_batch_of_files_elsewhere_is_ingested_and_not_vanished() -> None:
     sources: dict[str, Any] = {"held": held(batch("in"), batch("elsewhere"), version=3)}
     strict = {"vanished": "refuse"}
-    found = judged(**sources, known=["in"], raw=strict)
-    assert found["elsewhere"] == ("ingested", "its files were not of the landing folder: it is no partition", True)
+    found = judged(**sources, partitions=["in"], raw=strict)
+    unknown = "Dagster has no partition of it: its files came from elsewhere, or the partition was deleted"
+    assert found["elsewhere"] == ("ingested", unknown, True)
     assert (found["in"][0], found["in"][2]) == ("vanished", False)
+    assert judged(**sources, partitions=[], raw=strict)["in"] == ("ingested", unknown, True), "a new instance"
     without_instance = judged(**sources, raw=strict)
     assert {state for state, _, _ in without_instance.values()} == {"vanished"}, "only Dagster tells the two apart"
 
 
 def test_with_overwrite_older_batches_are_superseded() -> None:
     old, new = batch("a"), batch("b", minute=1)
-    found = judged(old, new, raw={"schema_mode": "overwrite"}, held=held(new), known=["a", "b", "gone"])
+    found = judged(old, new, raw={"schema_mode": "overwrite"}, held=held(new), partitions=["a", "b", "gone"])
     assert {key: state for key, (state, _, _) in found.items()} == {
         "a": "superseded",
         "b": "ingested",

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pyarrow as pa
 import pytest
 
+from lance_ops.dagster import batch_states
 from lance_ops.dagster.declaration import DatasetConfig
-from lance_ops.dagster.landing import tick
-from lance_ops.dagster.landing.landing import list_landing
+from lance_ops.dagster.landing import batches, tick
+from lance_ops.dagster.landing.landing import LandedBatch, list_landing
+from lance_ops.maintenance.ingest import IngestResult
+from lance_ops.runners import Runner
 from tests.dagster.deployment import LANDED, Deploy, Deployment, values
 
 pytestmark = pytest.mark.dagster
@@ -76,7 +81,7 @@ def test_a_file_that_is_rewritten_with_an_older_time_is_found(
     deployment.land("a", range(10, 12))
     nothing = deployment.tick()
     assert (nothing.runs, nothing.events) == ((), ()), "all batches were compared a moment ago"
-    monkeypatch.setattr(tick, "_COMPARES_EVERY", timedelta(0))
+    monkeypatch.setattr(tick, "_COMPARISON_INTERVAL", timedelta(0))
     found = deployment.tick()
     assert [bool(found.events), bool(found.runs)] == [changed == "refuse", changed != "refuse"]
     again = deployment.tick()
@@ -95,7 +100,7 @@ def test_a_file_that_is_rewritten_with_an_older_time_is_found(
 def test_a_rewritten_batch_that_was_set_aside_is_not_asked_for_again(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tick, "_COMPARES_EVERY", timedelta(0))
+    monkeypatch.setattr(tick, "_COMPARISON_INTERVAL", timedelta(0))
     deployment = deploy(raw={"changed": "replace"}, write={"batch_column": "batch"})
     deployment.land("a", range(3))
     deployment.tick()
@@ -105,6 +110,57 @@ def test_a_rewritten_batch_that_was_set_aside_is_not_asked_for_again(
     os.utime(path, (landed_at, landed_at))
     assert [len(deployment.tick(raise_on_error=False).runs) for _ in range(3)] == [1, 0, 0]
     assert deployment.data.count_rows() == 3
+
+
+def test_rewritten_batches_whose_runs_keep_failing_do_not_hold_up_others(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tick, "_COMPARISON_INTERVAL", timedelta(0))
+    deployment = deploy(raw={"changed": "replace", "max_files_per_tick": 1}, write={"batch_column": "batch"})
+    landed_at = {}
+    for number, key in enumerate("ab"):
+        landed_at[key] = deployment.land(key, range(10 * number, 10 * number + 3)).stat().st_mtime
+    for _ in "ab":
+        deployment.tick()
+    deployment.land("z", range(90, 91))
+    deployment.tick()
+    for number, key in enumerate("ab"):
+        path = deployment.land(key, range(10 * number, 10 * number + 2), city="La Chaux-de-Fonds")
+        os.utime(path, (landed_at[key],) * 2)
+
+    def only_b(config: DatasetConfig, landed: Sequence[LandedBatch], runner: Runner) -> IngestResult:
+        if landed[0].key == "a":
+            raise RuntimeError("the machine is on fire")
+        return ingest_landed(config, landed, runner)
+
+    ingest_landed = batches._ingest
+    monkeypatch.setattr(batches, "_ingest", only_b)
+    asked = [
+        [request.partition_key for request in deployment.tick(raise_on_error=False).run_requests] for _ in range(7)
+    ]
+    assert asked == [["a"]] * 5 + [["b"], []]
+    assert sorted(deployment.data.to_table()["id"].to_pylist()) == [0, 1, 2, 10, 11, 90]
+
+
+def test_a_rewritten_batch_whose_run_was_cancelled_is_left_to_a_person(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tick, "_COMPARISON_INTERVAL", timedelta(0))
+    deployment = deploy(raw={"changed": "replace"}, write={"batch_column": "batch"})
+    landed_at = deployment.land("a", range(3)).stat().st_mtime
+    deployment.tick()
+    os.utime(deployment.land("a", range(2), city="La Chaux-de-Fonds"), (landed_at,) * 2)
+    run = dg.DagsterRun(
+        job_name=deployment.names.of("ingest"), tags={"dagster/partition": "a"}, status=dg.DagsterRunStatus.STARTED
+    )
+    deployment.instance.add_run(run)
+    assert deployment.tick().run_requests == (), "its run is under way"
+    deployment.instance.report_run_canceled(run)
+    assert deployment.tick().run_requests == ()
+    (state,) = batch_states(deployment.config, deployment.instance).unsettled
+    assert (state.key, state.state.value) == ("a", "failed")
+    deployment.ingest("a")
+    assert batch_states(deployment.config, deployment.instance).unsettled == ()
 
 
 def test_rows_are_merged_by_key_by_sensor_and_backfill(deploy: Deploy) -> None:

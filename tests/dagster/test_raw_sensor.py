@@ -6,7 +6,7 @@ import time
 import dagster as dg
 import pytest
 
-from lance_ops.dagster.landing.failed_runs import RANGE_END_TAG, RANGE_START_TAG
+from lance_ops.dagster.landing.batch_runs import RANGE_END_TAG, RANGE_START_TAG
 from lance_ops.errors import ConfigError
 from tests.dagster.deployment import Deploy, Deployment
 

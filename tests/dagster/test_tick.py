@@ -6,11 +6,13 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from lance_ops.dagster.landing.batch_runs import FailedRuns
 from lance_ops.dagster.landing.landing import LandedBatch, LandedFile
 from lance_ops.dagster.landing.tick import (
     Cursor,
     Tick,
     Watermark,
+    batches_to_ask_again,
     doubtful_batches,
     plan_tick,
     rewritten_batches,
@@ -112,9 +114,9 @@ def test_a_changed_batch_is_reported_once_and_left_alone() -> None:
 
 def test_all_batches_are_compared_every_five_minutes_and_when_the_clock_goes_back() -> None:
     cursor = Cursor(Watermark(START, "a"), START)
-    compared = {minute: cursor.compares(START + timedelta(minutes=minute)) for minute in (-1, 0, 4, 5)}
+    compared = {minute: cursor.is_comparison_due(START + timedelta(minutes=minute)) for minute in (-1, 0, 4, 5)}
     assert compared == {-1: True, 0: False, 4: False, 5: True}
-    assert Cursor(Watermark(START, "a")).compares(START)
+    assert Cursor(Watermark(START, "a")).is_comparison_due(START)
 
 
 def test_a_batch_that_is_rewritten_with_an_older_time_is_a_run_of_its_own_for_each_exchange() -> None:
@@ -135,6 +137,27 @@ def test_a_batch_that_is_rewritten_with_an_older_time_is_a_run_of_its_own_for_ea
         keys += [run.run_key for run in tick.runs]
     assert len(set(keys)) == 3, "Dagster launches a run key once"
     assert rewritten_batches([first], {"a": IngestedBatch(first.token, 1, 1)}) == {}
+
+
+def test_a_rewritten_batch_that_is_under_way_or_left_to_a_person_is_not_asked_for_again() -> None:
+    keys = ("often", "running", "once", "new", "same")
+    held = {key: IngestedBatch(batch(key, 1).token, 3, 3) for key in keys}
+    compared = [*(batch(key, 1, size_bytes=11) for key in keys[:-1]), batch("same", 1)]
+    failed = {"often": FailedRuns("1", 5), "once": FailedRuns("2", 1), "same": FailedRuns("2", 1)}
+    again, rewritten = batches_to_ask_again(compared, held, failed, {"running"}, "replace")
+    assert again == {"once": "2"}
+    assert rewritten == {"once": 3, "new": 3}
+
+
+def test_a_failed_batch_is_asked_for_again_under_the_key_of_its_changed_content() -> None:
+    changed = batch("a", 2, size_bytes=11)
+    asked = changed.as_changed().key
+    held = {"a": IngestedBatch(batch("a", 1).token, 1, 1)}
+    failed = {asked: FailedRuns("7", 4)}
+    again = batches_to_ask_again([changed], held, failed, (), "append")
+    assert again == ({"a": "7", asked: "7"}, {"a": 1})
+    assert batches_to_ask_again([changed], held, failed, {asked}, "append") == ({}, {})
+    assert batches_to_ask_again([changed], held, failed, (), "refuse") == ({}, {"a": 1}), "it is reported"
 
 
 def test_a_changed_batch_becomes_a_new_batch_if_configured() -> None:

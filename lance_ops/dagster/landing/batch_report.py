@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches
 from lance_ops.dagster.landing.batch_state import BatchReport, Evidence, judge_batches
-from lance_ops.dagster.landing.failed_runs import failed_runs, requested_keys
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
@@ -24,14 +24,6 @@ REFUSED_OF_RUN = "lance/refused_batches"
 CHANGED_TOKEN = "lance/changed_token"
 """The metadata of an observation of a batch that changed after it was ingested and was left alone: its new token."""
 
-_UNDER_WAY = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.MANAGED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 _PARTITIONS_AT_ONCE = 200
 _EVENTS_AT_ONCE = 1000
 
@@ -44,23 +36,27 @@ def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = No
     """
     names, raw = DatasetNames(config.name), config.landing()
     now = datetime.now(UTC)
-    landing = list_landing(raw, now)
+    # The order is the one in which a batch moves on: partition, run, table. The table is read after the runs, so that
+    # a run that ends in between has left its batches in one of the two.
+    known = instance.get_dynamic_partitions(names.of("batches")) if instance else ()
+    running = running_batches(instance, names, known, now) if instance and known else ()
     snapshot = open_if_exists(config)
     held = ingested_batches(snapshot) if snapshot else {}
+    landing = list_landing(raw, now)
     if instance is None:
         return judge_batches(raw, landing, Evidence(held))
-    known = instance.get_dynamic_partitions(names.of("batches"))
     tokens = {key: batch.token for key, batch in held.items()}
     asked = [
         other for batch in landing.wanted(raw) if (other := batch.batch_to_request(tokens, raw.changed)) is not None
     ]
     evidence = Evidence(
         held,
-        dict.fromkeys(known).keys(),
-        instance.get_materialized_partitions(names.batches) if asked else (),
-        _requested(instance, names, known) if asked else (),
-        failed_runs(instance, names, known, now) if asked else {},
-        refusals(instance, names, asked),
+        partitions=dict.fromkeys(known).keys(),
+        recorded=instance.get_materialized_partitions(names.batches) if asked else (),
+        requested=running,
+        failed=failed_runs(instance, names, known, now) if asked else {},
+        given_up=given_up_batches(instance, names, known, now) if asked else {},
+        refused=refusals(instance, names, asked),
     )
     return judge_batches(raw, landing, evidence)
 
@@ -101,13 +97,3 @@ def _newest_observed(
             if not page.has_more:
                 break
             cursor = page.cursor
-
-
-def _requested(instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str]) -> Collection[str]:
-    """Return the keys of batches whose runs have not ended."""
-    found: set[str] = set()
-    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNDER_WAY)):
-        run = record.dagster_run
-        if run.job_name == names.of("ingest") or names.batches in (run.asset_selection or ()):
-            found.update(requested_keys(run, known))
-    return found

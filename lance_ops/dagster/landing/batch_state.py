@@ -17,14 +17,14 @@ from enum import Enum
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import RawFiles
-from lance_ops.dagster.landing.failed_runs import FailedRuns
+from lance_ops.dagster.landing.batch_runs import FailedRuns
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, original_key
 from lance_ops.maintenance import IngestedBatch
 from lance_ops.maintenance.ingest import printable
 
 __all__ = ["BatchReport", "BatchState", "BatchStatus", "Evidence", "judge_batches", "late_batches"]
 
-_ELSEWHERE = "its files were not of the landing folder: it is no partition"
+_NO_PARTITION = "Dagster has no partition of it: its files came from elsewhere, or the partition was deleted"
 _KEY_OF_CHANGED = re.compile(r"=[0-9a-f]{12}$")
 
 
@@ -46,7 +46,8 @@ class BatchState(Enum):
 class BatchStatus:
     """The state of one batch. `reason` also says what to do, if somebody must: then `is_settled` is False.
 
-    `version` is the one that ingested it. A late batch came into the table after one with a greater key.
+    `version` is the one that ingested it. A late batch came into the table after one with a greater key. A doubtful
+    batch is unsettled only because no run of it is found, and one may be about to start.
     """
 
     key: str
@@ -58,29 +59,26 @@ class BatchStatus:
     num_files: int = 0
     size_bytes: int = 0
     modified: datetime | None = None
+    is_doubtful: bool = False
 
 
 @dataclass(frozen=True)
 class Evidence:
     """What the table's history and Dagster say about batches, by key.
 
-    `held` are those in the table, `known` Dagster's partitions (None without an instance), `recorded` those that were
-    ever materialized, `requested` those of runs that have not ended, `failed` those of which a run failed in the last
-    day, also if a later one succeeded, and `refused` the reasons for which batches with their present content were set
-    aside.
+    `held` are those in the table, `partitions` Dagster's (None without an instance), `recorded` those that were ever
+    materialized, `requested` those of runs that have not ended, `failed` those of which a run failed in the last day,
+    also if a later one succeeded, `given_up` those that the sensor does not ask for again, each with the time at which
+    its run ended, and `refused` the reasons for which batches with their present content were set aside.
     """
 
     held: Mapping[str, IngestedBatch] = field(default_factory=dict)
-    known: Collection[str] | None = None
+    partitions: Collection[str] | None = None
     recorded: Container[str] = ()
     requested: Container[str] = ()
     failed: Mapping[str, FailedRuns] = field(default_factory=dict)
+    given_up: Mapping[str, datetime] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def partitions(self) -> Collection[str]:
-        """Dagster's partitions, none without an instance."""
-        return self.known or ()
 
     @property
     def tokens(self) -> dict[str, str]:
@@ -146,6 +144,7 @@ class _Judge:
     def __init__(self, raw: RawFiles, landing: Landing, evidence: Evidence) -> None:
         self._raw, self._landing, self._evidence = raw, landing, evidence
         self._tokens = evidence.tokens
+        self._partitions = evidence.partitions or ()
         self._late = late_batches({key: each for key, each in evidence.held.items() if not self._is_later_content(key)})
         self._only_newest = raw.schema_mode is SchemaMode.OVERWRITE
         self._wanted = {batch.key for batch in landing.wanted(raw)}
@@ -162,20 +161,23 @@ class _Judge:
             return self._status(batch, BatchState.QUARANTINED, evidence.refused[asked.key], is_settled=False)
         if asked.key in evidence.requested:
             return self._status(batch, BatchState.REQUESTED, "its run has not ended")
-        if asked.key in evidence.failed:
+        given_up_at = evidence.given_up.get(asked.key)
+        is_given_up = given_up_at is not None and given_up_at > batch.modified
+        if asked.key in evidence.failed and not is_given_up:
             return self._status(batch, BatchState.FAILED, evidence.failed[asked.key].sentence, is_settled=False)
-        if batch.key in self._tokens:
-            return self._status(batch, BatchState.CHANGED, "its new content is not in the table yet")
-        if asked.key not in evidence.partitions:
+        is_replacing = asked.key in self._tokens
+        if not (is_given_up if is_replacing else asked.key in self._partitions):
+            if batch.key in self._tokens:
+                return self._status(batch, BatchState.CHANGED, "its new content is not in the table yet")
             return self._status(batch, BatchState.LANDED, "the sensor asks for it next")
-        reason = (
-            "a restore or an overwrite took it out" if asked.key in evidence.recorded else "no run of it ended well"
-        )
+        was_taken_out = asked.key in evidence.recorded and not is_replacing
+        reason = "a restore or an overwrite took it out" if was_taken_out else "no run of it ended well"
         return self._status(
             batch,
             BatchState.FAILED,
             f"{reason}, and none is under way: materialize partition {asked.key}",
             is_settled=False,
+            is_doubtful=not was_taken_out,
         )
 
     def waiting(self, batch: LandedBatch) -> BatchStatus:
@@ -189,10 +191,13 @@ class _Judge:
         return self._status(batch, BatchState.WAITING, f"younger than {self._raw.settle_seconds:g} s")
 
     def vanished(self) -> Iterator[BatchStatus]:
-        """Yield the states of batches whose files are not in the folder: a batch from elsewhere is no partition."""
+        """Yield the states of batches whose files are not in the landing folder.
+
+        A batch of the table that is no partition counts as ingested.
+        """
         evidence = self._evidence
         landed = {batch.key for batch in (*self._landing.ready, *self._landing.waiting)}
-        for key in dict.fromkeys((*evidence.partitions, *evidence.held)):
+        for key in dict.fromkeys((*self._partitions, *evidence.held)):
             if key in landed or self._is_later_content(key):
                 continue
             held = evidence.held.get(key)
@@ -201,8 +206,10 @@ class _Judge:
                     key, BatchState.SUPERSEDED, "its files are gone, and a newer batch is the whole table"
                 )
                 continue
-            if held is not None and evidence.known is not None and key not in evidence.known:
-                yield BatchStatus(key, BatchState.INGESTED, _ELSEWHERE, is_late=key in self._late, version=held.version)
+            if held is not None and evidence.partitions is not None and key not in evidence.partitions:
+                yield BatchStatus(
+                    key, BatchState.INGESTED, _NO_PARTITION, is_late=key in self._late, version=held.version
+                )
                 continue
             rows = "the table does not have its rows" if held is None else f"its rows of version {held.version} stay"
             yield BatchStatus(
@@ -228,8 +235,7 @@ class _Judge:
     def _is_later_content(self, key: str) -> bool:
         """Return whether a key names content that a batch had after it changed."""
         before = original_key(key)
-        evidence = self._evidence
-        return bool(_KEY_OF_CHANGED.search(key)) and (before in evidence.held or before in evidence.partitions)
+        return bool(_KEY_OF_CHANGED.search(key)) and (before in self._evidence.held or before in self._partitions)
 
     def _status(
         self,
@@ -238,11 +244,21 @@ class _Judge:
         reason: str = "",
         *,
         is_settled: bool = True,
+        is_doubtful: bool = False,
         version: int | None = None,
     ) -> BatchStatus:
         """Return the status of a landed batch; it stays late when its files change."""
         size_bytes = sum(file.size_bytes for file in batch.files)
         is_late = batch.key in self._late
         return BatchStatus(
-            batch.key, state, reason, is_settled, is_late, version, len(batch.files), size_bytes, batch.modified
+            batch.key,
+            state,
+            reason,
+            is_settled,
+            is_late,
+            version,
+            len(batch.files),
+            size_bytes,
+            batch.modified,
+            is_doubtful,
         )

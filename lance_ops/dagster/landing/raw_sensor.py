@@ -14,15 +14,21 @@ import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, refusals, reported_changes
-from lance_ops.dagster.landing.failed_runs import RANGE_END_TAG, RANGE_START_TAG, failed_batches
+from lance_ops.dagster.landing.batch_runs import (
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    failed_runs,
+    given_up_batches,
+    running_batches,
+)
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, original_key, set_aside_sentences
 from lance_ops.dagster.landing.tick import (
     Cursor,
     NeighbouringBatches,
     Tick,
+    batches_to_ask_again,
     doubtful_batches,
     plan_tick,
-    rewritten_batches,
 )
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
@@ -61,7 +67,7 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
             if tick.new_keys
             else [],
             asset_events=_observations(names, tick.changed),
-            cursor=Cursor(tick.watermark, now if cursor.compares(now) else cursor.compared_at).encode(),
+            cursor=Cursor(tick.watermark, now if cursor.is_comparison_due(now) else cursor.compared_at).encode(),
         )
 
     return raw_files
@@ -77,40 +83,55 @@ def _decide(
 ) -> Tick:
     names = DatasetNames(config.name)
     known = context.instance.get_dynamic_partitions(names.of("batches"))
-    failed = failed_batches(context.instance, names, known, now)
-    failed |= {original_key(key): run for key, run in failed.items()}
+    failed = failed_runs(context.instance, names, known, now)
+    retried = {key for key, runs in failed.items() if not runs.are_many}
+    retried |= {original_key(key) for key in retried}
     ready = landing.wanted(raw)
-    ingested: dict[str, str] = {}
+    tokens: dict[str, str] = {}
+    again: dict[str, str] = {}
     rewritten: dict[str, int] = {}
-    compared = doubtful_batches(ready, known, None if cursor.compares(now) else cursor.watermark, failed)
+    compared = doubtful_batches(ready, known, None if cursor.is_comparison_due(now) else cursor.watermark, retried)
     if compared:
         snapshot = open_if_exists(config)
         held = ingested_batches(snapshot) if snapshot else {}
-        ingested = {key: batch.token for key, batch in held.items()}
-        rewritten = rewritten_batches(compared, held)
-        missing = {
-            batch.key: asked
+        tokens = {key: batch.token for key, batch in held.items()}
+        suspects = [
+            (batch, asked)
             for batch in compared
-            if (batch.key in failed or batch.key in rewritten)
-            and (asked := batch.batch_to_request(ingested, raw.changed)) is not None
-        }
-        refused = refusals(context.instance, names, list(missing.values()))
-        missing = {key: asked for key, asked in missing.items() if asked.key not in refused}
-        rewritten = {key: version for key, version in rewritten.items() if key in missing or raw.changed == "refuse"}
-        failed = {asked.key: failed[asked.key] for asked in missing.values() if asked.key in failed}
-        failed |= {original_key(key): run for key, run in failed.items()}
+            if (batch.key in retried or batch.key in tokens)
+            and (asked := batch.batch_to_request(tokens, raw.changed)) is not None
+        ]
+        left_alone = _left_alone(context.instance, names, known, suspects, now) if suspects else ()
+        again, rewritten = batches_to_ask_again(compared, held, failed, left_alone, raw.changed)
     tick = plan_tick(
         ready,
         known,
         cursor.watermark,
-        ingested,
+        tokens,
         max_files=raw.max_files_per_tick,
         changed=raw.changed,
-        failed=failed,
+        failed=again,
         rewritten=rewritten,
     )
     reported = reported_changes(context.instance, names, tick.changed)
     return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported))
+
+
+def _left_alone(
+    instance: dg.DagsterInstance,
+    names: DatasetNames,
+    known: Sequence[str],
+    suspects: Sequence[tuple[LandedBatch, LandedBatch]],
+    now: datetime,
+) -> set[str]:
+    """Return the keys of batches that a tick does not ask for again.
+
+    `suspects` pairs each landed batch with the one that a run would be asked for.
+    """
+    given_up = given_up_batches(instance, names, known, now)
+    left = {asked.key for batch, asked in suspects if asked.key in given_up and given_up[asked.key] > batch.modified}
+    left.update(refusals(instance, names, [asked for _, asked in suspects]))
+    return left | running_batches(instance, names, known, now)
 
 
 def _run_request(run: NeighbouringBatches) -> dg.RunRequest:

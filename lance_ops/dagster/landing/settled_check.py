@@ -1,13 +1,18 @@
-"""Build the check that names the batches which were asked for and are not in the table.
+"""Build the check that names the batches which need somebody, and the sensor that reports it.
 
-A run that sets batches aside reports the check itself, because the steps after a failed one do not run. A file is also
-rewritten, removed or put back without a run, and a run fails before it comes to the check: a sensor evaluates it, and
-reports it when other batches need somebody than the newest recorded result says.
+A run that sets batches aside reports the check itself, because the steps after a failed one do not run. Files also
+change without a run, and a run may fail before it reaches the check. The sensor therefore evaluates the check and
+reports it if the result differs from the newest recorded one.
+
+A batch of which only no run is found may get its run a moment later: Dagster adds a tick's partitions before it
+launches their runs. The check names such a doubtful batch only if an evaluation at least two minutes earlier doubted
+it, too. Evaluations record since when they doubt a batch, so the newest one is all the memory that this needs.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
@@ -16,7 +21,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport
 from lance_ops.dagster.markdown import table
-from lance_ops.dagster.newest_evaluation import newest_evaluation
+from lance_ops.dagster.newest_evaluation import RecordedEvaluation, newest_evaluation
 
 __all__ = [
     "UNSETTLED_BATCHES",
@@ -30,8 +35,15 @@ UNSETTLED_BATCHES = "lance/unsettled_batches"
 """The metadata of the check's evaluations that names the first batches which need somebody, with the reasons."""
 
 _UNSETTLED = "lance/unsettled"
+_DOUBTFUL = "lance/doubtful_batches"
+"""The metadata that says since when evaluations have doubted a batch."""
+
 _NAME = "batches_settled"
 _SHOWN = 20
+_DOUBTED_FOR = timedelta(minutes=2)
+"""How long a batch must have been doubtful before the check names it."""
+_MOST_DOUBTS = 1000
+"""How many doubtful batches an evaluation records: the others wait until these are settled."""
 
 
 def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
@@ -40,7 +52,7 @@ def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
     def batches_settled(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        found = _evaluation_of(names, batch_states(config, context.instance))
+        found = _evaluate(config, context.instance, _newest(names, context.instance))
         return dg.AssetCheckResult(passed=found.passed, description=found.description, metadata=dict(found.metadata))
 
     return dg.asset_check(
@@ -52,7 +64,7 @@ def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 
 
 def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> dg.SensorDefinition:
-    """Return the sensor that reports the check when the newest recorded result, also of a run, differs."""
+    """Return the sensor that reports the check if its result differs from the newest recorded one."""
     names = DatasetNames(config.name)
 
     @dg.sensor(
@@ -62,9 +74,9 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
         description=f"Reports the check {_NAME} of {config.name} when other batches need somebody than before.",
     )
     def settled(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        found = _evaluation_of(names, batch_states(config, context.instance))
-        last = newest_evaluation(context.instance, dg.AssetCheckKey(names.head, _NAME))
-        if last is not None and _told(last.evaluation) == _told(found):
+        last = _newest(names, context.instance)
+        found = _evaluate(config, context.instance, last)
+        if last is not None and _unsettled_of(last.evaluation) == _unsettled_of(found):
             return dg.SensorResult(skip_reason=dg.SkipReason(f"as before: {found.description}"))
         return dg.SensorResult(asset_events=[found])
 
@@ -72,16 +84,22 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
 
 
 def settled_evaluation(
-    names: DatasetNames, unsettled: Mapping[str, str], report: BatchReport | None = None
+    names: DatasetNames,
+    unsettled: Mapping[str, str],
+    doubtful: Mapping[str, str] | None = None,
+    report: BatchReport | None = None,
 ) -> dg.AssetCheckEvaluation:
-    """Return the check's evaluation for these batches that need somebody, each with the reason."""
+    """Return the check's evaluation for these batches that need somebody, each with the reason.
+
+    `doubtful` maps batches of which no run is found to the time, in ISO 8601, since when that is so.
+    """
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
         check_name=_NAME,
         passed=not unsettled,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=_sentence(unsettled),
-        metadata=_metadata(unsettled) | (_shown(report) if report else {}),
+        description=_sentence(unsettled, len((doubtful or {}).keys() - unsettled.keys())),
+        metadata=_metadata(unsettled, doubtful or {}) | (_shown(report) if report else {}),
     )
 
 
@@ -90,26 +108,47 @@ def named_with_reasons(batches: Mapping[str, str]) -> str:
     return "\n".join(f"{key}: {reason}" for key, reason in list(batches.items())[:_SHOWN])
 
 
-def _evaluation_of(names: DatasetNames, report: BatchReport) -> dg.AssetCheckEvaluation:
-    return settled_evaluation(names, {batch.key: batch.reason for batch in report.unsettled}, report)
+def _newest(names: DatasetNames, instance: dg.DagsterInstance) -> RecordedEvaluation | None:
+    return newest_evaluation(instance, dg.AssetCheckKey(names.head, _NAME))
 
 
-def _told(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
-    """Return what an evaluation says of batches that need somebody: how many, and why the first ones do."""
-    found = (evaluation.metadata.get(name) for name in (_UNSETTLED, UNSETTLED_BATCHES))
+def _evaluate(
+    config: DatasetConfig, instance: dg.DagsterInstance, last: RecordedEvaluation | None
+) -> dg.AssetCheckEvaluation:
+    """Evaluate the check; `last` is its newest recorded result."""
+    report, now = batch_states(config, instance), datetime.now(UTC)
+    before = last.evaluation.metadata.get(_DOUBTFUL) if last is not None else None
+    since = before.value if before is not None and isinstance(before.value, dict) else {}
+    keys = [batch.key for batch in report.unsettled if batch.is_doubtful][:_MOST_DOUBTS]
+    doubtful = {key: str(since.get(key, now.isoformat())) for key in keys}
+    confirmed = {key for key in since.keys() & doubtful if now - datetime.fromisoformat(doubtful[key]) >= _DOUBTED_FOR}
+    unsettled = {
+        batch.key: batch.reason for batch in report.unsettled if not batch.is_doubtful or batch.key in confirmed
+    }
+    return settled_evaluation(DatasetNames(config.name), unsettled, doubtful, report)
+
+
+def _unsettled_of(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
+    """Return what an evaluation says of batches that need somebody: how many, the first ones, and the doubtful ones."""
+    found = (evaluation.metadata.get(name) for name in (_UNSETTLED, UNSETTLED_BATCHES, _DOUBTFUL))
     return evaluation.passed, *(each.value if each is not None else None for each in found)
 
 
-def _sentence(unsettled: Mapping[str, str]) -> str:
+def _sentence(unsettled: Mapping[str, str], num_doubted: int) -> str:
+    doubt = f"; no run of {num_doubted} others is found, and they are looked at again" if num_doubted else ""
     if not unsettled:
-        return "no batch needs somebody"
-    return f"{len(unsettled)} batches need somebody\n{named_with_reasons(unsettled)}"
+        return f"no batch needs somebody{doubt}"
+    return f"{len(unsettled)} batches need somebody{doubt}\n{named_with_reasons(unsettled)}"
 
 
-def _metadata(unsettled: Mapping[str, str]) -> dict[str, dg.MetadataValue[Any]]:
-    """Return the first unsettled batches, and how many there are."""
+def _metadata(unsettled: Mapping[str, str], doubtful: Mapping[str, str]) -> dict[str, dg.MetadataValue[Any]]:
+    """Return the first unsettled batches, how many there are, and the doubtful ones if there are any."""
     first = dict(list(unsettled.items())[:_SHOWN])
-    return {_UNSETTLED: dg.MetadataValue.int(len(unsettled)), UNSETTLED_BATCHES: dg.MetadataValue.json(first)}
+    told: dict[str, dg.MetadataValue[Any]] = {
+        _UNSETTLED: dg.MetadataValue.int(len(unsettled)),
+        UNSETTLED_BATCHES: dg.MetadataValue.json(first),
+    }
+    return told | ({_DOUBTFUL: dg.MetadataValue.json(dict(doubtful))} if doubtful else {})
 
 
 def _shown(report: BatchReport) -> dict[str, dg.MetadataValue[Any]]:

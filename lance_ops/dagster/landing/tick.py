@@ -1,11 +1,14 @@
 """Decide, as a pure function, what a tick of the raw-file sensor requests.
 
 Dagster's partition keys say which batches the sensor has seen, so the sensor keeps no list of its own. The cursor is a
-watermark in the order of arrival. A known batch at or below the watermark was handled with its present content. A known
-batch above it has changed since, or the cursor was lost. The dataset's history (`ingested`) tells the two apart: it
-alone decides what was ingested. A lost cursor or a repeated tick therefore costs a comparison, and never a row. So does
-a batch whose run failed: it is compared again, and asked for again if the table lacks it. A file that is rewritten with
-an older time than the watermark's, as copies that keep times do, is found by comparing all batches every five minutes.
+watermark in the order of arrival. A known batch above it has changed, or the cursor was lost. The dataset's history
+(`ingested`) tells the two apart: it alone decides what was ingested. A lost cursor or a repeated tick therefore costs a
+comparison, and never a row. So does a batch whose run failed: it is compared again, and asked for again if the table
+lacks it.
+
+A known batch at or below the watermark is taken as handled, except every five minutes, when all known batches are
+compared with the dataset's history. This finds files that were rewritten with an older time, as copies that keep times
+do.
 """
 
 from __future__ import annotations
@@ -17,12 +20,22 @@ from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.records import dataclass
+from lance_ops.dagster.landing.batch_runs import FailedRuns
 from lance_ops.dagster.landing.landing import Changed, LandedBatch
 from lance_ops.maintenance import IngestedBatch
 
-__all__ = ["Cursor", "NeighbouringBatches", "Tick", "Watermark", "doubtful_batches", "plan_tick", "rewritten_batches"]
+__all__ = [
+    "Cursor",
+    "NeighbouringBatches",
+    "Tick",
+    "Watermark",
+    "batches_to_ask_again",
+    "doubtful_batches",
+    "plan_tick",
+    "rewritten_batches",
+]
 
-_COMPARES_EVERY = timedelta(minutes=5)
+_COMPARISON_INTERVAL = timedelta(minutes=5)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -35,14 +48,14 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Cursor:
-    """The sensor's only state, however many files there are: the watermark, and when all batches were compared last."""
+    """The sensor's state: the watermark, and when all batches were compared last."""
 
     watermark: Watermark | None = None
     compared_at: datetime | None = None
 
-    def compares(self, now: datetime) -> bool:
+    def is_comparison_due(self, now: datetime) -> bool:
         """Return whether all batches are to be compared with the dataset's history, also those below the watermark."""
-        return self.compared_at is None or not timedelta(0) <= now - self.compared_at < _COMPARES_EVERY
+        return self.compared_at is None or not timedelta(0) <= now - self.compared_at < _COMPARISON_INTERVAL
 
     def encode(self) -> str | None:
         """Return the cursor's text; None without a watermark."""
@@ -75,8 +88,9 @@ class NeighbouringBatches:
     batches: tuple[LandedBatch, ...]
     after: tuple[str, ...] = ()
     """The failed runs that were asked for these batches; each of them leads to one more run at most."""
-    over: tuple[int, ...] = ()
-    """The versions whose rows of these batches are exchanged: content that a batch had before leads to a new run."""
+    replaced_versions: tuple[int, ...] = ()
+    """The versions that ingested the content which this run replaces. They are part of the run key, so that content
+    which a batch had before is asked for again."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -87,7 +101,7 @@ class NeighbouringBatches:
     def run_key(self) -> str:
         """The run key, by which Dagster launches a run once: it identifies the batches and their content."""
         again = f":after:{hashlib.sha256(' '.join(self.after).encode()).hexdigest()[:16]}" if self.after else ""
-        again += f":over:{','.join(map(str, self.over))}" if self.over else ""
+        again += f":over:{','.join(map(str, self.replaced_versions))}" if self.replaced_versions else ""
         if len(self.batches) == 1:
             return f"{self.batches[0].key}:{self.batches[0].token}{again}"
         digest = hashlib.sha256()
@@ -126,6 +140,36 @@ def rewritten_batches(ready: Sequence[LandedBatch], held: Mapping[str, IngestedB
         for batch in ready
         if (known := held.get(batch.key)) is not None and known.token != batch.token
     }
+
+
+def batches_to_ask_again(
+    compared: Sequence[LandedBatch],
+    held: Mapping[str, IngestedBatch],
+    failed: Mapping[str, FailedRuns],
+    left_alone: Container[str],
+    changed: Changed,
+) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the failed and the rewritten ones among the compared batches, as `plan_tick` takes them.
+
+    `failed` and `left_alone` have the keys of batches as a run would be asked for them. Left alone are those that were
+    set aside, those whose run is under way, and those that only a person may ask for. A failed batch is left alone,
+    too, after its fifth failure in a day, also if it was rewritten before.
+    """
+    tokens = {key: batch.token for key, batch in held.items()}
+    rewritten = rewritten_batches(compared, held)
+    again: dict[str, str] = {}
+    for batch in compared:
+        asked = batch.batch_to_request(tokens, changed)
+        if asked is None:
+            if changed != "refuse":  # `plan_tick` reports batches that changed and are refused
+                rewritten.pop(batch.key, None)
+            continue
+        runs = failed.get(asked.key)
+        if (runs is not None and runs.are_many) or (asked.key in left_alone):
+            rewritten.pop(batch.key, None)
+        elif runs is not None:
+            again[batch.key] = again[asked.key] = runs.newest
+    return again, rewritten
 
 
 def plan_tick(

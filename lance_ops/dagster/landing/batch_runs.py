@@ -1,0 +1,143 @@
+"""Find the runs that were asked to ingest batches: those that have not ended, and those that ended badly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+import dagster as dg
+
+from lance_ops.core.records import dataclass
+from lance_ops.dagster.declaration import DatasetNames
+
+__all__ = [
+    "RANGE_END_TAG",
+    "RANGE_START_TAG",
+    "FailedRuns",
+    "failed_runs",
+    "given_up_batches",
+    "running_batches",
+]
+
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+
+_PARTITION_TAG = "dagster/partition"
+_WILL_RETRY_TAG = "dagster/will_retry"
+_LOOKS_BACK = timedelta(days=1)
+_TIME_TO_DECIDE = timedelta(minutes=1)
+"""How long Dagster may take after a failure to store whether it retries the run."""
+_MOST_RUNS = 100
+_MOST_ATTEMPTS = 5
+_UNDER_WAY = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.MANAGED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+@dataclass(frozen=True)
+class FailedRuns:
+    """The newest run that failed to ingest a batch, and how many of its runs failed in the last day."""
+
+    newest: str
+    count: int
+
+    @property
+    def are_many(self) -> bool:
+        """Whether the sensor leaves the batch to a person."""
+        return self.count >= _MOST_ATTEMPTS
+
+    @property
+    def sentence(self) -> str:
+        """What happened, and what happens next."""
+        run = f"run {self.newest.partition('-')[0]}"
+        if self.are_many:
+            return f"{self.count} runs failed in a day, {run} last: materialize its partition when the cause is mended"
+        return f"{run} failed; the sensor asks for it again"
+
+
+def running_batches(instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime) -> set[str]:
+    """Return the keys of batches whose runs have not ended, or failed and are about to be retried by Dagster.
+
+    `known` are Dagster's partitions in its order, here and below.
+    """
+    found: set[str] = set()
+    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNDER_WAY)):
+        run = record.dagster_run
+        if run.job_name == names.of("ingest") or names.batches in (run.asset_selection or ()):
+            found.update(_requested_keys(run, known))
+    for record in _failures_of_the_last_day(instance, names, now):
+        run = record.dagster_run
+        if run.is_complete_and_waiting_to_retry or _is_undecided(instance, record, now):
+            found.update(_requested_keys(run, known))
+    return found
+
+
+def failed_runs(
+    instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime
+) -> dict[str, FailedRuns]:
+    """Return the batches of which a run failed in the last day, by key; of at most 100 failed runs, the newest.
+
+    Runs that Dagster retries do not count. A batch is also returned if a later run of it succeeded: the caller compares
+    with the table, and leaves out what the table has.
+    """
+    newest: dict[str, str] = {}
+    attempts: Counter[str] = Counter()
+    for record in _failures_of_the_last_day(instance, names, now):
+        run = record.dagster_run
+        if run.tags.get(_WILL_RETRY_TAG) == "true" or _is_undecided(instance, record, now):
+            continue
+        for key in _requested_keys(run, known):
+            attempts[key] += 1
+            newest.setdefault(key, run.run_id)
+    return {key: FailedRuns(run, attempts[key]) for key, run in newest.items()}
+
+
+def given_up_batches(
+    instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime
+) -> dict[str, datetime]:
+    """Return the batches of which a run was cancelled, or failed more than a day ago, each with the time of its end.
+
+    Of a batch the newest such run counts, among the newest 100, and none if a newer one failed in the last day. The
+    sensor does not ask again for content that was in the folder then: Dagster launches a run key once. A batch is also
+    returned if another run of it succeeded.
+    """
+    bad = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+    newest: dict[str, datetime | None] = {}
+    for record in instance.get_run_records(dg.RunsFilter(job_name=names.of("ingest"), statuses=bad), limit=_MOST_RUNS):
+        run, ended = record.dagster_run, record.update_timestamp
+        is_asked_again = run.status is dg.DagsterRunStatus.FAILURE and now - ended < _LOOKS_BACK
+        for key in _requested_keys(run, known):
+            newest.setdefault(key, None if is_asked_again else ended)
+    return {key: ended for key, ended in newest.items() if ended is not None}
+
+
+def _failures_of_the_last_day(
+    instance: dg.DagsterInstance, names: DatasetNames, now: datetime
+) -> Sequence[dg.RunRecord]:
+    """Return the newest runs that failed, the newest first."""
+    failed = [dg.DagsterRunStatus.FAILURE]
+    of_job = dg.RunsFilter(job_name=names.of("ingest"), statuses=failed, updated_after=now - _LOOKS_BACK)
+    return instance.get_run_records(of_job, limit=_MOST_RUNS)
+
+
+def _is_undecided(instance: dg.DagsterInstance, record: dg.RunRecord, now: datetime) -> bool:
+    """Return whether Dagster, which stores a failure first, has still to say whether it retries the run."""
+    return (
+        instance.run_retries_enabled
+        and _WILL_RETRY_TAG not in record.dagster_run.tags
+        and now - record.update_timestamp < _TIME_TO_DECIDE
+    )
+
+
+def _requested_keys(run: dg.DagsterRun, known: Sequence[str]) -> Iterable[str]:
+    """Return the keys of batches that a run was asked to ingest."""
+    partition, start, end = (run.tags.get(tag) for tag in (_PARTITION_TAG, RANGE_START_TAG, RANGE_END_TAG))
+    if start is not None and end is not None and start in known and end in known:
+        return known[known.index(start) : known.index(end) + 1]
+    return () if partition is None else (partition,)
