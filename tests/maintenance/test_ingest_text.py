@@ -6,7 +6,9 @@ import bz2
 import datetime as dt
 import gzip
 import json
+import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +206,7 @@ def test_the_export_of_a_spreadsheet_is_read_without_a_schema(tmp_path: Path, is
     [
         ("Ort;n\nZürich;1\n".encode("cp1252"), "column 'Ort': a cell is not UTF-8: set the file's encoding"),
         (b"n;n\n1;2\n", "two of its columns have the same name, 'n': set distinct_names"),
-        (b"a,b\n1,2;3\n", "line 2: it has 2 cells, and the first line has 1: set the delimiter ','"),
+        (b"a,b\n1,2;3\n", "line 2: it has 2 cells, and the header has 1: set the delimiter ','"),
         ("Ort;n\nZürich;1\n".encode("utf-16"), "it is UTF-16: set the file's encoding to utf-16"),
     ],
     ids=["encoding", "names", "delimiter", "utf-16"],
@@ -213,6 +215,57 @@ def test_a_file_that_needs_an_option_names_it(tmp_path: Path, content: bytes, re
     with pytest.raises((RawFileRefused, SchemaMismatch), match=rf"a\.csv: {reason}"):
         load(tmp_path, "a.csv", content, None, TextReading(delimiter=";"), isolated)
     assert not (tmp_path / "table.lance").exists()
+
+
+@BOTH
+@pytest.mark.parametrize("distinct_names", [False, True], ids=["plain", "distinct"])
+@pytest.mark.parametrize(
+    ("before", "skip_lines"),
+    [("\n", 0), ("\r\n", 0), ("\r\n\r\n", 0), ("Title\n\n", 1), ("\nTitle;2026\n\n\n", 2), ("\ufeff\n", 0)],
+)
+def test_empty_lines_before_a_header_cost_no_row(
+    tmp_path: Path, before: str, skip_lines: int, distinct_names: bool, isolated: bool
+) -> None:
+    text = TextReading(delimiter=";", skip_lines=skip_lines, distinct_names=distinct_names)
+    expected = [{"id": 1, "city": "x"}, {"id": 2, "city": "y\nz"}]
+    assert load(tmp_path, "a.csv", f'{before}id;city\n1;x\n\n2;"y\nz"\n', None, text, isolated) == expected
+    bad = f"{before}id;city\n1;x\n\nmany;y\n"
+    with pytest.raises(RawFileRefused, match=rf"b\.csv: line {bad.count(chr(10))}: column 'id': 'many' is no int64"):
+        load(tmp_path, "b.csv", bad, None, text, isolated)
+
+
+def test_names_below_an_empty_line_are_numbered_or_refused(tmp_path: Path) -> None:
+    content = '\n"id";"a\nb";"a\nb";\n1;2;3;4\n5;6;7;8\n'
+    with pytest.raises(RawFileRefused, match="two of its columns have the same name"):
+        load(tmp_path, "a.csv", content, None, TextReading(delimiter=";"))
+    rows = load(tmp_path, "a.csv", content, None, TextReading(delimiter=";", distinct_names=True))
+    assert [list(row.items()) for row in rows] == [
+        [("id", 1), ("a\nb", 2), ("a\nb_2", 3), ("column_4", 4)],
+        [("id", 5), ("a\nb", 6), ("a\nb_2", 7), ("column_4", 8)],
+    ]
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(6, 2), pa.decimal256(50, 2)], ids=["decimal128", "decimal256"])
+def test_decimals_have_the_stated_point(tmp_path: Path, kind: pa.DataType) -> None:
+    table, text = pa.schema([("n", kind)]), TextReading(delimiter=";", decimal_point=",")
+    rows = load(tmp_path, "a.csv", "n\n12,5\n7\n-0,25\nNULL\n", table, text)
+    assert [row["n"] for row in rows] == [Decimal("12.50"), Decimal(7), Decimal("-0.25"), None]
+    for bad in ("1.234", "12,x", "1.234,5"):
+        with pytest.raises(RawFileRefused, match=rf"b\.csv: line 3: column 'n': '{re.escape(bad)}' is no decimal"):
+            load(tmp_path, "b.csv", f"n\n1\n{bad}\n", None, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "null"),
+    [
+        (TextReading(date_formats=("%d.%m.%Y",)), "NULL"),
+        (TextReading(date_formats=("%d.%m.%Y",), null_values=("-",)), "-"),
+    ],
+    ids=["Arrow's", "declared"],
+)
+def test_a_new_column_of_dates_may_have_cells_that_are_null(tmp_path: Path, text: TextReading, null: str) -> None:
+    rows = load(tmp_path, "a.csv", f"d,e\n31.12.2026,{null}\n{null},x\n,\n", None, text)
+    assert [row["d"] for row in rows] == [dt.date(2026, 12, 31), None, None]
 
 
 def test_a_column_that_is_declared_as_binary_holds_any_bytes(tmp_path: Path) -> None:
@@ -272,7 +325,7 @@ def test_an_array_is_the_same_rows_wherever_its_bytes_are_cut(tmp_path: Path, bl
 BAD: dict[str, tuple[str | bytes, str]] = {
     "a.csv": ('code,n,x\n"a\nb",1,2\n\nc,many,3\n', "line 5: column 'n': 'many' is no int32"),
     "range.csv": ("code,n\na,3000000000\n", "line 2: column 'n': '3000000000' is no int32"),
-    "short.csv": ("code,n,x\na,1,2\nb,1\n", "line 3: it has 2 cells, and the first line has 3"),
+    "short.csv": ("code,n,x\na,1,2\nb,1\n", "line 3: it has 2 cells, and the header has 3"),
     "utf8.csv": (b"code,n\na,1\n\xff,2\n", "line 3: column 'code': a cell is not UTF-8: set the file's encoding"),
     "type.json": ('{"n": 1}\n{"n": "2"}\n', "line 2: column 'n': \"2\" is no int32"),
     "range.json": ('{"n": 1}\n\n{"n": 3000000000}\n', "line 3: column 'n': 3000000000 is no int32"),

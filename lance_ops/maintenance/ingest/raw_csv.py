@@ -44,7 +44,7 @@ _SHOWN = 100
 def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of a CSV file."""
     text = request.text
-    names = _header(source, text, limits) if text.header else request.names or ()
+    names, num_header_rows = _header(source, text, limits) if text.header else (request.names or (), 0)
     types = {} if request.lead is None else {each.name: each.type for each in request.lead}
     for name, kind in types.items():
         if pt.is_nested(kind):
@@ -66,7 +66,7 @@ def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tup
             read_options=pa.csv.ReadOptions(
                 skip_rows=text.skip_lines,
                 column_names=names or None if are_given else None,
-                skip_rows_after_names=int(text.header and are_given),
+                skip_rows_after_names=num_header_rows if are_given else 0,
                 autogenerate_column_names=not text.header and request.names is None,
             ),
             parse_options=pa.csv.ParseOptions(
@@ -90,7 +90,7 @@ def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tup
 def _batches(
     reader: Any, schema: pa.Schema, source: RawSource, text: TextReading, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    words = pa.csv.ConvertOptions().null_values if text.null_values is None else text.null_values
+    in_others = _null_cells(text)
     in_texts = [*(text.null_values or ()), *([""] if text.empty_as_null else [])]
     while True:
         batch = _named(lambda: next(reader, None), source, text, names)
@@ -98,7 +98,7 @@ def _batches(
             return
         columns = []
         for column, wanted in zip(batch.columns, schema, strict=True):
-            nulls = in_texts if column.type == wanted.type else ["", *words]
+            nulls = in_texts if column.type == wanted.type else in_others
             if nulls and (pt.is_string(column.type) or pt.is_large_string(column.type)):
                 matches = pc.is_in(column, value_set=pa.array(nulls, column.type))
                 column = pc.if_else(matches, pa.scalar(None, column.type), column)
@@ -110,11 +110,19 @@ def _batches(
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def _null_cells(text: TextReading) -> list[str]:
+    """Return the cells that are null in a column of any other type than text."""
+    return ["", *(pa.csv.ConvertOptions().null_values if text.null_values is None else text.null_values)]
+
+
 def _types_by_format(batch: pa.RecordBatch | None, text: TextReading) -> dict[str, pa.DataType]:
-    """Return the types of the text columns whose cells in the first batch are all dates, or all timestamps."""
+    """Return the types of the text columns whose cells in the first batch are all dates, or all timestamps, or null."""
     found: dict[str, pa.DataType] = {}
+    nulls = pa.array(_null_cells(text), pa.string())
     for name, column in () if batch is None else zip(batch.schema.names, batch.columns, strict=True):
-        cells = column.filter(pc.not_equal(column, "")) if pt.is_string(column.type) else column.slice(0, 0)
+        if not pt.is_string(column.type):
+            continue
+        cells = column.filter(pc.invert(pc.is_in(column, value_set=nulls)))
         for formats, kind in ((text.date_formats, pa.date32()), (text.timestamp_formats, pa.timestamp("us"))):
             if formats and len(cells) and name not in found:
                 with suppress(pa.ArrowInvalid):
@@ -141,23 +149,25 @@ def _parsed_type(read: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     return wanted if holds_text_to_parse(read, wanted) else read
 
 
-def _header(source: RawSource, text: TextReading, limits: RawLimits) -> list[str]:
+def _header(source: RawSource, text: TextReading, limits: RawLimits) -> tuple[list[str], int]:
+    """Return the names of the first row with cells, and the number of rows up to it: Arrow counts empty lines, too."""
     with source.open() as stream:
         start = stream.read(BLOCK_BYTES)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DecodingRefused("it is UTF-16: set the file's encoding to utf-16")
     lines = io.StringIO(start.decode("utf-8-sig", "replace"), newline="")
     try:
-        names: list[str] = next(_rows(_after_skipped(lines, text), text), [])
+        rows = enumerate(_rows(_after_skipped(lines, text), text), 1)
+        num_rows, names = next(((number, cells) for number, cells in rows if cells), (0, []))
     except csv.Error as error:
         raise DecodingRefused(f"its header cannot be read: {error}") from error
     check_count(len(names), "columns", limits.columns)
     if text.distinct_names:
-        return distinct_names(names)
+        return distinct_names(names), num_rows
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise DecodingRefused(f"two of its columns have the same name, {twice!r}: set distinct_names to number them")
-    return names
+    return names, num_rows
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
@@ -202,13 +212,16 @@ def _named(read: Callable[[], Any], source: RawSource, text: TextReading, names:
             line = _line_where(source, text, lambda cells: len(cells) != int(row[1]))
             other = _other_delimiter(names, text)
             hint = f": set the delimiter {other!r}" if other else ""
-            raise DecodingRefused(f"{line}it has {row[2]} cells, and the first line has {row[1]}{hint}") from error
+            first = "the header" if text.header else "the first row"
+            raise DecodingRefused(f"{line}it has {row[2]} cells, and {first} has {row[1]}{hint}") from error
         raise
 
 
 def _other_delimiter(names: Sequence[str], text: TextReading) -> str:
     """Return what seems to stand between the names, if the delimiter leaves one name; or an empty text."""
-    (only,) = names if len(names) == 1 else ("",)
+    if len(names) != 1:
+        return ""
+    only = names[0]
     return max((sign for sign in ",;\t|" if sign != text.delimiter and sign in only), key=only.count, default="")
 
 

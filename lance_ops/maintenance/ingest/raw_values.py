@@ -15,7 +15,7 @@ from lance_ops.maintenance.ingest.raw_limits import TextReading
 
 __all__ = ["bad_text", "holds_text_to_parse", "is_list", "parsed"]
 
-_QUOTED = re.compile(r"'(?:1970-01-01T)?(.*?)'(?= as a scalar|[.,:]|$)", re.DOTALL)
+_QUOTED = re.compile(r"'(?:1970-01-01T)?(.*?)'(?= as a scalar| is not a valid|[.,:]|$)", re.DOTALL)
 
 
 def parsed(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Array:
@@ -50,6 +50,8 @@ def parsed(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Array:
     if pt.is_time(wanted):
         moments = pc.binary_join_element_wise(pa.scalar("1970-01-01T"), array, pa.scalar(""))
         return pc.cast(pc.cast(moments, pa.timestamp(wanted.unit)), wanted)
+    if pt.is_decimal(wanted):
+        return _decimals(array, wanted, text.decimal_point)
     return pc.cast(array, wanted)
 
 
@@ -82,6 +84,22 @@ def is_list(kind: pa.DataType) -> bool:
         or pt.is_list_view(kind)
         or pt.is_large_list_view(kind)
     )
+
+
+def _decimals(array: pa.Array, wanted: pa.DataType, point: str) -> pa.Array:
+    """Parse decimals that have `point` before their fraction; if it is another character, refuse a full stop."""
+    if point == ".":
+        return pc.cast(array, wanted)
+    stopped = array.filter(pc.match_substring(array, "."))
+    if len(stopped):
+        raise pa.ArrowInvalid(f"'{stopped[0]}': its decimal point is no {point!r}")
+    try:
+        return pc.cast(pc.replace_substring(array, point, "."), wanted)
+    except pa.ArrowInvalid as error:
+        bad = bad_text(error)
+        if bad is None:
+            raise
+        raise pa.ArrowInvalid(f"'{bad.replace('.', point)}'") from error
 
 
 def _moments(array: pa.Array, wanted: pa.DataType, formats: tuple[str, ...]) -> pa.Array:
