@@ -156,8 +156,8 @@ def test_a_survey_says_what_it_saw_and_what_it_leaves_alone(
     assert "folders' values of day do not become columns" in by_name["h"][2]
     assert "b" not in by_name
     assert found.ignored == (
-        "files with a template in their path are not declared: 2",
-        "files with .txt are not read; write Parquet, CSV or JSON instead: 1",
+        "2 files with a template in the path are not declared",
+        "1 file with .txt is not read: write Parquet, CSV or JSON",
     )
 
 
@@ -169,6 +169,27 @@ def test_an_older_file_tells_the_columns_if_the_newest_cannot_be_read(landing: P
     assert seen.endswith("2024-01-03.csv") and "2024-01-03.csv is empty" in unread
     read = "orders/2024-01-02.csv, the newest file that can be read"
     assert columns == f"Columns of {read}: id int64, name string"
+
+
+def test_a_newest_file_that_only_the_joint_reading_reads_tells_the_columns(landing: Path) -> None:
+    landing.mkdir()
+    for day, text in ((1, "Sales\n\na,b\n1,2\n"), (2, "Sales\n\na,c\n1,2\n"), (3, "Sales\n\na,d\n")):
+        (landing / f"2024-01-0{day}.csv").write_text(text)
+        os.utime(landing / f"2024-01-0{day}.csv", (OLD + day, OLD + day))
+    (proposal,) = survey_landing(StoreLocation(str(landing))).proposals
+    assert proposal.raw and proposal.raw["text"] == {"skip_lines": 2}
+    assert proposal.comments[1:] == ("Columns: a null, d null", "The oldest file has other columns: b, d")
+
+
+def test_a_newest_file_that_the_declared_reading_refuses_is_named(landing: Path) -> None:
+    landing.mkdir()
+    for day, text in ((1, "a;b\n1;2\n"), (2, "a\n1\n2;\n")):
+        (landing / f"2024-01-0{day}.csv").write_text(text)
+        os.utime(landing / f"2024-01-0{day}.csv", (OLD + day, OLD + day))
+    (proposal,) = survey_landing(StoreLocation(str(landing))).proposals
+    assert proposal.raw and proposal.raw["text"] == {"delimiter": ";"}
+    assert "The newest file was not read: " in proposal.comments[1]
+    assert "2024-01-02.csv: line 3: it has 2 cells, and the header has 1" in proposal.comments[1]
 
 
 def test_a_landing_folder_without_files_is_an_error_that_names_it(landing: Path) -> None:

@@ -51,7 +51,7 @@ def changed(found: TextGuess) -> dict[str, Any]:
 def test_options_follow_from_what_all_rows_have(text: str, expected: dict[str, Any]) -> None:
     found = guess(text)
     assert changed(found) == expected
-    assert found.doubts == () and found.texts == ()
+    assert found.doubts == () and found.text_columns == ()
 
 
 @pytest.mark.parametrize("is_csv", [True, False], ids=["csv", "json"])
@@ -68,7 +68,7 @@ def test_options_follow_from_what_all_rows_have(text: str, expected: dict[str, A
 def test_an_encoding_is_one_that_decodes_the_bytes(encoding: str, expected: str, is_csv: bool) -> None:
     found = guess("city,n\nZürich,1\nBern,2\n".encode(encoding), is_csv=is_csv)
     assert found.reading.encoding == expected
-    assert found.words == (() if expected == "utf-8" else ("Zürich",))
+    assert found.special_words == (() if expected == "utf-8" else ("Zürich",))
 
 
 def test_bytes_that_cp1252_lacks_are_latin_1() -> None:
@@ -84,7 +84,7 @@ def test_a_character_and_a_row_may_be_cut_at_the_end(num_bytes: int) -> None:
 def test_digits_that_are_no_numbers_are_text() -> None:
     long = "9" * 19
     found = guess(f"zip,n,iban,mixed\n01234,1,{long},01\n99999,0,1,x\n")
-    assert found.texts == ("zip", "iban") and found.doubts == ()
+    assert found.text_columns == ("zip", "iban") and found.doubts == ()
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,76 @@ def test_files_of_a_dataset_tell_what_others_of_it_do_not() -> None:
         "decimal_point": ",",
         "date_formats": ("%d.%m.%Y",),
     }
-    assert (found.texts, found.words) == (("z",), ("Zürich",))
+    assert (found.text_columns, found.special_words) == (("z",), ("Zürich",))
 
 
-def test_files_that_contradict_each_other_about_days_leave_them_text() -> None:
+def test_files_that_contradict_each_other_about_days_leave_them_text_and_a_doubt() -> None:
     european, american = guess("d,n\n31/01/2026,1\n"), guess("d,n\n01/31/2026,1\n")
-    assert changed(joint_guess([european, american])) == {}
+    found = joint_guess([european, american])
+    assert changed(found) == {}
+    (doubt,) = found.doubts
+    assert doubt.startswith("d: does the day or the month come first?")
+
+
+@pytest.mark.parametrize(
+    ("newer", "older", "option", "values"),
+    [
+        ("n,c\n1,Zürich\n", "n,c\n1,Zürich\n".encode("cp1252"), "encoding", ("utf-8", "cp1252")),
+        ("n,c\n1,Zürich\n".encode("cp1252"), "n,c\n1,Zürich\n", "encoding", ("cp1252", "utf-8")),
+        ("n,c\n1,Bern\n", "n,c\n1,Bern\n".encode("utf-16"), "encoding", ("utf-8", "utf-16")),
+        ("a;b\n1;2.5\n", "a;b\n1;2,5\n", "decimal_point", (".", ",")),
+        ("a;b\n1;2,5\n", "a;b\n1;2.5\n", "decimal_point", (",", ".")),
+        ("a;b\n1;2\n", "a,b\n1,2\n", "delimiter", (";", ",")),
+        ("a,b\n1,2\n", "Sales,\n\na,b\n1,2\n", "skip_lines", (0, 2)),
+    ],
+)
+def test_the_newer_of_two_files_that_differ_decides_and_a_doubt_says_so(
+    newer: str | bytes, older: str | bytes, option: str, values: tuple[Any, Any]
+) -> None:
+    found = joint_guess([guess(newer), guess(older)])
+    assert getattr(found.reading, option) == values[0]
+    (doubt,) = found.doubts
+    assert doubt.startswith(f"text.{option} is {values[0]!r} by the newest file that shows it, and {values[1]!r} by")
+    assert found.special_words == (("Zürich",) if found.reading.encoding == "cp1252" else ())
+
+
+@pytest.mark.parametrize(
+    ("newer", "older", "expected"),
+    [
+        ("d,n\n01/02/2026,1\n", "d,n\n31/01/2026,1\n", {"date_formats": ("%d/%m/%Y",)}),
+        (
+            "d,n\n01/02/2026,1\n",
+            "t,n\n12/31/2026 10:00,1\n",
+            {"date_formats": ("%m/%d/%Y",), "timestamp_formats": ("%m/%d/%Y %H:%M",)},
+        ),
+        ("a;n\n1;1,234\n", "a;n\n1;1,5\n", {"delimiter": ";", "decimal_point": ","}),
+        ("a\n1\n", "a;a\n1;2\n", {"delimiter": ";", "distinct_names": True}),
+    ],
+)
+def test_a_doubt_that_another_file_answers_is_none(newer: str, older: str, expected: dict[str, Any]) -> None:
+    found = joint_guess([guess(newer), guess(older)])
+    assert (changed(found), found.doubts) == (expected, ())
+    assert joint_guess([guess(older), guess(newer)]).doubts == ()
+
+
+def test_a_decimal_comma_leaves_the_doubts_about_other_columns() -> None:
+    found = guess("a;b;c\n1,5;1.234,50;1,234\n")
+    assert changed(found) == {"delimiter": ";", "decimal_point": ","}
+    assert found.doubts == ("b: its numbers have separators of thousands, so they stay text",)
+
+
+def test_columns_have_the_names_that_ingestion_gives_them() -> None:
+    found = guess("id;a;A;;d;d\n1;x;007;008;01/02/2026;31/01/2026\n")
+    assert found.text_columns == ("A_2", "column_4")
+    assert changed(found) == {"delimiter": ";", "distinct_names": True, "date_formats": ("%d/%m/%Y",)}
+    found = guess("id;d;d\n1;01/02/2026;02/01/2026\n")
+    assert [doubt.partition(":")[0] for doubt in found.doubts] == ["d", "d_2"]
+
+
+@pytest.mark.parametrize("content", [b"name\nJos\xe9\n", b"name\nJos\xe9", b"\xe9"])
+def test_the_last_bytes_of_a_whole_file_count(content: bytes) -> None:
+    assert guess(content).reading.encoding == "cp1252"
+
+
+def test_the_header_may_stand_below_an_empty_line() -> None:
+    assert changed(guess("\nid;a;a\n1;2;3\n")) == {"delimiter": ";", "distinct_names": True}

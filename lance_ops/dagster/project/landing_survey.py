@@ -50,7 +50,7 @@ _MOST_OTHERS = 3
 
 @dataclass(frozen=True)
 class LandingSurvey:
-    """The proposed datasets, and a sentence for each ending of files that nobody would read."""
+    """The proposed datasets, and sentences about the files for which none is proposed, by their ending or path."""
 
     proposals: tuple[Proposal, ...]
     ignored: tuple[str, ...] = ()
@@ -73,32 +73,32 @@ class _Kind:
         return "/".join((*self.varying_folders, f"{self.name}{self.ending}"))
 
 
-class _Look(NamedTuple):
+class _Seen(NamedTuple):
     guess: TextGuess | None
     columns: pa.Schema | str
 
 
-class _Looks:
+class _FilesSeen:
     """How files seem to be written, and their columns, or why they cannot be read. Each file is opened once."""
 
     def __init__(self, reader: RawReader) -> None:
         self._reader = reader
-        self._found: dict[str, _Look] = {}
+        self._found: dict[str, _Seen] = {}
 
-    def look(self, file: LandedFile) -> _Look:
+    def of(self, file: LandedFile) -> _Seen:
         if file.path not in self._found:
-            self._found[file.path] = self._looked_at(file)
+            self._found[file.path] = self._read(file)
         return self._found[file.path]
 
-    def by(self, file: LandedFile, reading: TextReading) -> pa.Schema | str:
+    def columns_read_by(self, file: LandedFile, reading: TextReading) -> pa.Schema | str:
         """Return the columns by another reading than the file's own; it is opened again."""
-        found = self.look(file)
+        found = self.of(file)
         known = found.guess is None or found.guess.reading == reading
         return found.columns if known else self._columns(file, lambda *_: reading)
 
-    def _looked_at(self, file: LandedFile) -> _Look:
+    def _read(self, file: LandedFile) -> _Seen:
         if file.size_bytes == 0:
-            return _Look(None, f"{file.path} is empty")
+            return _Seen(None, f"{file.path} is empty")
         guesses: list[TextGuess] = []
 
         def guess(start: bytes, is_whole: bool) -> TextReading:
@@ -106,7 +106,7 @@ class _Looks:
             return guesses[0].reading
 
         columns = self._columns(file, guess)
-        return _Look(guesses[0] if guesses else None, columns)
+        return _Seen(guesses[0] if guesses else None, columns)
 
     def _columns(self, file: LandedFile, guess: Callable[[bytes, bool], TextReading]) -> pa.Schema | str:
         try:
@@ -116,35 +116,45 @@ class _Looks:
 
 
 def survey_landing(location: StoreLocation) -> LandingSurvey:
-    """List a landing folder; read the columns of up to four files of each kind, and guess how their text is written.
+    """List a landing folder, read the columns of some files of each kind, and guess how their text is written.
+
+    Of each kind the newest file and the oldest one are read. If the newest cannot be read, up to three older ones are
+    tried. Where files without numbers may be one dataset, one file of each of up to 20 names is read.
 
     Raises `ConfigError` if the folder has no file.
     """
     listed = [file for file in list_files(location) if isinstance(file, LandedFile)]
-    seen = [file for file in listed if not any(part.startswith(("_", ".")) for part in file.path.split("/"))]
-    if not seen:
+    visible = [file for file in listed if not any(part.startswith(("_", ".")) for part in file.path.split("/"))]
+    if not visible:
         raise ConfigError(f"{location.public_uri}: there is no file in this landing folder; land one, or leave it out")
     kinds: defaultdict[_Kind, list[LandedFile]] = defaultdict(list)
-    unread: Counter[str] = Counter()
-    for file in sorted(seen, key=lambda file: file.path):
+    ignored: Counter[tuple[str, str]] = Counter()
+    for file in sorted(visible, key=lambda file: file.path):
         if any(sign in file.path for sign in _EXPANDED):
-            unread["with a template in their path are not declared"] += 1
+            ignored["with a template in the path", "not declared"] += 1
             continue
         kind = _kind_of(file.path)
         if kind is None:
             ending = PurePosixPath(file.path).suffix or "no ending"
-            unread[f"with {ending} are not read; write Parquet, CSV or JSON instead"] += 1
+            ignored[f"with {ending}", "not read: write Parquet, CSV or JSON"] += 1
         else:
             kinds[kind].append(file)
     marked = {file.path.rpartition("/")[0] for file in listed if PurePosixPath(file.path).name == _MARKER}
     with RawReader(location.storage_options, RawReading()) as reader:
-        looks = _Looks(reader)
+        seen = _FilesSeen(reader)
         found = [
-            _proposal(PurePosixPath(location.uri).name, kind, files, marked, looks)
-            for kind, files in _joined(kinds, looks)
+            _proposal(PurePosixPath(location.uri).name, kind, files, marked, seen)
+            for kind, files in _joined(kinds, seen)
         ]
-    ignored = [f"files {why}: {count:,}" for why, count in unread.items()]
-    return LandingSurvey(with_distinct_names(found), tuple(ignored))
+    sentences = (
+        f"{_num_files(count)} {which} {'is' if count == 1 else 'are'} {outcome}"
+        for (which, outcome), count in ignored.items()
+    )
+    return LandingSurvey(with_distinct_names(found), tuple(sentences))
+
+
+def _num_files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
 
 
 def _kind_of(path: str) -> _Kind | None:
@@ -187,13 +197,13 @@ def _glob_of(text: str) -> str:
     return "".join([*found, glob.escape(text[end:])])
 
 
-def _joined(kinds: dict[_Kind, list[LandedFile]], looks: _Looks) -> Iterator[tuple[_Kind, list[LandedFile]]]:
+def _joined(kinds: dict[_Kind, list[LandedFile]], seen: _FilesSeen) -> Iterator[tuple[_Kind, list[LandedFile]]]:
     """Yield the kinds of files. Kinds in the same folders become one if `_are_one` says that they are one dataset."""
     beside: defaultdict[tuple[str, tuple[str, ...], str], list[_Kind]] = defaultdict(list)
     for kind in kinds:
         beside[kind.folder, kind.varying_folders, kind.ending].append(kind)
     for (folder, varying, ending), group in beside.items():
-        if _are_one([kinds[kind] for kind in group], group, looks):
+        if _are_one([kinds[kind] for kind in group], group, seen):
             files = [file for kind in group for file in kinds[kind]]
             words = group[0].words if len(group) == 1 and not folder and not varying else ""
             name = "*" if not words else group[0].name
@@ -202,17 +212,17 @@ def _joined(kinds: dict[_Kind, list[LandedFile]], looks: _Looks) -> Iterator[tup
             yield from ((kind, kinds[kind]) for kind in group)
 
 
-def _are_one(files: Sequence[Sequence[LandedFile]], kinds: Sequence[_Kind], looks: _Looks) -> bool:
+def _are_one(files: Sequence[Sequence[LandedFile]], kinds: Sequence[_Kind], seen: _FilesSeen) -> bool:
     if len(kinds) == 1 or len(kinds) > _MOST_KINDS:
         return True
     if any("*" in kind.name for kind in kinds):
         return False
     found: set[tuple[str, ...]] = set()
     for of_kind in files:
-        file = _readable(of_kind, looks)
+        file = _readable(of_kind, seen)
         if file is None:
             return False
-        guess, columns = looks.look(file)
+        guess, columns = seen.of(file)
         assert isinstance(columns, pa.Schema)
         found.add((guess.reading.delimiter if guess else "", *columns.names))
     return len(found) == 1
@@ -223,7 +233,7 @@ def _proposal(
     kind: _Kind,
     files: Sequence[LandedFile],
     marked: set[str],
-    looks: _Looks,
+    seen: _FilesSeen,
 ) -> Proposal:
     name = dataset_name(kind.folder, kind.words) if kind.words else dataset_name(kind.folder or landing)
     prefix = f"{kind.folder}/" if kind.folder else ""
@@ -234,36 +244,36 @@ def _proposal(
     else:
         key = _key(paths, kind.ending)
         raw |= {"key": key} if key else {}
-    guess = _guess(files, looks)
+    guess = _guess(files, seen)
     text = {each.name: _plain(getattr(guess.reading, each.name)) for each in fields(TextReading)}
     usual = TextReading()
     text = {name: value for name, value in text.items() if value != _plain(getattr(usual, name))}
     raw |= {"text": text} if text else {}
-    write = {"columns": dict.fromkeys(guess.texts, "string")} if guess.texts else {}
-    readable = _readable(files, looks)
-    seen = _comments(kind, files, paths, readable, partial(looks.by, reading=guess.reading))
-    told = [f"Its text is {guess.reading.encoding}: {', '.join(guess.words)}"] if guess.words else []
-    unread = [] if readable else [f"Its columns were not read: {looks.look(_by_age(files)[-1]).columns}"]
+    write = {"columns": dict.fromkeys(guess.text_columns, "string")} if guess.text_columns else {}
+    readable = _readable(files, seen)
+    comments = _comments(kind, files, paths, readable, partial(seen.columns_read_by, reading=guess.reading))
+    told = [f"Its text is {guess.reading.encoding}: {', '.join(guess.special_words)}"] if guess.special_words else []
+    unread = [] if readable else [f"Its columns were not read: {seen.of(_by_age(files)[-1]).columns}"]
     return Proposal(
         name,
         f"{name}.lance",
         raw,
         write=write,
-        comments=tuple(map(printable, [*seen, *told])),
+        comments=tuple(map(printable, [*comments, *told])),
         doubts=tuple(map(printable, [*unread, *guess.doubts])),
     )
 
 
-def _readable(files: Sequence[LandedFile], looks: _Looks) -> LandedFile | None:
+def _readable(files: Sequence[LandedFile], seen: _FilesSeen) -> LandedFile | None:
     """Return the newest file that can be read, of the newest few."""
     newest = _by_age(files)[: -2 - _MOST_OTHERS : -1]
-    return next((file for file in newest if isinstance(looks.look(file).columns, pa.Schema)), None)
+    return next((file for file in newest if isinstance(seen.of(file).columns, pa.Schema)), None)
 
 
-def _guess(files: Sequence[LandedFile], looks: _Looks) -> TextGuess:
+def _guess(files: Sequence[LandedFile], seen: _FilesSeen) -> TextGuess:
     """Guess from the newest file that can be read and the oldest one."""
-    chosen = [file for file in (_readable(files, looks), _by_age(files)[0]) if file is not None]
-    guesses = [guess for file in chosen if (guess := looks.look(file).guess) is not None]
+    chosen = [file for file in (_readable(files, seen), _by_age(files)[0]) if file is not None]
+    guesses = [guess for file in chosen if (guess := seen.of(file).guess) is not None]
     return joint_guess(guesses) if guesses else TextGuess()
 
 
@@ -300,13 +310,15 @@ def _comments(
 ) -> Iterable[str]:
     *_, newest = by_age = _by_age(files)
     size = sum(file.size_bytes for file in files)
-    count = f"{len(files):,} files" if len(files) > 1 else "1 file"
-    yield f"Seen: {count} of {size:,} bytes, such as {paths[files.index(newest)]}"
+    yield f"Seen: {_num_files(len(files))} of {size:,} bytes, such as {paths[files.index(newest)]}"
     if readable is None:
         return
-    if readable is not newest:
-        yield f"The newest file was not read: {columns(newest)}"
-    now = columns(readable)
+    now = columns(newest)
+    if isinstance(now, str):
+        yield f"The newest file was not read: {now}"
+        now = now if readable is newest else columns(readable)
+    else:
+        readable = newest
     if isinstance(now, str):
         return
     yield columns_sentence(now, "" if readable is newest else f" of {readable.path}, the newest file that can be read")

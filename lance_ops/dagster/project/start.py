@@ -83,16 +83,14 @@ def start_project(
 
 def _ingesting(table: Proposal | None, files: Proposal) -> Proposal:
     """Return the declaration of a table that raw files go into."""
-    return (
-        files
-        if table is None
-        else replace(
-            table,
-            raw=files.raw,
-            write=files.write,
-            comments=(*table.comments, *files.comments),
-            doubts=files.doubts,
-        )
+    if table is None:
+        return files
+    return replace(
+        table,
+        raw=files.raw,
+        write=files.write,
+        comments=(*table.comments, *files.comments),
+        doubts=(*table.doubts, *files.doubts),
     )
 
 

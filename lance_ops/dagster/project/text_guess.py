@@ -1,20 +1,24 @@
-"""Guess how text is to be read from the first bytes of a file, and say what a person must decide.
+"""Guess how text is to be read from the first bytes of files, and say what a person must decide.
 
-A guess is made only if all rows that are seen agree with it. What is left open is a doubt, in a sentence.
+A guess is made only if all rows that are seen agree with it. What is left open is a doubt, in a sentence. Encodings are
+the exception: bytes that are neither UTF-8 nor UTF-16 count as cp1252, or as latin-1 if they are no cp1252. They may be
+of another encoding, so the guess has words by which a person can tell.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.ingest import TextReading
+from lance_ops.maintenance.ingest import TextReading, distinct_names
 
 __all__ = ["TextGuess", "guess_text", "joint_guess"]
 
@@ -35,32 +39,7 @@ _DAY = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class TextGuess:
-    """How files seem to be written.
-
-    `texts` are the columns whose digits are no numbers, such as `007`. `words` are some that only the encoding shows.
-    """
-
-    reading: TextReading = TextReading()
-    texts: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
-
-
-class _Table(NamedTuple):
-    delimiter: str
-    skip_lines: int
-    header: list[str]
-    rows: list[list[str]]
-
-    def columns(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield each column's name with the cells that are not empty."""
-        for at, name in enumerate(self.header):
-            yield name, [cell for row in self.rows if (cell := row[at].strip())]
-
-
-class _Days(NamedTuple):
+class _DateForm(NamedTuple):
     """The form of a column's dates: which number comes first is None if each could be the day."""
 
     sign: str
@@ -74,84 +53,142 @@ class _Days(NamedTuple):
         return self.sign.join(parts) + self.time
 
 
+class _Evidence(NamedTuple):
+    """What one file shows: values of options, without those that its text leaves open, and forms of columns."""
+
+    options: dict[str, Any]
+    special_words: tuple[str, ...]
+    text_columns: tuple[str, ...] = ()
+    dates: tuple[tuple[str, _DateForm], ...] = ()
+    comma_columns: tuple[str, ...] = ()
+    """Columns of numbers whose comma may stand before a fraction, or between thousands."""
+    doubts: tuple[str, ...] = ()
+    """Doubts that no other file removes."""
+
+
+@dataclass(frozen=True)
+class TextGuess:
+    """How files seem to be written.
+
+    `text_columns` have digits that are no numbers, such as `007`. `special_words` are some words with characters
+    outside ASCII, by which a person sees whether the encoding is right. `evidence` is what each file shows.
+    """
+
+    reading: TextReading = TextReading()
+    text_columns: tuple[str, ...] = ()
+    special_words: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    evidence: tuple[_Evidence, ...] = field(default=(), repr=False)
+
+
+class _Table(NamedTuple):
+    delimiter: str
+    skip_lines: int
+    header: list[str]
+    rows: list[list[str]]
+
+    def columns(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield each column's name, as ingestion numbers it, with the cells that are not empty."""
+        for at, name in enumerate(distinct_names(self.header)):
+            yield name, [cell for row in self.rows if (cell := row[at].strip())]
+
+
 def guess_text(start: bytes, *, is_csv: bool, is_whole: bool) -> TextGuess:
     """Guess from the first bytes of a file, decompressed; `is_whole` says that the file has no more."""
-    encoding = _encoding(start)
-    text = start.decode(encoding, "ignore").removeprefix("\ufeff")
-    words = () if encoding == "utf-8" else tuple(dict.fromkeys(re.findall(r"\w*[^\W\x00-\x7f]\w*", text)))[:3]
-    if not is_csv:
-        return TextGuess(TextReading(encoding=encoding), words=words)
-    table = _table(text, is_whole=is_whole)
-    if table is None:
-        return TextGuess(TextReading(encoding=encoding), words=words)
-    doubts = [*_doubts_of_header(table)]
-    days = {name: found for name, cells in table.columns() if (found := _days(cells)) is not None}
-    formats, undecided = _formats(days)
-    doubts += undecided
-    has_comma, doubts_of_numbers = _decimal_comma(table)
-    doubts += doubts_of_numbers
-    reading = TextReading(
-        delimiter=table.delimiter,
-        encoding=encoding,
-        date_formats=tuple(each for each in formats if "%H" not in each),
-        timestamp_formats=tuple(each for each in formats if "%H" in each),
-        decimal_point="," if has_comma else ".",
-        skip_lines=table.skip_lines,
-        distinct_names=len({name.casefold() for name in table.header if name}) < len(table.header),
-    )
-    texts = tuple(name for name, cells in table.columns() if name and _are_codes(cells))
-    return TextGuess(reading, texts, words, tuple(doubts))
+    return _guess_from((_evidence(start, is_csv=is_csv, is_whole=is_whole),))
 
 
 def joint_guess(guesses: Sequence[TextGuess]) -> TextGuess:
-    """Return what the files of a dataset have in common; the first one decides where they contradict each other.
+    """Return one guess for the files of a dataset, the newest first, from what each of them shows.
 
-    A file without a special character, a fraction, a date or a leading zero contradicts nothing.
+    A file shows nothing of an option if it has no special character, fraction or date. Where two files contradict each
+    other, the first one decides, and a doubt says so. If they contradict each other about days, no format is guessed.
     """
-    first = guesses[0].reading
+    return _guess_from(tuple(file for guess in guesses for file in guess.evidence))
 
-    def told(values: Iterable[str], silent: str) -> str:
-        return next((each for each in values if each != silent), silent)
 
+def _guess_from(files: tuple[_Evidence, ...]) -> TextGuess:
+    options: dict[str, Any] = {"distinct_names": any(each.options.get("distinct_names") for each in files)}
+    doubts = []
+    for option in ("encoding", "delimiter", "skip_lines", "decimal_point"):
+        value, *others = _shown(files, option) or [getattr(TextReading, option)]
+        options[option] = value
+        doubts += [
+            f"text.{option} is {value!r} by the newest file that shows it, and {other!r} by another one: declare a "
+            "dataset for each form"
+            for other in others
+        ]
+    doubts += [doubt for each in files for doubt in each.doubts]
+    formats, undecided = _formats([column for each in files for column in each.dates])
+    doubts += undecided
+    if options["decimal_point"] != ",":
+        doubts += [
+            f"{name}: does the comma of its numbers stand before a fraction? If so, set text.decimal_point: ','"
+            for each in files
+            for name in each.comma_columns
+        ]
     reading = TextReading(
-        delimiter=first.delimiter,
-        encoding=told((each.reading.encoding for each in guesses), "utf-8"),
-        date_formats=_formats_of_all([each.reading.date_formats for each in guesses]),
-        timestamp_formats=_formats_of_all([each.reading.timestamp_formats for each in guesses]),
-        decimal_point=told((each.reading.decimal_point for each in guesses), "."),
-        skip_lines=first.skip_lines,
-        distinct_names=first.distinct_names,
+        **options,
+        date_formats=tuple(each for each in formats if "%H" not in each),
+        timestamp_formats=tuple(each for each in formats if "%H" in each),
     )
+    special = (each.special_words for each in files if each.options.get("encoding") == reading.encoding)
     return TextGuess(
         reading,
-        tuple(dict.fromkeys(name for each in guesses for name in each.texts)),
-        next((each.words for each in guesses if each.words), ()),
-        tuple(dict.fromkeys(doubt for each in guesses for doubt in each.doubts)),
+        tuple(dict.fromkeys(name for each in files for name in each.text_columns)),
+        next(filter(None, special), ()),
+        tuple(dict.fromkeys(doubts)),
+        files,
     )
 
 
-def _formats_of_all(formats: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the formats of all files, without those that another one contradicts: the day first, or the month."""
-    found = list(dict.fromkeys(each for of_file in formats for each in of_file))
-    return tuple(each for each in found if _swapped(each) not in found)
+def _shown(files: Sequence[_Evidence], option: str) -> list[Any]:
+    """Return the values of an option that files show, each once. ASCII text shows no encoding, but it is no UTF-16."""
+    found = [each.options.get(option) for each in files]
+    if any(str(value).startswith("utf-16") for value in found):
+        found = [value or "utf-8" for value in found]
+    return list(dict.fromkeys(value for value in found if value is not None))
 
 
-def _swapped(form: str) -> str:
-    return form.translate(str.maketrans("dm", "md"))
+def _evidence(start: bytes, *, is_csv: bool, is_whole: bool) -> _Evidence:
+    encoding = _encoding(start, is_whole=is_whole)
+    text = start.decode(encoding, "ignore")
+    options: dict[str, Any] = {} if encoding == "utf-8" and text.isascii() else {"encoding": encoding}
+    text = text.removeprefix("\ufeff")
+    words = () if encoding == "utf-8" else tuple(dict.fromkeys(re.findall(r"\w*[^\W\x00-\x7f]\w*", text)))[:3]
+    table = _table(text, is_whole=is_whole) if is_csv else None
+    if table is None:
+        return _Evidence(options, words)
+    columns = list(table.columns())
+    point, comma_columns, doubts = _decimal_point(columns)
+    options |= {
+        "delimiter": table.delimiter,
+        "skip_lines": table.skip_lines,
+        "distinct_names": [name for name, _ in columns] != table.header,
+    }
+    if point is not None:
+        options["decimal_point"] = point
+    return _Evidence(
+        options,
+        words,
+        tuple(name for name, cells in columns if _are_codes(cells)),
+        tuple((name, form) for name, cells in columns if (form := _date_form(cells)) is not None),
+        tuple(comma_columns),
+        (*_doubts_of_header(columns), *doubts),
+    )
 
 
-def _encoding(start: bytes) -> str:
-    """Return an encoding that decodes the bytes; a character may be cut at their end."""
+def _encoding(start: bytes, *, is_whole: bool) -> str:
+    """Return an encoding that decodes the bytes; a character may be cut at their end unless they are the whole file."""
     for bom, name in _BOMS:
         if start.startswith(bom):
             return name
     if b"\0" in start[1::2] and b"\0" not in start[::2]:
         return "utf-16-le"
     try:
-        start[:-3].decode("utf-8") if len(start) > 3 else start.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.end < len(start) - 3:
-            return _one_byte_encoding(start)
+        codecs.getincrementaldecoder("utf-8")().decode(start, final=is_whole)
+    except UnicodeDecodeError:
+        return _one_byte_encoding(start)
     return "utf-8"
 
 
@@ -195,11 +232,9 @@ def _by_delimiter(text: str, delimiter: str, *, is_whole: bool) -> _Table | None
     return _Table(delimiter, skipped if at else 0, header, [cells for _, cells in rows[at + 1 :]])
 
 
-def _doubts_of_header(table: _Table) -> Iterator[str]:
+def _doubts_of_header(columns: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
     alike = [
-        name
-        for name, cells in table.columns()
-        if cells and _NUMBER.fullmatch(name) and all(map(_NUMBER.fullmatch, cells))
+        name for name, cells in columns if cells and _NUMBER.fullmatch(name) and all(map(_NUMBER.fullmatch, cells))
     ]
     if alike:
         yield (
@@ -209,31 +244,30 @@ def _doubts_of_header(table: _Table) -> Iterator[str]:
 
 
 def _are_codes(cells: Sequence[str]) -> bool:
-    """Whether all cells are digits, and as numbers some would change: they begin with a zero, or are too long."""
+    """Whether all cells are digits, and some would change as numbers: they begin with a zero, or are too long."""
     return all(cell.isdecimal() for cell in cells) and any(
         (cell.startswith("0") and len(cell) > 1) or len(cell) > _LONGEST_WHOLE for cell in cells
     )
 
 
-def _decimal_comma(table: _Table) -> tuple[bool, list[str]]:
-    """Return whether a comma stands before the fraction of numbers, and the doubts about numbers."""
-    has_comma = has_point = False
-    doubts = []
-    for name, cells in table.columns():
+def _decimal_point(columns: Iterable[tuple[str, list[str]]]) -> tuple[str | None, list[str], list[str]]:
+    """Return what stands before the fraction of numbers; columns whose comma may mean two things; doubts."""
+    points: set[str] = set()
+    comma_columns, doubts = [], []
+    for name, cells in columns:
         fractions = [found["fraction"] or "" for cell in cells if (found := _COMMA_NUMBER.fullmatch(cell))]
-        has_point = has_point or any(map(_POINT_NUMBER.fullmatch, cells))
+        if any(map(_POINT_NUMBER.fullmatch, cells)):
+            points.add(".")
         if len(fractions) == len(cells) and any(fractions):
             if any(len(fraction) not in {0, 3} for fraction in fractions):
-                has_comma = True
+                points.add(",")
             else:
-                doubts.append(
-                    f"{name}: does the comma of its numbers stand before a fraction? If so, set text.decimal_point: ','"
-                )
+                comma_columns.append(name)
         elif _are_grouped(cells):
             doubts.append(f"{name}: its numbers have separators of thousands, so they stay text")
-    if has_comma and has_point:
-        return False, [*doubts, "Some numbers have a comma before their fraction, some a point: the former stay text"]
-    return has_comma, [] if has_comma else doubts
+    if len(points) == 2:
+        doubts.append("Some numbers have a comma before their fraction, some a point: the former stay text")
+    return min(points, key=".,".index, default=None), comma_columns, doubts
 
 
 def _are_grouped(cells: Sequence[str]) -> bool:
@@ -244,7 +278,7 @@ def _are_grouped(cells: Sequence[str]) -> bool:
     )
 
 
-def _days(cells: Sequence[str]) -> _Days | None:
+def _date_form(cells: Sequence[str]) -> _DateForm | None:
     """Return the form of the dates if all cells have one form and are dates."""
     found = [_DAY.fullmatch(cell) for cell in cells]
     forms = {
@@ -256,10 +290,10 @@ def _days(cells: Sequence[str]) -> _Days | None:
         return None
     ((sign, time),) = forms
     orders = (True,) if sign in {"", "."} else (True, False)
-    fitting = [order for order in orders if _all_are(cells, _Days(sign, order, time).format(order))]
+    fitting = [order for order in orders if _all_are(cells, _DateForm(sign, order, time).format(order))]
     if not fitting:
         return None
-    return _Days(sign, fitting[0] if len(fitting) == 1 else None, time)
+    return _DateForm(sign, fitting[0] if len(fitting) == 1 else None, time)
 
 
 def _all_are(cells: Iterable[str], form: str) -> bool:
@@ -271,14 +305,14 @@ def _all_are(cells: Iterable[str], form: str) -> bool:
     return True
 
 
-def _formats(days: dict[str, _Days]) -> tuple[tuple[str, ...], list[str]]:
+def _formats(dates: Sequence[tuple[str, _DateForm]]) -> tuple[tuple[str, ...], list[str]]:
     """Return the formats of the columns, and doubts. A column decides about another one with the same sign."""
     orders = {
-        sign: {each.is_day_first for each in days.values() if each.sign == sign} - {None}
-        for sign in {each.sign for each in days.values()}
+        sign: {each.is_day_first for _, each in dates if each.sign == sign} - {None}
+        for sign in {each.sign for _, each in dates}
     }
     formats, doubts = dict[str, None](), []
-    for name, each in days.items():
+    for name, each in dates:
         if len(orders[each.sign]) == 1:
             (order,) = orders[each.sign]
             formats[each.format(bool(order))] = None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from lance_ops.maintenance.ingest.ingest_survey import IngestSurvey, SurveyedFile, survey_ingest
     from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
+    from lance_ops.maintenance.ingest.raw_csv import distinct_names
     from lance_ops.maintenance.ingest.raw_files import (
         IngestBatch,
         RawFile,
@@ -59,6 +60,7 @@ __all__ = [
     "SurveyedFile",
     "TextReading",
     "content_token",
+    "distinct_names",
     "etag_of",
     "failures_of_store",
     "found_file",
@@ -94,6 +96,7 @@ _MODULES = {
     "SurveyedFile": "ingest_survey",
     "TextReading": "raw_limits",
     "content_token": "raw_locations",
+    "distinct_names": "raw_csv",
     "etag_of": "raw_locations",
     "failures_of_store": "raw_locations",
     "found_file": "raw_files",
