@@ -304,8 +304,36 @@ def test_rows_of_json_may_be_the_items_of_an_array(tmp_path: Path, content: str,
         load(tmp_path, "b.json", bad, None, isolated=isolated)
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('[{"id": 1}, null]', [1, None]),
+        ('[{"id": 1}, ]', [1]),
+        ('[{"id": 1},, {"id": 2}]', [1, 2]),
+        (b"\xef\xbb\xbf" + b" " * 4000 + b'[{"id": 1}]', [1]),
+    ],
+    ids=["null", "comma at the end", "two commas", "spaces"],
+)
+def test_an_array_may_have(tmp_path: Path, content: str | bytes, expected: list[int | None]) -> None:
+    assert [row["id"] for row in load(tmp_path, "a.json", content, None)] == expected
+
+
+def test_an_array_may_be_compressed_or_of_another_encoding(tmp_path: Path) -> None:
+    content = '[{"city": "Zürich"}]'
+    utf16 = TextReading(encoding="utf-16")
+    assert load(tmp_path, "a.json.gz", gzip.compress(content.encode()), None) == [{"city": "Zürich"}]
+    assert load(tmp_path, "b.json", content.encode("utf-16"), None, utf16)[1:] == [{"city": "Zürich"}]
+
+
+def test_an_array_of_nulls_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RawFileRefused, match=r"a\.json: "):  # Arrow ends the process that decodes it
+        load(tmp_path, "a.json", "[null]", None, isolated=True)
+
+
 @BOTH
-@pytest.mark.parametrize("content", ['[{"id": 1}, {"id": 2}', '[{"id": 1}}', '[{"id": 1}]]', "[1, 2]"])
+@pytest.mark.parametrize(
+    "content", ['[{"id": 1}, {"id": 2}', '[{"id": 1}}', '[{"id": 1}]]', "[1, 2]", "[]", '[[{"id": 1}]]']
+)
 def test_an_array_that_is_cut_off_or_wrong_is_refused(tmp_path: Path, content: str, isolated: bool) -> None:
     with pytest.raises(RawFileRefused, match=r"a\.json: "):
         load(tmp_path, "a.json", content, None, isolated=isolated)

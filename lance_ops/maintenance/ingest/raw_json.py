@@ -15,7 +15,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,9 @@ from lance_ops.maintenance.ingest.raw_limits import (
 )
 from lance_ops.maintenance.ingest.raw_values import bad_text, is_list, parsed
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["JsonSource", "check_json", "decode_json"]
 
 _MAX_BLOCK_CELLS = 16 * 1024**2  # Arrow makes a cell for each column that a row lacks
@@ -42,12 +45,11 @@ _JSON_KEY = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:', re.DOTALL)
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
-_MARKS = np.zeros(256, bool)
-_MARKS[list(b"[]{},")] = True
-_BRACKETS = np.zeros(256, bool)
-_BRACKETS[list(b"[]")] = True
+_LINE_OF_ARRAY = bytes.maketrans(b"\n\r", b"  ")
 _SPACES = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
+_START_BYTES = 4096
+"""A file is one array if its first character that is no space is a bracket, and among these bytes."""
 
 
 def decode_json(
@@ -81,9 +83,38 @@ class JsonSource(RawSource):
     def open(self) -> Any:
         """Return a stream of rows, a line each."""
         with super().open() as stream:
-            start = stream.read(BLOCK_BYTES)
+            start = stream.read(_START_BYTES)
         is_array = start.removeprefix(_BOM).lstrip(_SPACES).startswith(b"[")
         return _ArrayLines(super().open()) if is_array else super().open()
+
+
+class _Marks:
+    """Finds some characters of JSON outside of its texts, and how deep each is nested, a block of the file at a time.
+
+    A character is outside of texts if an even number of quotes stands before it, without those that are escaped.
+    """
+
+    def __init__(self, characters: bytes) -> None:
+        self.depth = 0
+        self._is_mark = np.isin(np.arange(256), list(characters))
+        self._num_quotes = 0
+        self._is_escaped = False
+
+    def feed(self, block: bytes) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the places of the marks in the next block, their codes, and the depth after each one."""
+        is_escaped = self._is_escaped and block.startswith((b'"', b"\\"))
+        bare = b" " + block[1:] if is_escaped else block
+        # Of a run of backslashes the pairs go first, so a quote after one that is left belongs to the text.
+        bare = bare.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+        self._is_escaped = bare.endswith(b"\\")
+        codes = np.frombuffer(bare, np.uint8)
+        quotes = np.flatnonzero(codes == ord('"'))
+        places = np.flatnonzero(self._is_mark[codes])
+        places = places[(np.searchsorted(quotes, places) + self._num_quotes) % 2 == 0]
+        depths = self.depth + np.cumsum(_STEPS[codes[places]], dtype=np.int64)
+        self.depth = int(depths[-1]) if len(depths) else self.depth
+        self._num_quotes += len(quotes)
+        return places, codes[places], depths
 
 
 class _ArrayLines(io.RawIOBase):
@@ -91,8 +122,7 @@ class _ArrayLines(io.RawIOBase):
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._depth = self._num_quotes = 0
-        self._is_escaped = False
+        self._marks = _Marks(b"[]{},")
 
     def readable(self) -> bool:
         return True
@@ -104,28 +134,16 @@ class _ArrayLines(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         block = self._stream.read(None if size < 0 else size)
         if not block:
-            if self._depth:
+            if self._marks.depth:
                 raise DecodingRefused("its array has no end: the file is cut off, or a bracket is missing")
             return b""
-        bare = b" " + block[1:] if self._is_escaped else block
-        # Of a run of backslashes the pairs go first, so a quote after one that is left belongs to the text.
-        bare = bare.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
-        self._is_escaped = bare.endswith(b"\\")
-        codes = np.frombuffer(bare, np.uint8)
-        quotes = np.flatnonzero(codes == ord('"'))
-        marks = np.flatnonzero(_MARKS[codes])
-        marks = marks[(np.searchsorted(quotes, marks) + self._num_quotes) % 2 == 0]
-        steps = _STEPS[codes[marks]]
-        depths = self._depth + np.cumsum(steps, dtype=np.int64)
-        is_outer = depths == np.where(steps < 0, 0, 1)
-        lines = np.frombuffer(block, np.uint8).copy()
-        lines[(lines == ord("\n")) | (lines == ord("\r"))] = ord(" ")
-        outer = marks[is_outer]
-        lines[outer[_BRACKETS[codes[outer]]]] = ord(" ")
-        lines[outer[codes[outer] == ord(",")]] = ord("\n")
-        self._depth = int(depths[-1]) if len(depths) else self._depth
-        self._num_quotes += len(quotes)
-        return lines.tobytes()
+        places, codes, depths = self._marks.feed(block)
+        lines = bytearray(block.translate(_LINE_OF_ARRAY))
+        outer = np.frombuffer(lines, np.uint8)
+        outer[places[(codes == ord("[")) & (depths == 1)]] = ord(" ")
+        outer[places[(codes == ord("]")) & (depths == 0)]] = ord(" ")
+        outer[places[(codes == ord(",")) & (depths == 1)]] = ord("\n")
+        return bytes(lines)
 
 
 def _parsed_fields(schema: pa.Schema, wanted: pa.Schema, text: TextReading) -> list[pa.Field]:
@@ -283,8 +301,7 @@ def _casts(text: str, kind: pa.DataType) -> bool:
 
 def check_json(source: RawSource, limits: RawLimits) -> None:
     """Refuse deep values before Arrow sees them: its parser recurses. Its schema follows from the first block alone."""
-    depth = num_quotes = size_bytes = 0
-    rest = b""
+    marks, size_bytes = _Marks(b"[]{}"), 0
     with source.open() as file:
         num_keys = len(set(_JSON_KEY.findall(file.read(BLOCK_BYTES))))
         check_count(num_keys, "columns", limits.columns)
@@ -293,15 +310,7 @@ def check_json(source: RawSource, limits: RawLimits) -> None:
             size_bytes += len(block)
             if size_bytes > source.allowed_bytes:
                 raise DecodingRefused(f"it has more than {source.allowed_bytes:,} bytes decompressed", "expansion")
-            # Of a run of backslashes the pairs go first, so a quote after one that is left belongs to the text.
-            bare = (rest + block).replace(b"\\\\", b"  ")
-            rest = b"\\" if bare.endswith(b"\\") else b""
-            codes = np.frombuffer(bare.removesuffix(rest).replace(b'\\"', b"  "), np.uint8)
-            quotes = np.flatnonzero(codes == ord('"'))
-            steps = _STEPS[codes]
-            brackets = np.flatnonzero(steps)
-            outside = (np.searchsorted(quotes, brackets) + num_quotes) % 2 == 0
-            depths = depth + np.cumsum(steps[brackets[outside]], dtype=np.int64)
+            _, _, depths = marks.feed(block)
             if depths.max(initial=0) > limits.depth:
                 raise DecodingRefused(f"its values are nested more than {limits.depth} deep", "depth")
             num_rows = int(np.count_nonzero(depths == 0))
@@ -309,5 +318,3 @@ def check_json(source: RawSource, limits: RawLimits) -> None:
                 raise DecodingRefused(
                     f"{num_rows:,} of its rows in {BLOCK_BYTES:,} bytes share {num_keys:,} columns", "columns"
                 )
-            depth = int(depths[-1]) if len(depths) else depth
-            num_quotes += len(quotes)
