@@ -93,10 +93,10 @@ def ingest_files(
         typer.Option(metavar="FORMAT", help="A form of timestamps, besides ISO 8601; may be repeated."),
     ] = None,
     decimal_point: Annotated[str, typer.Option(help=help_of(verbs.IngestFiles, "decimal_point"))] = _TEXT.decimal_point,
-    skip_lines: Annotated[int, typer.Option(min=0, help=help_of(verbs.IngestFiles, "skip_lines"))] = 0,
+    skip_lines: Annotated[int, typer.Option(min=0, help=help_of(verbs.IngestFiles, "skip_lines"))] = _TEXT.skip_lines,
     distinct_names: Annotated[
         bool, typer.Option("--distinct-names", help=help_of(verbs.IngestFiles, "distinct_names"))
-    ] = False,
+    ] = _TEXT.distinct_names,
     data_storage_version: Annotated[
         str, typer.Option(help=help_of(verbs.IngestFiles, "data_storage_version"))
     ] = IngestOptions.data_storage_version,

@@ -48,11 +48,15 @@ class RawText(DeclaredModel):
     empty_as_null: bool = Field(default=False, description="Whether empty cells of text columns are null, too.")
     date_formats: tuple[str, ...] = Field(default=(), description="Forms of dates, such as %d.%m.%Y, besides ISO 8601.")
     timestamp_formats: tuple[str, ...] = Field(default=(), description="Forms of timestamps, besides ISO 8601.")
-    decimal_point: str = Field(default=".", description="The text before the fraction of numbers in CSV.")
-    skip_lines: int = Field(default=0, ge=0, description="So many lines at the beginning of CSV are no rows.")
+    decimal_point: str = Field(
+        default=".", description="The character between whole part and fraction of numbers in CSV."
+    )
+    skip_lines: int = Field(
+        default=0, ge=0, description="The number of lines to skip at the beginning of CSV, before its header."
+    )
     distinct_names: bool = Field(
         default=False,
-        description="Whether names of CSV's header that occur again or are empty are numbered; else it is refused.",
+        description="Number the repeated and empty names of CSV's header; otherwise the file is refused.",
     )
 
     @model_validator(mode="after")

@@ -30,7 +30,7 @@ BLOCK_BYTES = 1024**2
 """Arrow's own: a row of CSV or JSON must fit into it."""
 
 START_BYTES = 256 * 1024
-"""So many decompressed bytes are the start of a text file."""
+"""A guess of how text is written reads this many decompressed bytes."""
 
 FREE_BYTES = 256 * 1024**2
 """So many decoded bytes are allowed for a file of any size."""
@@ -62,13 +62,14 @@ class TextReading:
     """How CSV and JSON are read.
 
     `delimiter`, `quote`, `escape` (empty: none), `decimal_point`, `skip_lines`, `header` and `distinct_names` are those
-    of CSV. The first `skip_lines` lines are no rows. A file without a header has the table's columns, in their order.
+    of CSV. `skip_lines` is the number of lines to skip before the header, and `decimal_point` the character between
+    whole part and fraction of numbers. A file without a header has the table's columns, in their order.
     With `distinct_names`, a name that occurs again in the header becomes `name_2`, and the fourth column, if it has no
     name, `column_4`. Cells that are one of `null_values` are null; by default a cell of a text column is never null,
     and of another column if it is empty or one of Arrow's own words (`NULL`, `NA`, `NaN`, …). `empty_as_null`
     makes an empty cell of a text column null, too. Dates and timestamps are ISO 8601, or match one of the formats of
-    C's `strptime`; without a zone they are in the column's zone. Where the types of CSV are inferred, a column whose
-    cells all match has the type date or timestamp.
+    C's `strptime`; without a zone they are in the column's zone. Where the types of CSV are inferred, a text column
+    becomes a date or a timestamp if all its cells in the first MiB match; a later cell that does not match is refused.
     """
 
     delimiter: str = ","

@@ -137,7 +137,7 @@ class RowFitting:
                 raise SchemaMismatch(f"{where}: {path!r}: {error}") from error
             if name is None:
                 if self.extra is ExtraColumns.REFUSE:
-                    others = "; none is added within a list or to a struct without fields"
+                    others = "; schema mode 'add' adds no field within a list, or to a struct without fields"
                     remedy = others if in_list or not known else ", or use schema mode 'add'"
                     raise SchemaMismatch(
                         f"{where}: field {below!r} ({child.type}) is not in the table (which has "

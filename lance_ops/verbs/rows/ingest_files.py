@@ -143,11 +143,15 @@ class IngestFiles(Verb):
     empty_as_null: Annotated[bool, Option("Read empty cells of text columns as null, too.")] = False
     date_formats: Annotated[tuple[str, ...], Option("Forms of dates, such as %d.%m.%Y, besides ISO 8601.")] = ()
     timestamp_formats: Annotated[tuple[str, ...], Option("Forms of timestamps, besides ISO 8601.")] = ()
-    decimal_point: Annotated[str, Option("The text before the fraction of numbers in CSV.")] = _TEXT.decimal_point
-    skip_lines: Annotated[int, Option("So many lines at the beginning of CSV are no rows.", at_least=0)] = 0
+    decimal_point: Annotated[str, Option("The character between whole part and fraction of numbers in CSV.")] = (
+        _TEXT.decimal_point
+    )
+    skip_lines: Annotated[
+        int, Option("The number of lines to skip at the beginning of CSV, before its header.", at_least=0)
+    ] = _TEXT.skip_lines
     distinct_names: Annotated[
-        bool, Option("Number the names of CSV's header that occur again or are empty, instead of refusing the file.")
-    ] = False
+        bool, Option("Number the repeated and empty names of CSV's header; otherwise the file is refused.")
+    ] = _TEXT.distinct_names
     data_storage_version: Annotated[str, Option("The file version of a new table.")] = (
         IngestOptions.data_storage_version
     )
