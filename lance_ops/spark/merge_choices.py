@@ -1,145 +1,234 @@
-"""Choose for each source row of a merge the clause that it takes part by, and compute the values of this clause.
+"""Choose the clause of a merge that applies to each source row, and compute the values of this clause.
 
 A merge of the library writes a source row as it is, whether it updates a row of the table or is inserted. So where
-values or conditions read both tables, or several clauses share the rows, Spark pairs each source row with the row of
-the table that it matches, and gives the source row the values of the first clause whose condition is true. A source row
-of no clause is dropped. Only the columns that the clauses read are joined.
+values or conditions read both tables, or several clauses share the rows, Spark pairs each source row with each row of
+the table that it matches. A pair gets the values of the first clause whose condition is true. A source row without a
+match is a pair without a row of the table. Pairs that no clause takes are dropped.
 
-A merge updates all rows that it matches, or deletes them. Where some clauses update and others delete, the source rows
-of the latter are left out, and the addresses of their rows of the table are found for a deletion in the same merge.
+The library matches rows by key alone: a source row updates all rows of the table that have its key. So an update is
+refused if the table has another row of the same key. Deletions are by row address: Spark finds the addresses, and the
+source rows of these pairs are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
 from types import TracebackType
+from typing import Literal, TypeAlias
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS
 
-__all__ = ["Choice", "ChosenRows", "chosen_rows"]
+__all__ = ["Action", "Choice", "Choices", "ChosenRows", "choose_rows"]
 
-_IS_MATCHED = "_is_matched"
-_DELETES = "_is_deleted"
+Action: TypeAlias = Literal["UPDATE", "DELETE", "INSERT", "KEEP"]
+"""What a clause does with its pairs. `KEEP` only tells the merge that these rows of the table are matched."""
+
+_NESTED = (ArrayType, MapType, StructType)
+_ACTION = "action"
+_ADDRESS = "address"
 _MOST_DELETED = 1 << 20
-"""So many addresses go with every task of the merge that reads the table's keys."""
+"""The most addresses of deleted rows. All of them travel with each task that reads the table's keys."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A clause: its condition, and its values by the table's column, as SQL over both tables.
+    """A clause: what it does, its condition, and its values by the table's column, as SQL over both tables."""
 
-    A clause that `deletes` stands beside others that update.
-    """
-
+    action: Action
     condition: str | None
     values: Mapping[str, str]
-    deletes: bool = False
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The clauses for source rows that match a row of the table, and for those that match none, in their order."""
+
+    matched: Sequence[Choice]
+    unmatched: Sequence[Choice]
+
+    def __iter__(self) -> Iterator[Choice]:
+        yield from self.matched
+        yield from self.unmatched
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that any clause has a value for."""
+        return tuple(dict.fromkeys(name for choice in self for name in choice.values))
+
+    @property
+    def changes_matched(self) -> bool:
+        """Whether a clause updates or deletes rows of the table."""
+        return any(choice.action in ("UPDATE", "DELETE") for choice in self.matched)
 
 
 class ChosenRows(AbstractContextManager["ChosenRows"]):
-    """The source rows that take part, by the columns that the merge writes, and the rows of the table to delete.
+    """The pairs that take part: the rows to merge, and the addresses of the rows to delete.
 
-    Where there are both, Spark holds what it joined until the context ends, so that both come from the same rows.
+    `columns` are the names in `pairs` of the columns that the merge writes, and `keys` those of the table's own keys.
+    If rows of the table change, the pairs are persisted until the context ends, so that checks, addresses and rows
+    come from the same pairs.
     """
 
-    def __init__(self, joined: DataFrame, keys: Sequence[str], written: Sequence[str], *, deletes: bool) -> None:
-        self._joined = joined.persist() if deletes else joined
-        self._keys, self._written, self._deletes = keys, written, deletes
+    def __init__(
+        self, pairs: DataFrame, keys: Mapping[str, str], columns: Mapping[str, str], *, changes_matched: bool
+    ) -> None:
+        self._pairs = pairs.persist() if changes_matched else pairs
+        self._keys, self._columns, self._changes_matched = keys, columns, changes_matched
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._deletes:
-            self._joined.unpersist()
+        if self._changes_matched:
+            self._pairs.unpersist()
 
     @property
     def rows(self) -> DataFrame:
         """The source rows to merge."""
-        kept = self._joined.where(~F.col(_DELETES)) if self._deletes else self._joined
-        return kept.select(*(_named(name) for name in (*self._keys, *self._written)))
+        kept = self._pairs.where(F.col(_ACTION) != "DELETE")
+        return kept.select(*(F.col(column).alias(name) for name, column in self._columns.items()))
 
-    def deleted_addresses(self) -> list[int]:
-        """Return the addresses of the rows to delete.
+    def check_keys(self) -> None:
+        """Raise `InvalidInput` for a key with an update whose rows of the table need different treatment.
 
-        Raises `InvalidInput` if another source row updates one of them, and `UnsupportedFeature` if they are too many.
+        Several rows of the table have that key, or an update and a deletion share its row.
         """
-        if not self._deletes:
-            return []
-        deleted = self._joined.where(F.col(_DELETES)).select(ROW_ADDRESS).distinct()
-        updated = self._joined.where(~F.col(_DELETES)).join(deleted, ROW_ADDRESS, "left_semi")
-        for row in updated.select(*map(_named, self._keys)).limit(1).collect():
-            shown = ", ".join(f"{name} = {row[name]!r}" for name in self._keys)
+        if not self._changes_matched:
+            return
+        refused = (
+            self._pairs.where(F.col(_ADDRESS).isNotNull())
+            .groupBy(*self._keys.values())
+            .agg(
+                _any_does("UPDATE").alias("updates"),
+                _any_does("DELETE").alias("deletes"),
+                (F.min(_ADDRESS) != F.max(_ADDRESS)).alias("repeats"),
+            )
+            .where("updates AND (deletes OR repeats)")
+        )
+        for row in refused.limit(1).collect():
+            shown = ", ".join(f"{name} = {row[column]!r}" for name, column in self._keys.items())
+            if row["repeats"]:
+                raise InvalidInput(
+                    f"ambiguous merge: the table has several rows of the key {shown}, and an UPDATE whose clauses read "
+                    "the table's row or share their rows writes one row for each key; leave one row of the table for "
+                    "each key"
+                )
             raise InvalidInput(
                 f"ambiguous merge: one source row deletes a target row that another updates, {shown}; leave one source "
                 "row for each key"
             )
-        found = deleted.limit(_MOST_DELETED + 1).collect()
-        if len(found) > _MOST_DELETED:
+
+    def deleted_addresses(self) -> pa.Array:
+        """Return the addresses of the rows to delete; raise `UnsupportedFeature` if they are too many."""
+        if not self._changes_matched:
+            return pa.array([], pa.uint64())
+        deleted = self._pairs.where(F.col(_ACTION) == "DELETE").select(_ADDRESS).distinct()
+        found = deleted.limit(_MOST_DELETED + 1).toArrow()
+        if found.num_rows > _MOST_DELETED:
             raise UnsupportedFeature(
-                f"DELETE of more than {_MOST_DELETED:,} rows beside UPDATE in one MERGE: delete them by a statement "
-                "of its own"
+                f"DELETE of more than {_MOST_DELETED:,} rows beside other clauses of one MERGE, or by a condition on "
+                "the table (delete them by a statement of their own)"
             )
-        return [row[0] for row in found]
+        return found.column(0).combine_chunks().cast(pa.uint64())
 
 
-def chosen_rows(
+def choose_rows(
     source: DataFrame,
     table: DataFrame,
     target: str,
     keys: Mapping[str, str],
-    choices: tuple[Sequence[Choice], Sequence[Choice]],
+    choices: Choices,
+    types: Mapping[str, DataType],
 ) -> ChosenRows:
-    """Return the source rows that take part, with the columns of `keys` and those that any clause has a value for.
+    """Pair the rows of both tables, and return the pairs that take part.
 
-    `source` has its alias, and `table` gets the alias `target`. Where a choice deletes, `table` has the row addresses.
-    `keys` are the source's expressions of the table's key columns. `choices` are the clauses of matched rows and of
-    others. Without clauses, matched rows stay with nulls, so that the merge does not take their rows of the table for
-    unmatched ones, and others are dropped.
+    `source` has its alias, and `table`, which has the row addresses, gets the alias `target`. `keys` are the source's
+    expressions of the table's key columns, and `types` the types of the table's columns. Raises `UnsupportedFeature`
+    for values that Spark may change on their way to the type of their column.
     """
-    matched, others = choices
-    aliased = table.withColumn(_IS_MATCHED, F.lit(True)).alias(target)
     is_same_key = reduce(Column.__and__, (_of(target, name) == F.expr(text) for name, text in keys.items()))
-    joined = source.join(aliased, is_same_key, "left")
-    is_matched = _of(target, _IS_MATCHED).isNotNull()
-    takes_part = F.when(is_matched, _any(matched) if matched else F.lit(True)).otherwise(_any(others))
-    written = dict.fromkeys(name for choice in (*matched, *others) for name in choice.values if name not in keys)
-    deletes = any(choice.deletes for choice in matched)
-    marks = [Choice(choice.condition, {_DELETES: str(choice.deletes)}) for choice in matched]
-    is_deleted = F.coalesce(is_matched & _first(marks, _DELETES), F.lit(False)).alias(_DELETES)
-    chosen = joined.where(takes_part).select(
-        *(F.expr(text).alias(name) for name, text in keys.items()),
-        *(F.when(is_matched, _first(matched, name)).otherwise(_first(others, name)).alias(name) for name in written),
-        *([is_deleted, _of(target, ROW_ADDRESS).alias(ROW_ADDRESS)] if deletes else []),
-    )
-    return ChosenRows(chosen, list(keys), list(written), deletes=deletes)
+    joined = source.join(table.alias(target), is_same_key, "left")
+    address = _of(target, ROW_ADDRESS)
+
+    def chosen(value: Callable[[Choice], Column]) -> Column:
+        matched, unmatched = (_first(side, value) for side in (choices.matched, choices.unmatched))
+        return F.when(address.isNotNull(), matched).otherwise(unmatched)
+
+    names = [name for name in choices.names if name not in keys]
+    casts = {name: types[name] for name in _names_of_mixed_types(joined, choices, names)}
+    for name, kind in casts.items():
+        if isinstance(kind, _NESTED) and joined.sparkSession.conf.get("spark.sql.ansi.enabled") != "true":
+            raise UnsupportedFeature(
+                f"clauses of MERGE that give column {name!r} values of several types, in a session without "
+                f"spark.sql.ansi.enabled (cast them to {kind.simpleString()} in the statement)"
+            )
+    written = [*(F.expr(text) for text in keys.values()), *(chosen(_ValueOf(name, casts.get(name))) for name in names)]
+    key_columns = {name: f"key_{number}" for number, name in enumerate(keys)}
+    columns = {name: f"column_{number}" for number, name in enumerate((*keys, *names))}
+    pairs = joined.select(
+        *(_of(target, name).alias(column) for name, column in key_columns.items()),
+        *(value.alias(column) for value, column in zip(written, columns.values(), strict=True)),
+        chosen(lambda choice: F.lit(choice.action)).alias(_ACTION),
+        address.alias(_ADDRESS),
+    ).where(F.col(_ACTION).isNotNull() | F.col(_ADDRESS).isNotNull())
+    return ChosenRows(pairs, key_columns, columns, changes_matched=choices.changes_matched)
 
 
-def _any(choices: Sequence[Choice]) -> Column:
-    """Return whether a row takes part by any of the clauses."""
-    return reduce(Column.__or__, map(_is_met, choices), F.lit(False))
+def _any_does(action: Action) -> Column:
+    return F.coalesce(F.max(F.col(_ACTION) == action), F.lit(False))
 
 
-def _first(choices: Sequence[Choice], name: str) -> Column:
-    """Return a column's value by the first clause whose condition is true; null if this clause has none."""
-    value = F.lit(None)
+def _first(choices: Sequence[Choice], value: Callable[[Choice], Column]) -> Column:
+    """Return the value of the first clause whose condition is true; null if there is none."""
+    found = F.lit(None)
     for choice in reversed(choices):
-        value = F.when(_is_met(choice), F.expr(choice.values.get(name, "NULL"))).otherwise(value)
-    return value
+        is_met = F.lit(True) if choice.condition is None else F.coalesce(F.expr(choice.condition), F.lit(False))
+        found = F.when(is_met, value(choice)).otherwise(found)
+    return found
 
 
-def _is_met(choice: Choice) -> Column:
-    return F.lit(True) if choice.condition is None else F.coalesce(F.expr(choice.condition), F.lit(False))
+def _names_of_mixed_types(joined: DataFrame, choices: Choices, names: Sequence[str]) -> list[str]:
+    """Return the columns that clauses give values of different types. Spark would bring these to a type of its own."""
+    values = [(name, choice.values[name]) for choice in choices for name in names if name in choice.values]
+    found = joined.select(*(F.expr(text).alias(f"value_{number}") for number, (_, text) in enumerate(values))).schema
+    types: dict[str, set[str]] = {name: set() for name in names}
+    for (name, _), field in zip(values, found, strict=True):
+        if not isinstance(field.dataType, NullType):
+            types[name].add(field.dataType.simpleString())
+    return [name for name in names if len(types[name]) > 1]
 
 
-def _named(name: str) -> Column:
-    return F.col(f"`{name.replace('`', '``')}`")
+@dataclass(frozen=True)
+class _ValueOf:
+    """The value of one column by a clause, cast to `cast_to` as Spark assigns values; null if the clause has none.
+
+    A value that does not fit fails the statement, in a session without ANSI mode, too. There `try_cast` would give
+    nulls within nested values, so `choose_rows` refuses them.
+    """
+
+    name: str
+    cast_to: DataType | None
+
+    def __call__(self, choice: Choice) -> Column:
+        text = choice.values.get(self.name)
+        if text is None:
+            return F.lit(None)
+        return F.expr(text) if self.cast_to is None else self._assigned(F.expr(text), self.cast_to)
+
+    def _assigned(self, value: Column, cast_to: DataType) -> Column:
+        if isinstance(cast_to, _NESTED):
+            return value.cast(cast_to)
+        fitting = value.try_cast(cast_to)
+        refusal = f"MERGE: a value does not fit column {self.name!r} of type {cast_to.simpleString()}"
+        return F.when(value.isNull() | fitting.isNotNull(), fitting).otherwise(F.raise_error(F.lit(refusal)))
 
 
 def _of(alias: str, name: str) -> Column:

@@ -18,14 +18,18 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from sqlglot import exp
 
 from lance_ops.api import ExecuteResult, LanceDataset, MergeInsertBuilder
 from lance_ops.core.errors import InvalidInput, TooManyConcurrentWriters, UnsupportedFeature
+from lance_ops.core.predicate import In, Predicate
+from lance_ops.core.predicate.binding import Name, resolve
+from lance_ops.core.predicate.binding.build import any_of
 from lance_ops.core.records import dataclass
-from lance_ops.reading import ROW_ADDRESS
-from lance_ops.spark.merge_choices import Choice, ChosenRows, chosen_rows
+from lance_ops.reading import ROW_ADDRESS, bind_filter, schema_with_row_columns
+from lance_ops.spark.data_source import SourceOptions, visible_schema
+from lance_ops.spark.merge_choices import Choice, Choices, ChosenRows, choose_rows
 from lance_ops.spark.sql_access.merge_clauses import Clause, Clauses, read_clauses
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
@@ -114,6 +118,7 @@ class _Merge:
         """Join the source with the opened version and merge; after a conflict do both again on the newest version."""
         for attempts_left in reversed(range(_ATTEMPTS)):
             with self._rows_of_both(keys, clauses) as chosen:
+                chosen.check_keys()
                 merge = self._builder(keys, clauses, None, chosen.deleted_addresses()).conflict_retries(0)
                 try:
                     return merge.execute(statement.rows_for(chosen.rows), runner=statement.runner)
@@ -124,23 +129,30 @@ class _Merge:
         raise AssertionError("the loop returns or raises")
 
     def _builder(
-        self, keys: dict[str, str], clauses: Clauses, condition: str | None, deleted: Sequence[int] = ()
+        self, keys: dict[str, str], clauses: Clauses, condition: str | None, deleted: pa.Array | None = None
     ) -> MergeInsertBuilder:
-        """Return the merge; the rows of the table at the addresses `deleted` match no source row that it reads."""
+        """Return the merge of the source's rows, or with `deleted` that of chosen rows.
+
+        It then also deletes the rows of the table at the addresses `deleted`. Their source rows are left out, so the
+        merge finds these rows unmatched.
+        """
         builder = self.opened.merge_insert(list(keys))
-        if clauses.deletes:
+        if deleted is None and clauses.deletes:
             builder = builder.when_matched_delete()
         elif clauses.matched:
             builder = builder.when_matched_update_all(condition)
         if clauses.inserted:
             builder = builder.when_not_matched_insert_all()
-        gone = [f"{ROW_ADDRESS} IN ({', '.join(map(str, deleted))})"] if deleted else []
+        conditions = [] if deleted is None or not len(deleted) else [self._is_at(deleted)]
         if clauses.by_source is not None:
-            unmatched = self._unmatched(clauses.by_source)
-            gone = [*gone, f"({unmatched})"] if unmatched is not None else []
-        if gone or clauses.by_source is not None:
-            builder = builder.when_not_matched_by_source_delete(" OR ".join(gone) or None)
-        return builder
+            if clauses.by_source.condition is None:
+                return builder.when_not_matched_by_source_delete()  # the rows at the addresses, too
+            conditions.append(bind_filter(self.opened.snapshot, self._unmatched(clauses.by_source.condition)))
+        return builder.when_not_matched_by_source_delete(any_of(*conditions)) if conditions else builder
+
+    def _is_at(self, addresses: pa.Array) -> Predicate:
+        column = resolve(schema_with_row_columns(self.opened.snapshot), [Name(ROW_ADDRESS)])
+        return In(column, addresses)
 
     # -- rows of the source ---------------------------------------------------------------------------------------
 
@@ -163,27 +175,36 @@ class _Merge:
         updates = [self._written(clause) for clause in clauses.matched if clause.action == "UPDATE"]
         inserts = [self._written(clause) for clause in clauses.inserted]
         self._check_keys(keys, updates, inserts)
+        schema = self.opened.snapshot.schema
         names = dict.fromkeys(name for values in (*updates, *inserts) for name in values if name not in keys)
         kept = {name: quoted_path(self.target, name) for name in names if any(name not in values for values in updates)}
         for name in kept:
             self._check_kept(name)
-        # What a deleted row would get does not count, but the column may allow no nulls.
-        of_deleted = inserts[0] if inserts else {}
+        # Deleted rows get no values: the expressions of another clause may fail on them.
         of_updated = iter(updates)
         matched = [
-            Choice(clause.condition, {**kept, **next(of_updated)})
+            Choice("UPDATE", clause.condition, {**kept, **next(of_updated)})
             if clause.action == "UPDATE"
-            else Choice(clause.condition, of_deleted, deletes=not clauses.deletes)
+            else Choice("DELETE", clause.condition, {})
             for clause in clauses.matched
         ]
-        others = [Choice(clause.condition, values) for clause, values in zip(clauses.inserted, inserts, strict=True)]
-        texts = [text for each in (*matched, *others) for text in (each.condition, *each.values.values()) if text]
+        if clauses.by_source is not None and not matched:
+            # Nothing changes these rows, but columns without nulls need a value.
+            own = {name: quoted_path(self.target, name) for name in names if not schema.field(name).nullable}
+            matched = [Choice("KEEP", None, own)]
+        unmatched = [
+            Choice("INSERT", clause.condition, values) for clause, values in zip(clauses.inserted, inserts, strict=True)
+        ]
+        choices = Choices(matched, unmatched)
+        texts = [text for each in choices for text in (each.condition, *each.values.values()) if text]
         read = {*keys, *(name for text in texts for side, name in self._columns_of(text) if side == "target")}
-        paths = [f"`{name}`" if "." in name else name for name in self.opened.snapshot.schema.names if name in read]
-        if any(choice.deletes for choice in matched):
-            paths.append(ROW_ADDRESS)
-        table = TableQuery(self.frame.sparkSession, self.opened.snapshot).select(*paths).load()
-        return chosen_rows(self.frame.alias(self.source), table, self.target, keys, (matched, others))
+        self._check_read(read)
+        paths = [f"`{name}`" if "." in name else name for name in schema.names if name in read]
+        session = self.frame.sparkSession
+        table = TableQuery(session, self.opened.snapshot).select(*paths, ROW_ADDRESS).load()
+        visible = visible_schema(SourceOptions.parse({"path": self.opened.uri}), self.opened.snapshot)
+        types = {field.name: field.dataType for field in from_arrow_schema(visible)}
+        return choose_rows(self.frame.alias(self.source), table, self.target, keys, choices, types)
 
     # -- columns --------------------------------------------------------------------------------------------------
 
@@ -279,6 +300,18 @@ class _Merge:
                 f"a clause of MERGE that sets column {name!r} beside an UPDATE that does not: Spark cuts its values"
             )
 
+    def _check_read(self, names: set[str]) -> None:
+        """Raise `UnsupportedFeature` for a column that the join would read otherwise than the merge."""
+        schema = self.opened.snapshot.schema
+        if ROW_ADDRESS in schema.names:
+            raise UnsupportedFeature(f"a MERGE that joins its source with a table that has a column {ROW_ADDRESS!r}")
+        for name in schema.names:
+            if name in names and any(_has_nanoseconds(node.arrow_type) for node in schema.field(name).walk()):
+                raise UnsupportedFeature(
+                    f"a MERGE whose clauses read column {name!r} of the table, or match by it and share their rows: "
+                    "Spark cuts its nanoseconds"
+                )
+
     def _is_of_source(self, text: str) -> bool:
         return all(side == "source" for side, _ in self._columns_of(text))
 
@@ -337,11 +370,9 @@ class _Merge:
         tree = parse_expression(text)
         return self._side_of(tree)[1] if isinstance(tree, exp.Column) else None
 
-    def _unmatched(self, clause: Clause) -> str | None:
-        if clause.condition is None:
-            return None
+    def _unmatched(self, condition: str) -> str:
         side = Side(self.opened.snapshot.schema.to_arrow_storage())
-        return ExpressionWriter({self.target: side}, self.case_rule, self.in_utc).write(clause.condition)
+        return ExpressionWriter({self.target: side}, self.case_rule, self.in_utc).write(condition)
 
 
 def _has_nanoseconds(arrow_type: pa.DataType) -> bool:

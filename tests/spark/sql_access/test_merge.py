@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.runners import InThreads
-from lance_ops.spark import OnSpark, sql, use_namespace
+from lance_ops.spark import OnSpark, merge_choices, sql, use_namespace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -184,6 +185,138 @@ def test_values_of_both_rows_are_computed_again_after_a_conflict(spark: SparkSes
     assert LanceDataset(uri).version == 3
 
 
+def add_rows(lake: Path, *rows: tuple[int | None, int, str]) -> None:
+    """Append rows to the table; their keys may be there already."""
+    uri = lake / "t.lance"
+    new = pa.Table.from_pylist([dict(zip(("id", "x", "s"), row, strict=True)) for row in rows])
+    write_dataset(new.cast(LanceDataset(uri).schema), uri, mode="append")
+
+
+@pytest.mark.parametrize(
+    ("clauses", "counts", "expected"),
+    [
+        pytest.param(
+            "WHEN MATCHED AND t.x > 20 THEN DELETE",
+            (2, 0, 2, 0),
+            [(1, 10, "a"), (2, 20, "b"), (3, 3, "kept"), (4, None, "d")],
+            id="a condition on the table",
+        ),
+        pytest.param(
+            "WHEN MATCHED AND t.x > 20 THEN DELETE WHEN MATCHED AND t.x < 5 THEN DELETE",
+            (3, 0, 3, 0),
+            [(1, 10, "a"), (2, 20, "b"), (4, None, "d")],
+            id="several deletions",
+        ),
+        pytest.param(
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND n.flag THEN INSERT *",
+            (5, 0, 4, 1),
+            [(1, 10, "a"), (4, None, "d"), (5, 50, "E")],
+            id="all matched rows",
+        ),
+        pytest.param(
+            "WHEN MATCHED AND t.x > 20 AND n.flag THEN DELETE WHEN MATCHED AND n.x = -1 THEN UPDATE SET x = 0",
+            (1, 0, 1, 0),
+            [(1, 10, "a"), (2, 20, "b"), (3, 3, "kept"), (3, 30, "c"), (4, None, "d")],
+            id="an update that no row of the key takes part in",
+        ),
+    ],
+)
+def test_rows_that_share_a_key_are_deleted_one_by_one(
+    spark: SparkSession, lake: Path, clauses: str, counts: tuple[int, ...], expected: list[tuple[Any, ...]]
+) -> None:
+    add_rows(lake, (2, 22, "again"), (3, 3, "kept"))
+    assert merge(spark, lake, f"t USING news n ON t.id = n.id {clauses}") == (counts, expected)
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "WHEN MATCHED AND t.x > 25 THEN UPDATE SET x = t.x + 1",
+        "WHEN MATCHED AND t.x > 25 THEN DELETE WHEN MATCHED THEN UPDATE SET x = n.x",
+        "WHEN MATCHED THEN UPDATE SET x = t.x + n.x WHEN NOT MATCHED THEN INSERT *",
+    ],
+)
+def test_an_update_of_rows_that_share_a_key_is_refused(spark: SparkSession, lake: Path, clauses: str) -> None:
+    add_rows(lake, (3, 3, "kept"))
+    with pytest.raises(InvalidInput, match="the table has several rows of the key id = 3"):
+        merge(spark, lake, f"t USING news n ON t.id = n.id {clauses}")
+    assert LanceDataset(lake / "t.lance").version == 2
+
+
+def test_rows_that_share_a_key_outside_the_source_do_not_count(spark: SparkSession, lake: Path) -> None:
+    add_rows(lake, (1, 3, "kept"))
+    counts, rows = merge(spark, lake, "t USING news n ON t.id = n.id WHEN MATCHED THEN UPDATE SET x = t.x + n.x")
+    assert counts == (2, 2, 0, 0)
+    assert rows == [(1, 3, "kept"), (1, 10, "a"), (2, 41, "b"), (3, 35, "c"), (4, None, "d")]
+
+
+def test_null_keys_match_nothing_where_rows_are_joined(spark: SparkSession, lake: Path) -> None:
+    add_rows(lake, (None, 1, "null"), (None, 2, "null"))
+    source = "(SELECT id, x, s FROM news WHERE id = 2 UNION ALL SELECT NULL, 7, 'new')"
+    clauses = "WHEN MATCHED THEN UPDATE SET x = t.x + 1 WHEN NOT MATCHED THEN INSERT *"
+    assert tuple(sql(spark, f"MERGE INTO t USING {source} n ON t.id = n.id {clauses}").collect()[0]) == (2, 1, 0, 1)
+    nulls = LanceDataset(lake / "t.lance").to_table(filter="id IS NULL")["x"].to_pylist()
+    assert sorted(nulls) == [1, 2, 7]
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_values_of_several_types_become_the_type_of_their_column(spark: SparkSession, lake: Path, ansi: str) -> None:
+    exact = 2**53 + 1
+    write_dataset(pa.table({"id": [2, 3], "x": [exact, exact], "s": ["b", "c"]}), lake / "big.lance")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        on = "MERGE INTO big t USING news n ON t.id = n.id"
+        clauses = "WHEN MATCHED AND n.flag THEN UPDATE SET x = 7D, s = 5 WHEN MATCHED THEN UPDATE SET s = n.s"
+        sql(spark, f"{on} {clauses} WHEN NOT MATCHED THEN INSERT (id, x, s) VALUES (n.id, 5.0BD, 'new')")
+        rows = LanceDataset(lake / "big.lance").to_table().sort_by("id").to_pylist()
+        assert [tuple(row.values()) for row in rows] == [(2, 7, "5"), (3, exact, "C"), (5, 5, "new")]
+        with pytest.raises(PySparkException, match=r"CAST_OVERFLOW|CAST_INVALID_INPUT|does not fit column 'x'"):
+            sql(spark, f"{on} WHEN MATCHED AND n.flag THEN UPDATE SET x = 1e30D WHEN MATCHED THEN UPDATE SET s = n.s")
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def test_expressions_of_a_clause_are_evaluated_on_its_own_rows_alone(spark: SparkSession, lake: Path) -> None:
+    zero = "(SELECT 3L AS id, 0 AS x UNION ALL SELECT 8L, 2 UNION ALL SELECT 9L, 0)"
+    clauses = """
+    WHEN MATCHED AND t.x > 5 THEN DELETE WHEN MATCHED THEN UPDATE SET x = 0
+    WHEN NOT MATCHED AND n.x <> 0 THEN INSERT (id, x) VALUES (n.id, CAST(10 / n.x AS INT))
+    """
+    counts, rows = merge(spark, lake, f"t USING {zero} n ON t.id = n.id {clauses}")
+    assert counts == (2, 0, 1, 1)
+    assert rows == [(1, 10, "a"), (2, 20, "b"), (4, None, "d"), (8, 5, None)]
+
+
+def test_columns_may_have_any_name(spark: SparkSession, lake: Path) -> None:
+    names = ["_is_matched", "_IS_DELETED", "action", "address", "column_0", "key_0"]
+    write_dataset(pa.table({"id": [2, 3], "x": [1, 2], **{name: [False, True] for name in names}}), lake / "odd.lance")
+    clauses = "WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET action = t._is_deleted, x = t.x + 1"
+    sql(spark, f"MERGE INTO odd t USING news n ON t.id = n.id {clauses}")
+    assert LanceDataset(lake / "odd.lance").to_table().to_pylist() == [{"id": 3, "x": 3, **dict.fromkeys(names, True)}]
+
+
+def test_matched_rows_without_a_clause_stay_in_a_table_without_nulls(spark: SparkSession, lake: Path) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("x", pa.int64(), nullable=False)])
+    write_dataset(pa.table({"id": [1, 2], "x": [10, 20]}, schema), lake / "full.lance")
+    clauses = (
+        "WHEN NOT MATCHED AND n.flag THEN INSERT (id, x) VALUES (n.id, n.x) WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    )
+    more = "WHEN NOT MATCHED AND n.x = -1 THEN INSERT (id, x) VALUES (n.id, 0)"
+    sql(spark, f"MERGE INTO full t USING news n ON t.id = n.id {more} {clauses}")
+    rows = LanceDataset(lake / "full.lance").to_table().sort_by("id").to_pylist()
+    assert rows == [{"id": 2, "x": 20}, {"id": 5, "x": 50}]
+
+
+def test_too_many_deletions_by_address_are_refused(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge_choices, "_MOST_DELETED", 1)
+    with pytest.raises(UnsupportedFeature, match="DELETE of more than 1 rows"):
+        merge(spark, lake, "t USING news n ON t.id = n.id WHEN MATCHED AND t.x > 5 THEN DELETE")
+    counts, _ = merge(spark, lake, "t USING news n ON t.id = n.id WHEN MATCHED AND t.x > 25 THEN DELETE")
+    assert counts == (1, 0, 1, 0)
+
+
 def test_a_row_that_is_deleted_and_updated_is_refused(spark: SparkSession, lake: Path) -> None:
     twice = "(SELECT 2L AS id, true AS gone UNION ALL SELECT 2L, false)"
     clauses = "WHEN MATCHED AND n.gone THEN DELETE WHEN MATCHED THEN UPDATE SET x = 0"
@@ -207,6 +340,24 @@ def test_a_value_that_spark_would_cut_is_not_kept_by_way_of_spark(spark: SparkSe
         sql(spark, f"{on} WHEN NOT MATCHED THEN INSERT (id, at) VALUES (n.id, TIMESTAMP_NTZ '2026-01-01 00:00:00')")
     sql(spark, f"{on} + t.x WHEN NOT MATCHED THEN INSERT (id, x) VALUES (n.id, n.x)")
     assert LanceDataset(lake / "times.lance").to_table(filter="id = 2")["at"].cast(pa.int64()).to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("on", "clauses"),
+    [
+        ("t.id = n.id", "WHEN MATCHED AND year(t.at) = 1970 THEN DELETE"),
+        ("t.at = n.at", "WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET x = 0"),
+    ],
+)
+def test_nanoseconds_of_the_table_are_not_read_by_way_of_spark(
+    spark: SparkSession, lake: Path, on: str, clauses: str
+) -> None:
+    times = pa.table({"id": [2], "x": [0], "at": pa.array([1], pa.timestamp("ns"))})
+    write_dataset(times, lake / "times.lance")
+    source = "(SELECT id, flag, TIMESTAMP_NTZ '1970-01-01 00:00:00' AS at FROM news)"
+    with pytest.raises(UnsupportedFeature, match="column 'at' of the table.*Spark cuts its nanoseconds"):
+        sql(spark, f"MERGE INTO times t USING {source} n ON {on} {clauses}")
+    assert LanceDataset(lake / "times.lance").version == 1
 
 
 def test_only_rows_of_a_condition_are_inserted(spark: SparkSession, lake: Path) -> None:
