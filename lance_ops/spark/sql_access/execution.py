@@ -17,7 +17,7 @@ from lance_ops.api.namespaces import Namespace, open_namespace
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.runners import Runner
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
-from lance_ops.spark.sql_access.merge_statement import MERGE_STATEMENTS
+from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, run_query
 from lance_ops.spark.sql_access.row_statements import ROW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement

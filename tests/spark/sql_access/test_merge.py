@@ -13,7 +13,8 @@ from pyspark.errors import PySparkException
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.runners import InThreads
-from lance_ops.spark import OnSpark, merge_choices, sql, use_namespace
+from lance_ops.spark import OnSpark, sql, use_namespace
+from lance_ops.spark.sql_access.merge import choices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,6 +99,12 @@ def test_rows_are_deleted_matched_and_unmatched(spark: SparkSession, lake: Path)
             (3, 2, 0, 1),
             [(1, 10, "a"), (2, 41, "b"), (3, 35, "c"), (4, None, "d"), (5, 50, "E")],
             id="values of both rows, and others of inserted rows",
+        ),
+        pytest.param(
+            "WHEN MATCHED THEN UPDATE SET s = 'OLD' WHEN NOT MATCHED THEN INSERT (id, s) VALUES (n.id, 'old')",
+            (3, 2, 0, 1),
+            [(1, 10, "a"), (2, 20, "OLD"), (3, 30, "OLD"), (4, None, "d"), (5, None, "old")],
+            id="texts of another case are other values",
         ),
         pytest.param(
             """
@@ -310,7 +317,7 @@ def test_matched_rows_without_a_clause_stay_in_a_table_without_nulls(spark: Spar
 def test_too_many_deletions_by_address_are_refused(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merge_choices, "_MOST_DELETED", 1)
+    monkeypatch.setattr(choices, "_MOST_DELETED", 1)
     with pytest.raises(UnsupportedFeature, match="DELETE of more than 1 rows"):
         merge(spark, lake, "t USING news n ON t.id = n.id WHEN MATCHED AND t.x > 5 THEN DELETE")
     counts, _ = merge(spark, lake, "t USING news n ON t.id = n.id WHEN MATCHED AND t.x > 25 THEN DELETE")

@@ -35,7 +35,7 @@ class Clauses:
     by_source: Clause | None
 
     @property
-    def deletes(self) -> bool:
+    def all_matched_delete(self) -> bool:
         """Whether all clauses of matched rows delete them."""
         return bool(self.matched) and all(clause.action == "DELETE" for clause in self.matched)
 

@@ -1,0 +1,167 @@
+"""MERGE INTO, executed by the library's merge by key.
+
+    MERGE INTO t [AS a] USING (source | (query)) [AS b] ON a.key = b.key [AND …]
+    WHEN MATCHED [AND condition] THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE
+    WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT * | INSERT (column, …) VALUES (expression, …)
+    WHEN NOT MATCHED BY SOURCE [AND condition] THEN DELETE
+
+The library's merge gives one source row to the rows that it updates and to those that it inserts. Spark computes that
+row from the source alone, if all clauses allow it. Else Spark joins the source with the columns of the table that the
+clauses read: they may then read both rows, and there may be several of a kind, of which the first that fits counts.
+What cannot be said is refused with its reason, before anything is written.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from lance_ops.api import ExecuteResult, LanceDataset, MergeInsertBuilder
+from lance_ops.core.errors import RetryableConflict, TooManyConcurrentWriters, UnsupportedFeature
+from lance_ops.core.predicate import In, Predicate
+from lance_ops.core.predicate.binding import Name, resolve
+from lance_ops.core.predicate.tree import TRUE, any_of
+from lance_ops.core.records import dataclass
+from lance_ops.reading import ROW_ADDRESS, bind_filter, schema_with_row_columns
+from lance_ops.snapshot import Snapshot
+from lance_ops.spark.sql_access.merge.clauses import Clauses, read_clauses
+from lance_ops.spark.sql_access.merge.joined_rows import rows_of_both
+from lance_ops.spark.sql_access.merge.names import MergeNames
+from lance_ops.spark.sql_access.merge.source_rows import SourceRows, rows_of_source
+from lance_ops.spark.sql_access.queries import lance_query, run_query
+from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.table_references import read_version_clause
+from lance_ops.writing import retry_conflicts
+
+__all__ = ["MERGE_STATEMENTS"]
+
+_RETRIES = 10
+_CHANGED = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
+
+
+def _merge(statement: Statement) -> DataFrame | None:
+    """MERGE INTO …; see the module."""
+    reader = statement.reader
+    evolves = reader.accept("WITH", "SCHEMA", "EVOLUTION")
+    if not reader.accept("INTO"):
+        return None
+    table = statement.table()
+    if table is None:
+        return lance_query(reader.text, statement.tables)
+    if evolves:
+        raise UnsupportedFeature("MERGE WITH SCHEMA EVOLUTION (add the columns by ALTER TABLE … ADD COLUMNS first)")
+    name = reader.words[reader.at - 1].value
+    target = statement.alias("USING") or name
+    reader.expect("USING")
+    query, source = _source(statement)
+    reader.expect("ON")
+    condition = reader.until("WHEN", what="a condition")
+    clauses = read_clauses(reader)
+    opened = statement.tables.open(table)
+    frame = run_query(query, statement.tables)
+    return _Merge(statement, target, frame, source, condition, clauses).execute(opened)
+
+
+def _source(statement: Statement) -> tuple[str, str]:
+    """Read the source; return its query and its name in the statement."""
+    reader = statement.reader
+    if reader.accept("("):
+        query = reader.until(what="a query")
+        reader.expect(")")
+        alias = statement.alias("ON")
+        if alias is None:
+            raise reader.error("an alias of the source")
+        return query, alias
+    begin = reader.at
+    name = reader.path("the source")[-1]
+    read_version_clause(reader)
+    query = f"SELECT * FROM {reader.between(begin, reader.at)}"
+    return query, statement.alias("ON") or name
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """What a statement merges; `target` and `source` are the names of both tables in it."""
+
+    statement: Statement
+    target: str
+    frame: DataFrame
+    source: str
+    on: str
+    clauses: Clauses
+
+    def execute(self, opened: LanceDataset) -> DataFrame:
+        """Merge into the opened version, or a newer one; return the counts of changed rows."""
+        names = self._names(opened.snapshot)
+        in_utc = self.statement.tables.in_utc
+        found = rows_of_source(names, self.frame, names.keys(self.on), self.clauses, in_utc=in_utc)
+        done = self._merge_joined(opened.snapshot) if found is None else self._merge_source(opened, found)
+        counts = (done["num_updated_rows"], done["num_deleted_rows"], done["num_inserted_rows"])
+        return self.statement.result(_CHANGED, [(sum(counts), *counts)])
+
+    def _merge_source(self, opened: LanceDataset, found: SourceRows) -> ExecuteResult:
+        merge = self._with_inserts(opened)
+        if self.clauses.all_matched_delete:
+            merge = merge.when_matched_delete()
+        elif self.clauses.matched:
+            merge = merge.when_matched_update_all(found.update_condition)
+        unmatched = self._unmatched(opened.snapshot)
+        if unmatched is not None:
+            merge = merge.when_not_matched_by_source_delete(unmatched)
+        return merge.execute(self.statement.rows_for(found.rows), runner=self.statement.runner)
+
+    def _merge_joined(self, opened: Snapshot) -> ExecuteResult:
+        """Join the source with the opened version and merge; after a conflict do both again on the newest version."""
+
+        def attempt(current: Snapshot) -> ExecuteResult:
+            names = self._names(current)
+            with rows_of_both(names, self.frame, current, names.keys(self.on), self.clauses) as chosen:
+                chosen.check_keys()
+                merge = self._joined_merge(LanceDataset.of(current), chosen.deleted_addresses()).conflict_retries(0)
+                try:
+                    return merge.execute(self.statement.rows_for(chosen.rows), runner=self.statement.runner)
+                except TooManyConcurrentWriters as lost:
+                    raise RetryableConflict(str(lost.__cause__)) from lost
+
+        return retry_conflicts(opened, attempt, _RETRIES)
+
+    def _joined_merge(self, opened: LanceDataset, deleted: pa.Array) -> MergeInsertBuilder:
+        """Return the merge of chosen rows, which also deletes the rows of the table at the addresses `deleted`.
+
+        The source rows of these are left out, so the merge finds them unmatched.
+        """
+        merge = self._with_inserts(opened)
+        if self.clauses.matched:
+            merge = merge.when_matched_update_all()
+        conditions = [_is_at(opened.snapshot, deleted)] if len(deleted) else []
+        unmatched = self._unmatched(opened.snapshot)
+        if unmatched is not None:
+            conditions.append(unmatched)
+        return merge.when_not_matched_by_source_delete(any_of(*conditions)) if conditions else merge
+
+    def _with_inserts(self, opened: LanceDataset) -> MergeInsertBuilder:
+        merge = opened.merge_insert(list(self._names(opened.snapshot).keys(self.on)))
+        return merge.when_not_matched_insert_all() if self.clauses.inserted else merge
+
+    def _unmatched(self, snapshot: Snapshot) -> Predicate | None:
+        """Return which rows of the table to delete that no source row matches; None without such a clause."""
+        clause = self.clauses.by_source
+        if clause is None:
+            return None
+        if clause.condition is None:
+            return TRUE
+        writer = self.statement.writer(LanceDataset.of(snapshot), self.target)
+        return bind_filter(snapshot, writer.write(clause.condition))
+
+    def _names(self, snapshot: Snapshot) -> MergeNames:
+        case_rule = self.statement.case_rule
+        return MergeNames(self.target, snapshot.schema, self.source, tuple(self.frame.columns), case_rule)
+
+
+def _is_at(snapshot: Snapshot, addresses: pa.Array) -> Predicate:
+    column = resolve(schema_with_row_columns(snapshot), [Name(ROW_ADDRESS)])
+    return In(column, addresses)
+
+
+MERGE_STATEMENTS = ((("MERGE",), _merge),)
+"""Which words begin a statement, and what executes it."""
