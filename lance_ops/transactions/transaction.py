@@ -104,6 +104,11 @@ class StoredTransaction:
         which = self._message.WhichOneof("operation")
         return operations.UnknownOperation if which is None else _by_wire_name()[which]
 
+    @property
+    def delete_predicate(self) -> str:
+        """The condition that a `Delete` states, without decoding its fragments; empty for other operations."""
+        return self._message.delete.predicate
+
     @cached_property
     def decoded(self) -> Transaction:
         """The whole transaction; raises as `Operation.from_pb` does."""

@@ -21,12 +21,16 @@ import pytest
 import lance_ops
 from lance_ops.core.file_names import DELETIONS_DIR
 from lance_ops.maintenance.cleanup import version_removal
+from lance_ops.maintenance.erasure import Subject
+from lance_ops.maintenance.erasure.holdings import Search
+from lance_ops.runners import InThreads
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import BytesLike, LocalStore, MemoryStore
 from lance_ops.table import MANIFEST_CACHE, Fragment, Manifest
 from lance_ops.table.fragments import fragment_list
 from lance_ops.table.fragments.fragment_files import FragmentFiles, files_named_in
 from lance_ops.transactions import TOKEN, find_token
+from lance_ops.transactions.transaction import StoredTransaction
 
 Verb = Callable[[str, int], object]
 
@@ -179,6 +183,21 @@ def test_clean_up_decodes_no_fragment_that_a_delete_names(uris: Iterator[str], c
     counts.clear()
     assert dataset.cleanup_old_versions(timedelta(0)).old_versions == deletes
     assert counts["decoded"] == fragments * (deletes + 1)
+
+
+def test_an_erasure_reads_the_texts_of_each_version_once_however_often_it_searches(
+    uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = lance_ops.write_dataset(_table(2), next(uris), max_rows_per_file=ROWS)
+    for row in range(5):
+        dataset.delete(f"id = {row}")
+    reads: Counter[str] = Counter()
+    predicate_of = _counted(lambda transaction: f"id = {transaction.uuid}", "predicate", reads)
+    monkeypatch.setattr(StoredTransaction, "delete_predicate", property(predicate_of))
+    search = Search(Subject("id < 3"), InThreads())
+    for _ in range(3):
+        search.run(dataset.snapshot)
+    assert reads == {"predicate": 6}
 
 
 @pytest.mark.parametrize(("in_place", "threads"), [(True, 1), (False, 4)])

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         ErasureOptions,
         check_permitted,
         erase,
-        in_other_datasets,
         plan_erasure,
     )
     from lance_ops.maintenance.erasure.holdings import Holdings
@@ -25,7 +24,6 @@ __all__ = [
     "Subject",
     "check_permitted",
     "erase",
-    "in_other_datasets",
     "plan_erasure",
 ]
 
@@ -36,7 +34,6 @@ _MODULES = {
     "Subject": "subject",
     "check_permitted": "erasing",
     "erase": "erasing",
-    "in_other_datasets": "erasing",
     "plan_erasure": "erasing",
 }
 

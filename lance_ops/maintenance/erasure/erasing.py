@@ -4,8 +4,8 @@
     erase(main, subject, options) -> ErasureReport
 
 A round deletes the rows in the newest version of each branch, rewrites the fragments whose files store them, and
-builds their indices anew. When no newest version holds the rows any more, the round removes the older versions that
-hold them, and then the files of these versions. Another writer may append such rows meanwhile, or rewrite fragments
+builds their indices anew. When no newest version can be mended any more, the round removes the older versions that hold
+the rows, and then the files of these versions. Another writer may append such rows meanwhile, or rewrite fragments
 with them: the next round finds them. A crash leaves a record that blocks restores; the same erasure, begun again, goes
 on.
 """
@@ -13,7 +13,7 @@ on.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -31,9 +31,10 @@ from lance_ops.core.records import dataclass
 from lance_ops.indices import index_type_of
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, NamedFiles, cleanup_old_versions
 from lance_ops.maintenance.compaction import RewriteTask, commit_rewrites, discard_rewrite, execute_rewrite
-from lance_ops.maintenance.erasure.holdings import BranchHoldings, Holdings, Search
+from lance_ops.maintenance.erasure.holdings import BranchHoldings, Cause, Holdings, Search, Why
 from lance_ops.maintenance.erasure.proof import Proof, named_by_versions, prove
 from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport
+from lance_ops.maintenance.erasure.stated_texts import REASON_PROPERTY
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.maintenance.indexing import rebuild_index
 from lance_ops.refs import delete_tag, list_erasures, open_branch, reference_store, writable_reference_store
@@ -44,10 +45,9 @@ from lance_ops.table import IndexMetadata
 from lance_ops.transactions import Delete, UpdateConfig, remove_files_of_job
 from lance_ops.writing import MAX_BYTES_PER_FILE, commit_operation, write_deletion_files
 
-__all__ = ["ErasureOptions", "check_permitted", "erase", "in_other_datasets", "plan_erasure"]
+__all__ = ["ErasureOptions", "check_permitted", "erase", "plan_erasure"]
 
 _MOST_ROUNDS = 20
-_REASON_PROPERTY = "lance_ops.reason"
 _ERASURE_PROPERTY = "lance_ops.erasure"
 
 
@@ -98,9 +98,10 @@ def erase(snapshot: Snapshot, subject: Subject, options: ErasureOptions, runner:
     return _Erasing(subject, options, used, search, _begin(main, subject, options, found)).run(found)
 
 
-def check_permitted(found: Holdings, options: ErasureOptions) -> None:
+def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:
     """Raise `InvalidInput` that names what holds the rows and may not be touched, or if the reason states a value.
 
+    Returns the roots of the other datasets, such as a clone's source, whose files store the rows: they are left alone.
     Raises `UnsafePath` and `UnsupportedFeature` as `erase` does.
     """
     main = found.main.head
@@ -124,29 +125,30 @@ def check_permitted(found: Holdings, options: ErasureOptions) -> None:
     if found.detached:
         names = ", ".join(map(str, found.detached))
         raise InvalidInput(f"{main.uri}: detached versions hold the rows: {names}; remove their manifests first")
-    in_other_datasets(found)
     for branch in found.branches:
         for index in branch.head.manifest.indices:
             if index.name in branch.stale_indices:
                 _check_can_be_built(branch.head, index)
+    return _other_datasets_with_rows(found)
 
 
-def in_other_datasets(found: Holdings) -> set[str]:
-    """Return the roots of the other datasets, such as a clone's source, whose files store the rows.
+def _other_datasets_with_rows(found: Holdings) -> frozenset[str]:
+    """Return the roots of the other datasets whose files store the rows.
 
     Raises `UnsafePath` for a file outside the root that is not another dataset's: only this dataset would remove it.
     """
     root = found.main.head.uri
     outside = {uri for uri in found.files if path_beneath(root, uri) is None}
     if not outside:
-        return set()
-    roots = {
-        store.uri
+        return frozenset()
+    bases = {
+        store.uri: store
         for branch in found.branches
         for version in (branch.head, *map(branch.head.at, branch.holding))
         for store in version.file_locations.dataset_roots()
-        if path_beneath(root, store.uri) is None and store.list_names(VERSIONS_DIR, limit=1)
+        if path_beneath(root, store.uri) is None
     }
+    roots = [uri for uri, store in bases.items() if store.list_names(VERSIONS_DIR, limit=1)]
     owners = {uri: [each for each in roots if path_beneath(each, uri) is not None] for uri in outside}
     orphans = sorted(uri for uri, owning in owners.items() if not owning)
     if orphans:
@@ -154,7 +156,7 @@ def in_other_datasets(found: Holdings) -> set[str]:
             f"{root} keeps {orphans[0]} outside its root, where nothing is removed: delete the rows, compact, clean "
             "up, remove that file, and erase again"
         )
-    return {each for owning in owners.values() for each in owning}
+    return frozenset(each for owning in owners.values() for each in owning)
 
 
 def _check_can_be_built(head: Snapshot, index: IndexMetadata) -> None:
@@ -201,7 +203,9 @@ class _Erasing:
         self._search = search
         self._report = report
         self._tainted: NamedFiles | None = None
-        self._others: set[str] = set()
+        self._others: frozenset[str] = frozenset()
+        self._superseded: set[str] = set()
+        """The branches on which a version that changes nothing was committed, once each."""
 
     def run(self, found: Holdings) -> ErasureReport:
         """Take rounds until nothing holds the rows, and prove it.
@@ -212,11 +216,17 @@ class _Erasing:
         first_live = found.num_live_rows
         found = self._take_rounds(found)
         proof = self._prove(found)
-        with_values = frozenset(map(found.main.head.store.uri_of, proof.data_files_with_values))
-        if found.is_clean and self._search.taint_hiding_files(found, with_values):
-            with suppress(InvalidInput):  # what holds these files may not be touched: the first proof says so
-                found = self._take_rounds(self._search.run(found.main.head))
-                proof = self._prove(found)
+        main = found.main.head
+        refused: tuple[str, ...] = ()
+        with_values = frozenset(map(main.store.uri_of, proof.data_files_with_values))
+        if found.is_clean and self._search.taint_files_with_dropped_columns(found, with_values):
+            try:
+                found = self._take_rounds(self._search.run(main))
+            except (InvalidInput, UnsafePath, UnsupportedFeature) as error:
+                refused = (f"further rounds were refused: {error}",)
+                found = self._search.run(main)  # rounds before may have changed the newest versions
+                self._sweep(found)
+            proof = self._prove(found)
         self._report = self._report.with_values(
             finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
             rows_appended_meanwhile=max(self._report.erased_rows - first_live, 0),
@@ -228,25 +238,27 @@ class _Erasing:
             searched_fragments=self._search.num_fragments,
             searched_values=proof.num_values,
             files=proof.files,
-            unproven=proof.unproven,
+            unproven=(*refused, *proof.unproven),
         )
         self._report.save(reference_store(found.main.head))
         return self._report
 
     def _take_rounds(self, found: Holdings) -> Holdings:
-        """Take rounds until nothing holds the rows, and return what the last search found."""
-        main = found.main.head
+        """Take rounds while they find something to change, and return what the last search found."""
+        main, permitted = found.main.head, ErasureOptions(**{**vars(self._options), "at_most_rows": None})
         for _ in range(_MOST_ROUNDS):
             if found.is_clean:
                 break
-            check_permitted(found, ErasureOptions(**{**vars(self._options), "at_most_rows": None}))
-            self._others |= in_other_datasets(found)
+            self._others |= check_permitted(found, permitted)
             with suppress(RetryableConflict):  # the next round plans anew
-                if any(branch.head_holds for branch in found.branches):
-                    self._rewrite_heads(found)
+                if heads := [branch for branch in found.branches if self._can_mend(branch)]:
+                    for branch in heads:
+                        self._mend_head(branch)
                 else:
                     self._remove_holders(found)
-            found = self._search.run(main)
+            before, found = found, self._search.run(main)
+            if _what_holds(found) == _what_holds(before):
+                break  # the proof names what holds the rows
         self._sweep(found)
         return found
 
@@ -254,18 +266,28 @@ class _Erasing:
         own = (self._report.json_path, self._report.html_path)
         return prove(found.main.head, found, own, self._runner)
 
-    def _rewrite_heads(self, found: Holdings) -> None:
-        for branch in found.branches:
-            if branch.head_holds:
-                self._rewrite_head(branch)
+    def _can_mend(self, branch: BranchHoldings) -> bool:
+        """Return whether a branch's newest version holds the rows, and a commit can change that."""
+        if not branch.head_holds:
+            return False
+        return bool(branch.tainted_fragments or branch.stale_indices) or self._can_supersede(branch)
 
-    def _rewrite_head(self, branch: BranchHoldings) -> None:
+    def _can_supersede(self, branch: BranchHoldings) -> bool:
+        """Return whether to commit a version that changes nothing, so that the newest one can be removed.
+
+        Another writer may commit such a transaction again and again, so it is done once on each branch.
+        """
+        why = branch.holding.get(branch.head.version)
+        return why is not None and why.cause is Cause.TRANSACTION and branch.name not in self._superseded
+
+    def _mend_head(self, branch: BranchHoldings) -> None:
         """Delete the rows, rewrite the fragments that store them, and build the indices anew.
 
-        If only the head's transaction states a value of theirs, commit a version that changes nothing after it.
+        If the head holds the rows only in its transaction, commit a version that changes nothing, so that the old head
+        can be removed.
         """
         head, live = branch.head, branch.live_rows
-        properties = {_REASON_PROPERTY: self._options.reason, _ERASURE_PROPERTY: self._report.id}
+        properties = {REASON_PROPERTY: self._options.reason, _ERASURE_PROPERTY: self._report.id}
         if live:
             deletions = write_deletion_files(head, live)
             # The transaction stays readable, so it must not say which rows.
@@ -295,41 +317,45 @@ class _Erasing:
         present = {index.name for index in head.manifest.indices}
         for name in sorted(branch.stale_indices & present):
             head = rebuild_index(head, name, runner=self._runner)
-            self._search.trust(index for index in head.manifest.indices if index.name == name)
-        if head.version == branch.head.version:
+            self._search.mark_rebuilt(index for index in head.manifest.indices if index.name == name)
+        if head.version == branch.head.version and self._can_supersede(branch):
             head = commit_operation(head, UpdateConfig(), properties=properties)
+            self._superseded.add(branch.name)
         names = {*self._report.rebuilt_indices, *(branch.stale_indices & present)}
         self._report = self._report.with_values(rebuilt_indices=tuple(sorted(names)))
-        self._has_committed(branch, head)
+        if head.version != branch.head.version:
+            self._has_committed(branch, head)
 
     def _has_committed(self, branch: BranchHoldings, made: Snapshot) -> None:
         committed = {**self._report.committed_versions, branch.name: made.version}
         self._report = self._report.with_values(committed_versions=committed)
 
     def _remove_holders(self, found: Holdings) -> None:
-        """Remove the tags and the older versions that hold the rows. What they name is removed in the end."""
+        """Remove the older versions that hold the rows, and their tags. What they name is removed in the end."""
         self._remember_files(found)
         store = writable_reference_store(found.main.head)
-        for name in found.tags:
-            with suppress(ReferenceNotFound):  # somebody else deleted it
-                delete_tag(store, name)
-            self._add_names(removed_tags=[name])
+        going = {(branch.name, version) for branch in found.branches for version in branch.removable}
+        for name, place in found.tags.items():
+            if place in going:
+                with suppress(ReferenceNotFound):  # somebody else deleted it
+                    delete_tag(store, name)
+                self._add_names(removed_tags=[name])
         for branch in found.branches:
-            if branch.holding:
+            if versions := branch.removable:
                 options = CleanupOptions(
-                    versions=tuple(branch.holding),
+                    versions=versions,
                     error_if_tagged_old_versions=False,
                     delete_unverified=self._options.delete_unverified,
                     keep_branch_starts=not self._options.rewrite_branches,
                 )
                 cleanup_old_versions(branch.head, options, CleanupTasks(self._runner))
-                self._add_names(removed_versions=[f"{branch.name}/{number}" for number in sorted(branch.holding)])
+                self._add_names(removed_versions=[f"{branch.name}/{number}" for number in sorted(versions)])
 
     def _remember_files(self, found: Holdings) -> None:
         """Remember the files of the versions that go: another branch's folder is not looked at by their clean-up."""
         tainted = self._tainted = self._tainted or NamedFiles(found.main.head.uri)
         for branch in found.branches:
-            for version in branch.holding:
+            for version in branch.removable:
                 tainted.add(branch.head.at(version).manifest, branch.head.uri)
 
     def _sweep(self, found: Holdings) -> None:
@@ -360,3 +386,7 @@ class _Erasing:
     def _add_names(self, **names: Iterable[str]) -> None:
         changed = {name: tuple(dict.fromkeys([*getattr(self._report, name), *more])) for name, more in names.items()}
         self._report = self._report.with_values(**changed)
+
+
+def _what_holds(found: Holdings) -> list[tuple[str, int, Mapping[int, Why]]]:
+    return [(branch.name, branch.head.version, branch.holding) for branch in found.branches]

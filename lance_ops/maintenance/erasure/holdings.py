@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import field
-from uuid import UUID
+from enum import Enum
 
 from pyroaring import BitMap
 
@@ -20,22 +20,48 @@ from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.file_names import MAIN_BRANCH, is_detached
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
-from lance_ops.core.schema import Field, Schema
-from lance_ops.maintenance.erasure.index_search import holds_matching_values, may_have_covered
-from lance_ops.maintenance.erasure.row_search import search_fragments
+from lance_ops.core.schema import Schema
+from lance_ops.maintenance.erasure.index_search import IndexSearch
+from lance_ops.maintenance.erasure.row_search import FilterColumns, columns_read, search_fragments
 from lance_ops.maintenance.erasure.sought_values import long_enough, stated_values
+from lance_ops.maintenance.erasure.stated_texts import StatedTexts, stated_texts
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.refs import PINS_DIR, list_branches, list_tags, open_branch, pinned_version, reference_store
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot, history
-from lance_ops.table import Fragment, IndexMetadata, Manifest
+from lance_ops.table import Fragment, IndexMetadata
+from lance_ops.transactions import CommittedVersion
 
-__all__ = ["BranchHoldings", "Holdings", "Search"]
+__all__ = ["BranchHoldings", "Cause", "Holdings", "Search", "Why"]
 
 _Files = frozenset[str]
 """The URIs of a fragment's data files."""
-_Columns = tuple[Field, ...]
-"""The columns that the filter reads in a version. A column may have the name of one that was dropped."""
+
+
+class Cause(Enum):
+    """Why a version is taken to hold the rows, in words for people."""
+
+    FILES = "it names files that store the rows"
+    UNSEARCHED = "its columns differ, so that the filter cannot search it"
+    INDEX = "an index may have entries of the rows"
+    TRANSACTION = "its transaction states a value of the rows"
+    METADATA = "its config or metadata states a value of the rows"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the version is known to hold a value in a text only."""
+        return self in (Cause.TRANSACTION, Cause.METADATA)
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why a version is taken to hold the rows; `index` has the name of the index that may have entries of them."""
+
+    cause: Cause
+    index: str = ""
+
+    def __str__(self) -> str:
+        return f"index {self.index} may have entries of the rows" if self.index else self.cause.value
 
 
 @dataclass
@@ -47,7 +73,7 @@ class BranchHoldings:
     rows: dict[int, BitMap] = field(default_factory=dict)
     tainted_fragments: set[int] = field(default_factory=set)
     stale_indices: set[str] = field(default_factory=set)
-    holding: dict[int, str] = field(default_factory=dict)
+    holding: dict[int, Why] = field(default_factory=dict)
     clean: set[int] = field(default_factory=set)
 
     @property
@@ -64,8 +90,21 @@ class BranchHoldings:
 
     @property
     def head_holds(self) -> bool:
-        """Whether the newest version holds the rows, in files or in indices."""
+        """Whether the newest version holds the rows."""
         return self.head.version in self.holding
+
+    @property
+    def removable(self) -> tuple[int, ...]:
+        """The older versions to remove.
+
+        If the filter cannot search the newest version, other versions that it cannot search stay with it: the branch
+        would not be known to be clean without them.
+        """
+        head = self.holding.get(self.head.version)
+        kept = head.cause if head is not None and head.cause is Cause.UNSEARCHED else None
+        return tuple(
+            version for version, why in self.holding.items() if version != self.head.version and why.cause is not kept
+        )
 
 
 @dataclass
@@ -75,7 +114,7 @@ class Holdings:
     branches: tuple[BranchHoldings, ...]
     tags: dict[str, tuple[str, int]] = field(default_factory=dict)
     pins: dict[int, str] = field(default_factory=dict)
-    detached: dict[int, str] = field(default_factory=dict)
+    detached: dict[int, Why] = field(default_factory=dict)
     files: frozenset[str] = frozenset()
     values: frozenset[bytes] = field(default=frozenset(), repr=False)
 
@@ -94,6 +133,11 @@ class Holdings:
         """How many rows readers of the heads see."""
         return sum(branch.num_live_rows for branch in self.branches)
 
+    @property
+    def num_removed_for_texts(self) -> int:
+        """How many versions are to be removed only because a text of theirs is a value of the rows."""
+        return sum(branch.holding[each].cause.is_text for branch in self.branches for each in branch.removable)
+
 
 class Search:
     """Searches a dataset for a subject's rows, again and again: a file is never searched twice, since none changes."""
@@ -101,71 +145,95 @@ class Search:
     def __init__(self, subject: Subject, runner: Runner) -> None:
         self._subject = subject
         self._runner = runner
+        self._indices = IndexSearch()
         self._predicates: dict[Schema, Predicate | None] = {}
-        self._rows: dict[_Files, dict[_Columns, BitMap]] = {}
+        self._rows: dict[_Files, dict[FilterColumns, BitMap]] = {}
         self._values: frozenset[bytes] = frozenset()
-        self._indices: dict[tuple[UUID, _Columns], bool] = {}
-        self._hiding: frozenset[str] = frozenset()
+        self._stated: dict[tuple[str, int], StatedTexts] = {}
+        self._with_dropped_columns: frozenset[str] = frozenset()
         self._tainted: frozenset[str] = frozenset()
-        self._indexed_since: dict[str, int] = {}
-        self._rebuilt: set[UUID] = set()
 
     @property
     def num_fragments(self) -> int:
         """How many fragments were searched."""
         return len(self._rows)
 
-    def taint_hiding_files(self, found: Holdings, uris: Collection[str]) -> bool:
-        """Take those of some data files to store the rows that have a column which no schema shows any more.
+    def taint_files_with_dropped_columns(self, found: Holdings, uris: Collection[str]) -> bool:
+        """Mark data files of the heads as storing the rows if they have a column that the head's schema lacks.
 
-        Return whether there are any. In other files a value stands by chance, or in another column.
+        Return whether any is marked. In other files a value stands by chance, or in another column.
         """
-        self._hiding |= {
+        self._with_dropped_columns |= {
             uri
             for branch in found.branches
             for fragment in branch.head.fragments
             for uri, file in zip(_uris_of(branch.head, fragment), fragment.files, strict=True)
             if uri in uris and any(branch.head.schema.by_id(each) is None for each in file.fields)
         }
-        return bool(self._hiding)
+        return bool(self._with_dropped_columns)
 
-    def trust(self, indices: Iterable[IndexMetadata]) -> None:
-        """Take segments to have no entries of the rows: they were built when the rows were gone."""
-        self._rebuilt.update(index.uuid for index in indices)
+    def mark_rebuilt(self, indices: Iterable[IndexMetadata]) -> None:
+        """Remember that these segments were built after the rows were gone."""
+        self._indices.mark_rebuilt(indices)
 
     def run(self, main: Snapshot) -> Holdings:
         """Search all retained versions of all branches; `main` is a version of the main branch."""
         newest = main.latest()
-        store = reference_store(newest)
-        others = sorted(list_branches(store).items(), key=lambda item: -len(item[1].identifier))
-        heads = [(name, open_branch(newest, name)) for name, _ in others]
-        versions = [(name, head, list(_versions(head))) for name, head in [*heads, (MAIN_BRANCH, newest)]]
-        for _, _, opened in versions:
-            for version, _ in opened:
+        branches = list_branches(reference_store(newest))
+        names = sorted(branches, key=lambda name: -len(branches[name].identifier))  # a parent after its branches
+        heads = {name: open_branch(newest, name) for name in names} | {MAIN_BRANCH: newest}
+        versions = {name: [self._opened(head, each) for each in _retained(head)] for name, head in heads.items()}
+        for opened in versions.values():
+            for version in opened:
                 self._search(version)
-        self._tainted = self._hiding.union(*(files for files, found in self._rows.items() if any(found.values())))
-        self._indexed_since = self._first_versions_of_indices(
-            version for _, _, opened in versions for version, _ in opened
-        )
-        branches: list[BranchHoldings] = []
-        detached: dict[int, str] = {}
-        for name, head, opened in versions:
-            found = BranchHoldings(name, head)
-            for version, transaction in opened:
-                # the newest version's metadata cannot go with it: the proof tells whether a value stands there
-                told = transaction if version.version == head.version else transaction + _texts_of(version.manifest)
-                why = self._why_holding(version, told)
-                if why is None:
-                    found.clean.add(version.version)
-                elif is_detached(version.version):
-                    detached[version.version] = why
-                else:
-                    found.holding[version.version] = why
-            self._look_at_head(found)
-            branches.append(found)
+        stored = (files for files, found in self._rows.items() if any(found.values()))
+        self._tainted = self._with_dropped_columns.union(*stored)
+        for name, opened in reversed(versions.items()):
+            branch = branches.get(name)
+            start = None if branch is None else (branch.parent_branch or MAIN_BRANCH, branch.parent_version)
+            self._indices.follow(
+                name, start, ((each, self._tainted_fragments(each)) for each in opened if each.manifest.indices)
+            )
+        detached: dict[int, Why] = {}
+        found = [self._branch_holdings(name, head, versions[name], detached) for name, head in heads.items()]
         return self._with_references(
-            Holdings(tuple(branches), detached=detached, files=self._tainted, values=self._values)
+            Holdings(tuple(found), detached=detached, files=self._tainted, values=self._values)
         )
+
+    def _opened(self, head: Snapshot, committed: CommittedVersion) -> Snapshot:
+        """Return a version of a branch, and remember the texts that it states."""
+        key = head.uri, committed.version
+        if key not in self._stated:
+            self._stated[key] = stated_texts(committed)
+        return head.with_manifest(committed.manifest)
+
+    def _branch_holdings(
+        self, name: str, head: Snapshot, versions: Iterable[Snapshot], detached: dict[int, Why]
+    ) -> BranchHoldings:
+        """Tell what holds the rows on a branch; detached versions that hold them are added to `detached`."""
+        found = BranchHoldings(name, head)
+        # Removing versions does not remove what the newest one's metadata states. The proof names it.
+        sought = self._values - stated_texts(CommittedVersion(head.manifest, None)).by_metadata
+        for version in versions:
+            why = self._why_holding(name, version) or self._why_stating(version, sought)
+            if why is None:
+                found.clean.add(version.version)
+            elif is_detached(version.version):
+                detached[version.version] = why
+            else:
+                found.holding[version.version] = why
+        predicate = self._bound(head)
+        found.tainted_fragments.update(self._tainted_fragments(head))
+        for fragment in head.fragments:
+            by_columns = self._rows.get(_files_of(head, fragment), {})
+            if predicate is not None:
+                rows = by_columns.get(columns_read(head, predicate), BitMap())
+            else:
+                rows = BitMap().union(*by_columns.values())
+            if rows:
+                found.rows[fragment.id] = rows
+        found.stale_indices = self._stale_indices(name, head)
+        return found
 
     def _bound(self, version: Snapshot) -> Predicate | None:
         """Return the filter on a version's columns; None if the version lacks them."""
@@ -183,7 +251,7 @@ class Search:
         predicate = self._bound(version)
         if predicate is None:
             return
-        columns = _columns_of(version, predicate)
+        columns = columns_read(version, predicate)
         files = {fragment.id: _files_of(version, fragment) for fragment in version.fragments}
         new = [fragment for fragment in version.fragments if columns not in self._rows.get(files[fragment.id], {})]
         if not new:
@@ -193,74 +261,37 @@ class Search:
         for fragment in new:
             self._rows.setdefault(files[fragment.id], {})[columns] = offsets.get(fragment.id, BitMap())
 
-    def _why_holding(self, version: Snapshot, told: bytes) -> str | None:
-        """Return why a version is taken to hold the rows; None if it does not. `told` is what it states in words."""
+    def _why_holding(self, branch: str, version: Snapshot) -> Why | None:
+        """Return why a version is taken to hold the rows in files or in indices; None if it does not."""
         unknown = False
         searched: frozenset[str] | None = None
         for fragment in version.fragments:
             files = _files_of(version, fragment)
             if files & self._tainted:
-                return "it names files that store the rows"
+                return Why(Cause.FILES)
             if files not in self._rows:
                 if searched is None:
                     searched = frozenset().union(*self._rows)
                 unknown = unknown or not files & searched
         if unknown:
-            return "its columns differ, so that the filter cannot search it"
-        if stale := self._stale_indices(version):
-            return f"index {min(stale)} may have entries of the rows"
-        if any(value in told for value in self._values):
-            return "its transaction or its metadata states a value of the rows"
+            return Why(Cause.UNSEARCHED)
+        if stale := self._stale_indices(branch, version):
+            return Why(Cause.INDEX, min(stale))
         return None
 
-    def _look_at_head(self, found: BranchHoldings) -> None:
-        head, predicate = found.head, self._bound(found.head)
-        found.tainted_fragments.update(self._tainted_fragments(head))
-        for fragment in head.fragments:
-            by_columns = self._rows.get(_files_of(head, fragment), {})
-            if predicate is not None:
-                rows = by_columns.get(_columns_of(head, predicate), BitMap())
-            else:
-                rows = BitMap().union(*by_columns.values())
-            if rows:
-                found.rows[fragment.id] = rows
-        found.stale_indices = self._stale_indices(head)
+    def _why_stating(self, version: Snapshot, sought: frozenset[bytes]) -> Why | None:
+        """Return where a version states a sought value; None if it states none."""
+        stated = self._stated[version.uri, version.version]
+        if not sought.isdisjoint(stated.by_transaction):
+            return Why(Cause.TRANSACTION)
+        return None if sought.isdisjoint(stated.by_metadata) else Why(Cause.METADATA)
 
     def _tainted_fragments(self, version: Snapshot) -> BitMap:
         return BitMap(each.id for each in version.fragments if _files_of(version, each) & self._tainted)
 
-    def _first_versions_of_indices(self, versions: Iterable[Snapshot]) -> dict[str, int]:
-        """Return the first version in which an index may have entries of tainted fragments, by the index's name."""
-        first: dict[str, int] = {}
-        for version in versions:
-            tainted = self._tainted_fragments(version) if version.manifest.indices else BitMap()
-            if tainted:
-                for index in version.manifest.indices:
-                    if not index.is_system and may_have_covered(index, tainted):
-                        first[index.name] = min(first.get(index.name, version.version), version.version)
-        return first
-
-    def _stale_indices(self, version: Snapshot) -> set[str]:
-        """Return the indices with a segment that has, or may have, entries of tainted or of removed fragments.
-
-        A segment may come from an older one of the same name, whose rows a compaction moved.
-        """
-        predicate, present = self._bound(version), BitMap(version.fragments_by_id)
-        tainted, stale = self._tainted_fragments(version), set()
-        for index in version.manifest.indices:
-            if index.is_system or index.uuid in self._rebuilt:
-                continue
-            covered, since = index.fragment_bitmap, self._indexed_since.get(index.name)
-            has_gone = covered is None or bool(covered - present)
-            if has_gone or may_have_covered(index, tainted) or (since is not None and since < version.version):
-                stale.add(index.name)
-            elif predicate is not None:
-                key = (index.uuid, _columns_of(version, predicate))
-                if key not in self._indices:
-                    self._indices[key] = holds_matching_values(version, index, predicate)
-                if self._indices[key]:
-                    stale.add(index.name)
-        return stale
+    def _stale_indices(self, branch: str, version: Snapshot) -> set[str]:
+        tainted = self._tainted_fragments(version) if version.manifest.indices else BitMap()
+        return self._indices.stale_indices(branch, version, tainted, self._bound(version))
 
     def _with_references(self, found: Holdings) -> Holdings:
         newest = found.main.head
@@ -277,17 +308,12 @@ class Search:
         return found
 
 
-def _versions(head: Snapshot) -> Iterator[tuple[Snapshot, bytes]]:
-    """Yield every retained version of a branch with the bytes of its transaction, the newest first.
-
-    Its detached versions follow, without transactions.
-    """
-    for committed in history(head, to_the_end=True):
-        stored = committed.stored_transaction
-        yield head.with_manifest(committed.manifest), b"" if stored is None else stored.data
+def _retained(head: Snapshot) -> Iterator[CommittedVersion]:
+    """Yield every retained version of a branch, the newest first, then its detached ones without transactions."""
+    yield from history(head, to_the_end=True)
     if head.committer.takes_detached:
         for version in list_detached(head.store):
-            yield head.at(version), b""
+            yield CommittedVersion(head.at(version).manifest, None)
 
 
 def _files_of(version: Snapshot, fragment: Fragment) -> _Files:
@@ -297,18 +323,3 @@ def _files_of(version: Snapshot, fragment: Fragment) -> _Files:
 def _uris_of(version: Snapshot, fragment: Fragment) -> list[str]:
     locations = version.file_locations
     return [locations.data_file(file.base_id, file.path).uri for file in fragment.files]
-
-
-def _texts_of(manifest: Manifest) -> bytes:
-    """Return a manifest's config and metadata, and the names and the metadata of its columns."""
-    schema = manifest.schema
-    names = {field.name: "" for field in schema.walk()}
-    maps = [manifest.config, manifest.table_metadata, schema.metadata, *(field.metadata for field in schema.walk())]
-    return "\0".join(text for each in (names, *maps) for item in each.items() for text in item).encode(
-        errors="surrogateescape"
-    )
-
-
-def _columns_of(version: Snapshot, predicate: Predicate) -> _Columns:
-    """Return the table's columns that the filter reads."""
-    return version.schema.project(predicate.columns()).fields

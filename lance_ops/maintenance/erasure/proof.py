@@ -4,8 +4,9 @@ The rows of data files were searched by their values before, decoded. This reads
 root, manifests, transactions and older reports too, because an uncompressed value would show there. The values are
 texts or bytes of the only column that the filter reads; of other filters none is looked for. Values under 4 bytes are
 not looked for either, and only about the first 10,000 values that each search task finds are. A file that no version
-names is not proven: a writer may be about to bring it in. A file of any other kind is not proven either: it may hold
-the rows in any form.
+names is not proven: a writer may be about to bring it in. A file in any other directory is not proven either: it may
+hold the rows in any form. In the directories of small uncompressed files no name is checked: a compressed file there is
+searched as it is.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from lance_ops.core.file_names import (
 )
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import NamedFiles
-from lance_ops.maintenance.erasure.holdings import Holdings
+from lance_ops.maintenance.erasure.holdings import Holdings, Why
 from lance_ops.maintenance.erasure.report import ExaminedFile
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.runners import Job, Runner
@@ -40,7 +41,7 @@ _PART = 8 << 20
 _BYTES_PER_TASK = 256 << 20
 _NAMED = frozenset({DATA_DIR, DELETIONS_DIR, INDICES_DIR})
 """The directories whose files versions name."""
-_TOLD = frozenset({VERSIONS_DIR, TRANSACTIONS_DIR, REFS_DIR, ERASURES_DIR.partition("/")[0]})
+_SMALL_TEXT_DIRS = frozenset({VERSIONS_DIR, TRANSACTIONS_DIR, REFS_DIR, ERASURES_DIR.partition("/")[0]})
 """The directories of small uncompressed files, in which a value would show as it is."""
 
 
@@ -95,7 +96,7 @@ def prove(main: Snapshot, found: Holdings, own_paths: Collection[str], runner: R
         if directory in _NAMED and not _is_named(read.path, named):
             examined = "named by no version"
             unproven.append(f"{read.path}: no version names it; it may be of a writer at work, or of one that crashed")
-        if directory not in _NAMED | _TOLD and read.size_bytes:
+        if directory not in _NAMED | _SMALL_TEXT_DIRS and read.size_bytes:
             examined = "no file of the dataset"
             unproven.append(f"{read.path}: it is no file of the dataset; look into it, and move or remove it")
         if read.has_value:
@@ -118,7 +119,7 @@ def named_by_versions(found: Holdings) -> NamedFiles:
     return named
 
 
-def _left(found: Holdings) -> Iterator[tuple[str, str]]:
+def _left(found: Holdings) -> Iterator[tuple[str, Why]]:
     for branch in found.branches:
         for version, why in branch.holding.items():
             yield f"version {version} of {branch.name}", why
@@ -163,14 +164,18 @@ def _cuts(infos: Sequence[ObjectInfo]) -> Iterator[list[ObjectInfo]]:
 def _directory(path: str) -> str:
     """Return which directory of a branch a file is in; "" for a file that is in none."""
     parts = path.split("/")[:-1]
-    if parts[:1] == [TREE_DIR]:
-        return next((part for part in parts if part in _NAMED | _TOLD), "")
+    if parts[:1] == [TREE_DIR]:  # only the first segment of a branch's name can be that of a directory
+        return next((part for part in parts[2:] if part in _NAMED | _SMALL_TEXT_DIRS), "")
     return parts[0] if parts else ""
 
 
 def _remedy(directory: str) -> str:
     if directory == VERSIONS_DIR:
-        return ": change the config, metadata or column that states it, and erase again"
+        return (
+            ": change the config, metadata or column that states it, remove an older version that does, and erase again"
+        )
+    if directory == TRANSACTIONS_DIR:
+        return ": if it means the subject, remove the version that this transaction made, and erase again"
     return ": remove that report, and erase again" if directory == ERASURES_DIR.partition("/")[0] else ""
 
 

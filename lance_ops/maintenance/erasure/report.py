@@ -124,7 +124,7 @@ class ErasureReport:
             "values searched in the bytes of all files": f"{self.searched_values:,}",
             "remaining files": f"{len(self.files):,}",
             "not examined": "; ".join(_NOT_EXAMINED),
-            **({"erase the rows there, too": ", ".join(self.also_held_by)} if self.also_held_by else {}),
+            **({"other datasets that store the rows": ", ".join(self.also_held_by)} if self.also_held_by else {}),
             "begun": self.begun_at,
             "finished": self.finished_at,
             "subject (HMAC-SHA-256, key is the id)": self.subject,

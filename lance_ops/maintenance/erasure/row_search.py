@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,13 +12,17 @@ from pyroaring import BitMap
 
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
+from lance_ops.core.schema import Field
 from lance_ops.maintenance.erasure.sought_values import marks_rows, value_bytes
 from lance_ops.reading import ScanRequest, in_task, scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 
-__all__ = ["FoundRows", "search_fragments"]
+__all__ = ["FilterColumns", "FoundRows", "columns_read", "search_fragments"]
+
+FilterColumns: TypeAlias = tuple[Field, ...]
+"""The columns that the filter reads in a version. A column may have the name of one that was dropped."""
 
 _FRAGMENTS_PER_TASK = 16
 _MOST_VALUES = 10_000
@@ -51,6 +56,11 @@ def search_fragments(
     found = runner.map(find_stored_rows, tasks, Job.on("search", snapshot.uri, snapshot.version))
     offsets = {key: BitMap.deserialize(data) for outcome in found for key, data in outcome.offsets.items()}
     return offsets, frozenset().union(*(outcome.values for outcome in found))
+
+
+def columns_read(version: Snapshot, predicate: Predicate) -> FilterColumns:
+    """Return the table's columns that the filter reads."""
+    return version.schema.project(predicate.columns()).fields
 
 
 def find_stored_rows(task: SearchTask) -> FoundRows:

@@ -43,7 +43,8 @@ class Subject:
     def bind(self, snapshot: Snapshot) -> Predicate:
         """Return the filter on this version's columns; raise as `bind_filter` does.
 
-        Raises `InvalidInput` for a filter on row ids, addresses or versions: they are others in other versions.
+        Raises `InvalidInput` for a filter on row ids, addresses or versions: the same number names another row in
+        another version.
         """
         if isinstance(self.matching, str) and not self.matching.strip():
             raise InvalidInput("the filter is empty: name the rows to erase")

@@ -15,7 +15,6 @@ from lance_ops.maintenance.erasure import (
     Subject,
     check_permitted,
     erase,
-    in_other_datasets,
     plan_erasure,
 )
 from lance_ops.refs import branch_of
@@ -71,8 +70,7 @@ class Erase(Verb):
         found = plan_erasure(data.snapshot, self._subject(data), work.runner)
         before, num_rows = Measures.of(data), found.main.num_live_rows
         try:
-            check_permitted(found, options)
-            warnings = [_left_alone(root) for root in sorted(in_other_datasets(found))]
+            warnings = [_left_alone(root) for root in sorted(check_permitted(found, options))]
         except (InvalidInput, UnsafePath, UnsupportedFeature) as error:
             warnings = [f"It would be refused: {error}"]
         rewritten = [
@@ -90,7 +88,11 @@ class Erase(Verb):
             writes_bytes=size,
             sections=tuple(_sections(found)),
             warnings=(*warnings, "Versions that hold the rows are removed for good, and cannot be read or restored."),
-            facts={"matching_rows": found.num_live_rows, "rewritten_fragments": len(rewritten)},
+            facts={
+                "matching_rows": found.num_live_rows,
+                "rewritten_fragments": len(rewritten),
+                "versions_removed_for_texts": found.num_removed_for_texts,
+            },
             does_nothing=found.is_clean,
         )
 
@@ -134,7 +136,7 @@ def _left_alone(root: str) -> str:
 
 def _sections(found: Holdings) -> list[Section]:
     versions = [
-        (branch.name, str(version), why)
+        (branch.name, str(version), str(why))
         for branch in found.branches
         for version, why in sorted(branch.holding.items(), reverse=True)
     ]
