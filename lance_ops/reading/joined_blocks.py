@@ -33,8 +33,8 @@ __all__ = ["JOINED_BYTES", "BlockJoiner"]
 
 T = TypeVar("T")
 
-_FEW_JOINED, _MAX_JOINED = 16, 64
-"""About the fewest, and the most blocks in a group, if their bytes allow so many.
+_FEWEST_JOINED, _MAX_JOINED = 16, 64
+"""The fewest (about) and the most blocks in a group. Large blocks make smaller groups.
 
 A group has a fixed cost, and most of it is Python's, so smaller groups gain nothing from more threads.
 """
@@ -55,7 +55,10 @@ _FIRST_JOINED_VERSION = 2, 1
 
 
 class _Columns(NamedTuple):
-    """Columns that can be read of several fragments at once, and the bytes that a row of them counts for."""
+    """Columns that can be read of several fragments at once.
+
+    A row counts for `row_bytes`, and a row that an index found for `chunk_bytes` more.
+    """
 
     schema: Schema
     row_bytes: int
@@ -104,8 +107,9 @@ class BlockJoiner:
 
         Once it has returned None, the joiner groups no more blocks: the reason likely holds for all fragments.
         """
+        columns = self._columns  # another thread may set it to None at any time
         try:
-            found = None if self._columns is None else self._read(self._columns.schema, blocks, finish, budget)
+            found = None if columns is None else self._read(columns.schema, blocks, finish, budget)
         except (LanceOpsError, OSError):
             found = None
         if found is None:
@@ -160,7 +164,7 @@ def _blocks_in_group(num_blocks: int, block_bytes: int, workers: int) -> int:
     """Return how many blocks of about this size each group has, so that all workers end at about the same time."""
     fewest = max(-(-num_blocks // _MAX_JOINED), -(-num_blocks * block_bytes // JOINED_BYTES), 1)
     for_all_workers = -(-fewest // workers) * workers
-    num_groups = max(min(for_all_workers, round(num_blocks / _FEW_JOINED)), fewest)
+    num_groups = max(min(for_all_workers, round(num_blocks / _FEWEST_JOINED)), fewest)
     return min(-(-num_blocks // num_groups), _MAX_JOINED)
 
 

@@ -16,8 +16,10 @@ from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.schema import Schema
 from lance_ops.errors import ChecksumMismatch, CorruptFile, InvalidInput, ObjectNotFound
 from lance_ops.file import AlikeFiles, Budget
-from lance_ops.reading import joined_blocks, joined_fragments, scan_execution
+from lance_ops.reading import ScanRequest, joined_blocks, joined_fragments, scan_execution
+from lance_ops.reading.joined_blocks import BlockJoiner
 from lance_ops.reading.joined_fragments import JoinedFragments
+from lance_ops.reading.scan_plan import plan_scan
 from lance_ops.snapshot import Snapshot, open_alike
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.store import View
@@ -296,6 +298,19 @@ def test_a_store_that_is_not_read_in_place_reads_each_fragment_by_itself(
     monkeypatch.setattr(type(dataset.snapshot.store), "reads_in_place", False)
     assert dataset.to_table()["id"].to_pylist() == list(range(ROWS))
     assert groups == []
+
+
+def test_a_thread_that_ends_the_joining_does_not_disturb_a_read_of_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = made(tmp_path / "t").snapshot
+    request = ScanRequest(snapshot.schema)
+    joiner = BlockJoiner(snapshot, request)
+    (group,) = joiner.group(plan_scan(snapshot, request).blocks, 1)
+    looks = iter([joiner._columns])  # whoever looks again finds that they are gone
+    monkeypatch.setattr(BlockJoiner, "_columns", property(lambda self: next(looks, None)), raising=False)
+    read = joiner.read(group, lambda rows: rows.table.num_rows, Budget(1 << 30))
+    assert read == [ROWS // FRAGMENTS] * FRAGMENTS
 
 
 @pytest.fixture
