@@ -13,12 +13,11 @@ somebody removes meanwhile has not failed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError
-from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt import (
     DebtPolicy,
@@ -88,14 +87,6 @@ class MeasureTable:
         except _FAILURES as error:
             return Measured(table, None, str(error))
 
-    def is_gone(self, table: str) -> bool:
-        """Return whether a table that cannot be read was removed since it was found."""
-        try:
-            place = open_store(table_uri(self.root, table), self.storage_options)
-            return not place.list_names(VERSIONS_DIR, limit=1)
-        except _FAILURES:
-            return False
-
 
 def measure_fleet(
     root: str,
@@ -137,9 +128,9 @@ def maintain(
     runner = runner or InThreads()
     measure = MeasureTable(root, policy, options)
     measured = _measured(measure, runner)
-    fleet = _Night(measure, budget or Budget(), failure_threshold * len(measured), night, dry_run, runner)
+    fleet = _Night(measure, measured, budget or Budget(), failure_threshold, night, dry_run, runner)
     outcomes: dict[str, TableOutcome] = {}
-    for outcome in fleet.pay(measured):
+    for outcome in fleet.pay():
         outcomes[outcome.table] = outcome
         if on_outcome is not None:
             on_outcome(outcome)
@@ -161,26 +152,37 @@ def table_uri(root: str, table: str) -> str:
     return root if table == ROOT_ITSELF else f"{root.rstrip('/')}/{table}"
 
 
+def _is_gone(root: str, table: str, storage_options: Mapping[str, str]) -> bool:
+    """Return whether nothing at all lies where a table was: data without versions is damage."""
+    try:
+        return next(open_store(table_uri(root, table), storage_options).list(), None) is None
+    except _FAILURES:
+        return False
+
+
 class _Night:
     """The state of one call: the ledger, what is left of the budget, and how many tables failed."""
 
     def __init__(
         self,
         measure: MeasureTable,
+        measured: Sequence[Measured],
         budget: Budget,
-        tolerated: float,
+        failure_threshold: float,
         night: str | None,
         dry_run: bool,
         runner: Runner,
     ) -> None:
         self._measure = measure
+        self._measured = measured
         self._policy = measure.policy
         self._budget = budget
-        self._tolerated = tolerated
+        self._tolerated = failure_threshold * len(measured)
         self._dry_run = dry_run
         self._runner = runner
         self._store = open_store(measure.root, measure.storage_options)
         self._ledger = Ledger.load(self._store).for_night(night)
+        self._present = [each.table for each in measured]
         self._planned_bytes = 0
         self._num_begun = 0
         self._num_failed = 0
@@ -192,12 +194,12 @@ class _Night:
             return None
         return max(self._budget.max_bytes - self._ledger.spent_bytes - self._planned_bytes, 0)
 
-    def pay(self, measured: list[Measured]) -> Iterator[TableOutcome]:
+    def pay(self) -> Iterator[TableOutcome]:
         """Yield the outcome of each table: first those that cannot be measured, then the worst debt first."""
-        for each in measured:
+        for each in self._measured:
             if each.debt is None:
                 yield self._failed(TableOutcome(each.table, FleetStatus.FAILED, reason=each.reason))
-        debts = [(each.table, each.debt) for each in measured if each.debt is not None]
+        debts = [(each.table, each.debt) for each in self._measured if each.debt is not None]
         for table, debt in sorted(debts, key=lambda each: (-each[1].score, each[0])):
             owed = unpaid_dues(debt, self._ledger.of(table).fruitless)
             if not owed:
@@ -238,7 +240,7 @@ class _Night:
             record = replace(record, verified_at=verified, next_part=report.next_part or 0)
             self._ledger = self._ledger.with_table(table, record, report.size_bytes)
             self._ledger.save(self._store)
-            if not report.ok:
+            if not report.ok:  # a damage is the table's own, so it does not count towards calling the night off
                 reason = f"{len(report.damages)} damages, the first: {report.damages[0]}; run lance-ops repair"
                 yield replace(outcomes[table], status=FleetStatus.FAILED, reason=reason)
 
@@ -286,11 +288,21 @@ class _Night:
         return self._failed(outcome) if outcome.status is FleetStatus.FAILED else outcome
 
     def _failed(self, outcome: TableOutcome) -> TableOutcome:
-        """Count a failure, unless the table is gone: then return that instead."""
-        if self._measure.is_gone(outcome.table):
-            return replace(outcome, status=FleetStatus.VANISHED, reason="removed since the night began")
+        """Count a failure, unless the table was removed: then return that instead.
+
+        If every table is gone, the root itself is lost, and each table that is not done has failed.
+        """
+        if self._is_gone(outcome.table):
+            while self._present and self._is_gone(self._present[-1]):
+                self._present.pop()
+            if self._present:
+                return replace(outcome, status=FleetStatus.VANISHED, reason="removed since the night began")
+            outcome = replace(outcome, reason=f"all tables are gone: check {self._measure.root}")
         self._num_failed += 1
         return outcome
+
+    def _is_gone(self, table: str) -> bool:
+        return _is_gone(self._measure.root, table, self._measure.storage_options)
 
 
 def _paid(table: str, paid: Payment) -> TableOutcome:

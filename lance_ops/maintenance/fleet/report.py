@@ -12,7 +12,7 @@ __all__ = ["FleetReport", "FleetStatus", "TableOutcome"]
 class FleetStatus(Enum):
     """How a night ended for one table. A dry run leaves `PLANNED` instead of `DONE`.
 
-    Somebody removed a table that `VANISHED` since the night began. It is no failure.
+    `VANISHED`: the table was removed after the night began. This is not a failure.
     """
 
     DONE = "done"
@@ -73,7 +73,10 @@ class FleetReport:
 
     @property
     def ok(self) -> bool:
-        """Whether at most the tolerated share of the tables failed. If all vanished, the root is likely to be lost."""
+        """Whether at most the tolerated share of the tables failed.
+
+        False also if all tables vanished, because then the root itself is probably gone.
+        """
         all_vanished = bool(self.outcomes) and self.count(FleetStatus.VANISHED) == len(self.outcomes)
         return self.failed_ratio <= self.failure_threshold and not all_vanished
 

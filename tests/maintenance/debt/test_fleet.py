@@ -14,7 +14,15 @@ import lance_ops
 from lance_ops.errors import CorruptFile, DatasetNotFound, InvalidInput
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.debt import DebtPolicy, Rates, measure_debt
-from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, TableOutcome, find_tables, maintain
+from lance_ops.maintenance.fleet import (
+    Budget,
+    FleetReport,
+    FleetStatus,
+    TableOutcome,
+    find_tables,
+    maintain,
+    maintaining,
+)
 from lance_ops.maintenance.fleet.ledger import LEDGER_PATH, Ledger
 from lance_ops.maintenance.health import HealthThresholds
 from lance_ops.store import open_store
@@ -147,6 +155,63 @@ def test_tables_that_somebody_removes_during_the_night_have_not_failed(tmp_path:
     assert {each.reason for each in night.outcomes if each.table in "bc"} == {"removed since the night began"}
     assert "2 vanished" in night.sentence
     assert find_tables(str(tmp_path)) == ("a", "d"), "nothing is written where the tables were"
+
+
+def test_a_table_that_is_removed_before_it_is_measured_or_verified_has_not_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        plant(tmp_path / name, 30)
+    found = find_tables(str(tmp_path))
+    monkeypatch.setattr(maintaining, "find_tables", lambda *_: found)
+    shutil.rmtree(tmp_path / "c")
+
+    told: list[TableOutcome] = []
+
+    def note(outcome: TableOutcome) -> None:
+        told.append(outcome)
+        if outcome.table == "b" and outcome.status is DONE:
+            shutil.rmtree(tmp_path / "b")
+
+    night = maintain(str(tmp_path), failure_threshold=0.0, verify_after=timedelta(0), on_outcome=note)
+    assert night.ok and {each.table: each.status for each in night.outcomes} == {
+        "a": DONE,
+        "b": FleetStatus.VANISHED,
+        "c": FleetStatus.VANISHED,
+    }
+    assert [(each.table, each.status) for each in told if each.table == "b"] == [
+        ("b", DONE),
+        ("b", FleetStatus.VANISHED),
+    ]
+
+
+def test_a_table_whose_versions_are_lost_while_its_data_is_there_has_failed(tmp_path: Path) -> None:
+    for name in "abc":
+        plant(tmp_path / name, 30)
+
+    def lose(outcome: TableOutcome) -> None:
+        if outcome.table == "a":
+            shutil.rmtree(tmp_path / "b" / "_versions")
+
+    night = maintain(str(tmp_path), failure_threshold=0.0, on_outcome=lose)
+    assert not night.ok and (night.count(DONE), night.count(FAILED), night.count(WAITING)) == (1, 1, 1)
+    assert next(each.table for each in night.outcomes if each.status is FAILED) == "b"
+
+
+def test_a_root_that_is_lost_during_the_night_is_a_failure(tmp_path: Path) -> None:
+    root = tmp_path / "lake"
+    for name in "abcd":
+        plant(root / name, 30)
+
+    def unmount(outcome: TableOutcome) -> None:
+        if outcome.table == "a":
+            root.rename(tmp_path / "elsewhere")
+            root.mkdir()
+
+    night = maintain(str(root), failure_threshold=0.0, on_outcome=unmount)
+    assert not night.ok and (night.count(DONE), night.count(FAILED), night.count(WAITING)) == (1, 1, 2)
+    (failed,) = [each for each in night.outcomes if each.status is FAILED]
+    assert failed.reason == f"all tables are gone: check {root}"
 
 
 def test_a_fleet_whose_tables_all_vanish_is_not_well(tmp_path: Path) -> None:
