@@ -292,22 +292,6 @@ def test_columns_of_expressions_are_shown_with_their_types_and_added(numbers: La
     assert dataset(numbers.uri).to_table(["y"], filter="x = 11").to_pylist() == [{"y": 22}]
 
 
-def test_a_plan_of_a_function_is_refused_when_its_code_has_changed(
-    numbers: LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = tmp_path / "priced_columns.py"
-    code = "import pyarrow as pa\n\ndef priced(batch):\n    return pa.table({'price': batch['x']})\n"
-    module.write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    plan = StoredPlan.from_json(make_plan(AddColumns(function="priced_columns:priced"), numbers)[0].to_json())
-    module.write_text(code.replace("batch['x']", "pa.nulls(len(batch))"))
-    with pytest.raises(PlanOutdated, match="priced_columns:priced has changed since the plan"):
-        execute_plan(plan, dataset(numbers.uri))
-    assert dataset(numbers.uri).version == 1
-    module.write_text(code)
-    assert execute_plan(plan, dataset(numbers.uri)).version == 2
-
-
 def test_a_backfill_by_a_function_runs_on_the_runner_and_takes_in_rows_that_came_since(numbers: LanceDataset) -> None:
     plan, preview = make_plan(AddColumns(function="tests.verbs.made_columns:doubled", read_columns=("x",)), numbers)
     assert section(preview, "New columns of the first rows") == {"doubled": ("0", "2", "4", "6", "8")}
