@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,6 +14,7 @@ import pytest
 from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.verbs import Preview, Restore, make_plan
 from lance_ops.verbs.rows import restore as restore_module
+from lance_ops.verbs.rows import row_difference
 from tests.verbs.living import live, section
 
 GO, RETURN = "Rows that would go", "Rows that would return"
@@ -92,3 +97,71 @@ def test_too_many_moved_rows_are_not_compared_and_it_says_so(
     preview = previewed(numbers.uri)
     assert titles(preview) == ["Versions that would be undone"]
     assert "8 rows of this version and 8 of the restored one" in preview.warnings[0]
+
+
+def test_too_large_rows_are_not_compared_and_it_says_so(numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers.optimize.compact_files()
+    assert 0 < previewed(numbers.uri).reads_bytes < 1 << 20
+    monkeypatch.setattr(restore_module, "_MOST_COMPARED_BYTES", 100)
+    preview = previewed(numbers.uri)
+    assert titles(preview) == ["Versions that would be undone"]
+    assert "too large" in preview.warnings[0] and preview.reads_bytes == 0
+
+
+TIMES: list[tuple[pa.DataType, Any]] = [
+    (pa.timestamp("us", "UTC"), 400_000_000_000_000_000),
+    (pa.date32(), 3_000_000),
+    (pa.duration("s"), 10**15),
+    (pa.list_(pa.timestamp("us")), [400_000_000_000_000_000]),
+    (pa.struct({"at": pa.timestamp("us")}), {"at": 400_000_000_000_000_000}),
+    (pa.list_(pa.duration("s"), 2), [1, 10**15]),
+]
+
+
+@pytest.mark.parametrize(("arrow_type", "value"), TIMES, ids=str)
+def test_times_that_python_cannot_hold_are_compared_and_shown(
+    dataset_uri: str, arrow_type: pa.DataType, value: object
+) -> None:
+    times = pa.array([value] * 4, row_difference._exact_type(arrow_type)).cast(arrow_type)
+    data = write_dataset(pa.table({"x": range(4), "t": times}), dataset_uri, max_rows_per_file=2)
+    data.delete("x = 3")
+    data.optimize.compact_files()
+    preview = previewed(data.uri)
+    assert preview.facts == {"restored_version": 1, "going_rows": 0, "returning_rows": 1}
+    assert section(preview, RETURN)["x"] == ("3",)
+
+
+def test_nanoseconds_are_compared_and_shown_without_pandas(dataset_uri: str) -> None:
+    times = pa.array([1, 2, 3, 4], pa.timestamp("ns"))
+    data = write_dataset(pa.table({"x": range(4), "t": times}), dataset_uri, max_rows_per_file=2)
+    data.delete("x = 3")
+    data.optimize.compact_files()
+    program = """
+        import sys
+        sys.modules["pandas"] = None  # an import of it fails
+        from lance_ops.api import dataset
+        from lance_ops.verbs import Restore, make_plan
+        preview = make_plan(Restore(1, reason="undo"), dataset(sys.argv[1]))[1]
+        print(preview.facts["going_rows"], preview.facts["returning_rows"], preview.sections[0].lines)
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), data.uri], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "0 1 (('3', '1970-01-01 00:00:00.000000004'),)"
+
+
+def test_versions_without_a_common_column_differ_in_all_rows(dataset_uri: str) -> None:
+    data = write_dataset(pa.table({"x": range(4)}), dataset_uri)
+    data.add_columns({"y": "x * 2"})
+    data.drop_columns(["x"])
+    preview = previewed(data.uri)
+    assert preview.facts == {"restored_version": 1, "going_rows": 4, "returning_rows": 4}
+    assert section(preview, GO)["y"] == ("0", "2", "4", "6")
+    assert section(preview, RETURN)["x"] == ("0", "1", "2", "3")
+
+
+def test_columns_that_are_not_compared_are_named(numbers: LanceDataset) -> None:
+    numbers.alter_columns({"path": "x", "data_type": pa.int32()})
+    preview = previewed(numbers.uri)
+    assert "Rows that differ only in these columns are not counted: x" in preview.warnings
+    assert preview.facts["going_rows"] == 0

@@ -24,7 +24,7 @@ from lance_ops.verbs.contract import (
 )
 from lance_ops.verbs.imported_functions import imported_function
 from lance_ops.verbs.options import Option
-from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_of, sample_section
+from lance_ops.verbs.rows.sections import SAMPLE_ROWS, sample_of, sample_section
 
 __all__ = ["AddColumns"]
 

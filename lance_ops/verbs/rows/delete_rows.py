@@ -21,7 +21,7 @@ from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.given_keys import match_keys
 from lance_ops.verbs.rows.read_cost import bytes_of_columns, bytes_of_predicate
-from lance_ops.verbs.rows.sample_rows import sample_of, sample_section
+from lance_ops.verbs.rows.sections import sample_of, sample_section
 
 __all__ = ["DeleteRows"]
 

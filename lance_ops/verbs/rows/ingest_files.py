@@ -47,14 +47,8 @@ from lance_ops.verbs.contract import (
     WhenMoved,
 )
 from lance_ops.verbs.options import Option
-from lance_ops.verbs.rows.ingestion_page import (
-    MOST_LINES,
-    column_changes,
-    ingestion_facts,
-    ingestion_problem,
-    ingestion_sections,
-    shortened_section,
-)
+from lance_ops.verbs.rows.ingestion_page import ingestion_facts, ingestion_problem, ingestion_sections
+from lance_ops.verbs.rows.sections import MOST_LINES, column_changes, shortened_section
 from lance_ops.writing import FragmentLimits
 
 __all__ = ["IngestFiles", "IngestedFiles", "declared_schema"]

@@ -1,42 +1,12 @@
-"""Tell people what an ingestion would do to columns, and what it did with batches."""
+"""Tell people what an ingestion did with batches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from lance_ops.core.schema import Schema
 from lance_ops.maintenance.ingest import IngestResult
 from lance_ops.verbs.contract import Facts, Section
+from lance_ops.verbs.rows.sections import shortened_section
 
-__all__ = [
-    "MOST_LINES",
-    "column_changes",
-    "ingestion_facts",
-    "ingestion_problem",
-    "ingestion_sections",
-    "shortened_section",
-]
-
-MOST_LINES = 50
-"""How many lines of a section are shown."""
-
-
-def shortened_section(title: str, header: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> Section:
-    """Return a section of the first lines; its title says so if there are more."""
-    shown = title if len(lines) <= MOST_LINES else f"{title} (the first {MOST_LINES} of {len(lines):,})"
-    return Section(shown, header, tuple(lines[:MOST_LINES]))
-
-
-def column_changes(before: Schema | None, after: Schema) -> list[tuple[str, ...]]:
-    """Return each column with its type and what changes of it, those with a change first."""
-    known = {} if before is None else {each.name: str(each.arrow_type) for each in before.fields}
-    lines = []
-    for each in after.fields:
-        kind = str(each.arrow_type)
-        change = "new" if each.name not in known else f"{known[each.name]} before" if known[each.name] != kind else ""
-        lines.append((each.name, kind, change))
-    gone = [(name, kind, "removed") for name, kind in known.items() if name not in after.names]
-    return sorted([*lines, *gone], key=lambda line: not line[2])
+__all__ = ["ingestion_facts", "ingestion_problem", "ingestion_sections"]
 
 
 def ingestion_facts(done: IngestResult) -> Facts:

@@ -15,7 +15,7 @@ from lance_ops.verbs.contract import Execution, Measures, Preview, Verb, VerbRes
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.read_cost import bytes_of_predicate
-from lance_ops.verbs.rows.sample_rows import sample_of
+from lance_ops.verbs.rows.sections import sample_of
 from lance_ops.writing import MAX_ROWS_PER_FILE
 
 __all__ = ["Update"]

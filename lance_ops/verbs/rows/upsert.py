@@ -26,7 +26,7 @@ from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys, read_keys
 from lance_ops.verbs.rows.read_cost import bytes_of_columns
 from lance_ops.verbs.rows.same_rows import have_same_rows
-from lance_ops.verbs.rows.sample_rows import SAMPLE_ROWS, sample_section
+from lance_ops.verbs.rows.sections import SAMPLE_ROWS, sample_section
 from lance_ops.verbs.sources import source_batches, source_bytes
 from lance_ops.writing import MAX_ROWS_PER_FILE
 

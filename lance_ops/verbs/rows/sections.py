@@ -1,0 +1,83 @@
+"""Sections that previews and results of several verbs show: rows as text, changes of columns, the first lines of many.
+
+People read them, so they have a few rows and the first columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.api import LanceDataset
+from lance_ops.core.schema import Schema
+from lance_ops.verbs.contract import Section
+
+__all__ = ["MOST_LINES", "SAMPLE_ROWS", "column_changes", "sample_of", "sample_section", "shortened_section"]
+
+MOST_LINES = 50
+"""How many lines of a section are shown."""
+
+SAMPLE_ROWS = 5
+_MOST_COLUMNS = 8
+_MOST_CHARACTERS = 60
+
+
+def shortened_section(title: str, header: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> Section:
+    """Return a section of the first lines; its title says so if there are more."""
+    shown = title if len(lines) <= MOST_LINES else f"{title} (the first {MOST_LINES} of {len(lines):,})"
+    return Section(shown, header, tuple(lines[:MOST_LINES]))
+
+
+def column_changes(before: Schema | None, after: Schema) -> list[tuple[str, ...]]:
+    """Return each column with its type and what changes of it, those with a change first."""
+    known = {} if before is None else {each.name: str(each.arrow_type) for each in before.fields}
+    lines = []
+    for each in after.fields:
+        kind = str(each.arrow_type)
+        change = "new" if each.name not in known else f"{known[each.name]} before" if known[each.name] != kind else ""
+        lines.append((each.name, kind, change))
+    gone = [(name, kind, "removed") for name, kind in known.items() if name not in after.names]
+    return sorted([*lines, *gone], key=lambda line: not line[2])
+
+
+def sample_of(
+    data: LanceDataset,
+    predicate: str | None,
+    title: str,
+    values: Mapping[str, str] | None = None,
+    *,
+    offset: int = 0,
+    num_rows: int = SAMPLE_ROWS,
+) -> Section:
+    """Return the first rows that match, of columns whose values are short, and SQL `values` by their title."""
+    columns = [
+        field.name
+        for field in data.schema
+        if not (pt.is_nested(field.type) or pt.is_large_binary(field.type)) and "`" not in field.name
+    ]
+    shown = {name: f"`{name}`" for name in columns[: max(_MOST_COLUMNS - len(values or ()), 1)]}
+    rows = data.to_table({**shown, **(values or {})}, filter=predicate, limit=num_rows, offset=offset)
+    return sample_section(title, rows, num_rows)
+
+
+def sample_section(title: str, rows: pa.Table, num_rows: int = SAMPLE_ROWS) -> Section:
+    """Return the first rows of a table."""
+    shown = rows.select(rows.schema.names[:_MOST_COLUMNS]).slice(0, num_rows)
+    columns = [[_text(value) for value in _listed(column)] for column in shown.columns]
+    return Section(title, tuple(shown.schema.names), tuple(zip(*columns, strict=True)))
+
+
+def _listed(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values; text in place of times that Python cannot hold, and counts of units of such durations."""
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError):
+        return list(column.cast(pa.int64() if pt.is_duration(column.type) else pa.string()).to_pylist())
+
+
+def _text(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
