@@ -80,20 +80,38 @@ def test_mapped_files_hold_no_descriptors(root: Path, store: LocalStore) -> None
 
 
 @pytest.mark.parametrize(
-    ("changed_ns", "age_ns", "is_known"),
+    ("changed_ns", "age_ns", "is_local", "is_known"),
     [
-        pytest.param(5 * 10**18 + 3, 50 * 10**6, False, id="a fine clock may stand still for some milliseconds"),
-        pytest.param(5 * 10**18 + 3, 150 * 10**6, True, id="not for longer"),
-        pytest.param(5 * 10**18, 1_900 * 10**6, False, id="a clock of seconds stands still for two"),
-        pytest.param(5 * 10**18, 2_100 * 10**6, True, id="and for no more"),
-        pytest.param(5 * 10**18 + 3, -(10**9), False, id="the clock of a server runs ahead"),
+        pytest.param(5 * 10**18 + 3, 50 * 10**6, True, False, id="a fine clock may stand still for some milliseconds"),
+        pytest.param(5 * 10**18 + 3, 150 * 10**6, True, True, id="not for longer"),
+        pytest.param(5 * 10**18 + 3, 1_900 * 10**6, False, False, id="the clock of a server runs behind"),
+        pytest.param(5 * 10**18 + 3, 2_100 * 10**6, False, True, id="but by no more than two seconds"),
+        pytest.param(5 * 10**18, 1_900 * 10**6, True, False, id="a clock of seconds stands still for two"),
+        pytest.param(5 * 10**18, 2_100 * 10**6, True, True, id="and for no more"),
+        pytest.param(5 * 10**18 + 3, -(10**9), False, False, id="the clock of a server runs ahead"),
     ],
 )
 def test_a_file_is_known_by_its_times_once_their_clock_has_ticked(
-    monkeypatch: pytest.MonkeyPatch, changed_ns: int, age_ns: int, is_known: bool
+    monkeypatch: pytest.MonkeyPatch, changed_ns: int, age_ns: int, is_local: bool, is_known: bool
 ) -> None:
     status = SimpleNamespace(st_dev=1, st_ino=2, st_size=3, st_mtime_ns=4, st_ctime_ns=changed_ns)
     monkeypatch.setattr(memory_map_cache, "time", SimpleNamespace(time_ns=lambda: changed_ns + age_ns))
     monkeypatch.setattr(memory_map_cache, "_longest_tick_ns", LONGEST_TICK_NS)
+    monkeypatch.setattr(memory_map_cache, "_is_local", {1: is_local}.__getitem__)
     identity = memory_map_cache._settled_identity(cast("os.stat_result", status))
     assert identity == ((1, 2, 3, 4, changed_ns) if is_known else None)
+
+
+def test_a_file_system_is_local_if_the_mounts_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "36 35 98:0 / / rw,noatime master:1 - ext4 /dev/root rw\n"
+        "40 36 0:50 / /mnt/nfs rw shared:2 - nfs4 server:/export rw,vers=4.2\n"
+        "41 36 0:51 / /tmp rw - tmpfs tmpfs rw\n"
+    )
+    monkeypatch.setattr(memory_map_cache, "_MOUNTS", str(mounts))
+    is_local = memory_map_cache._is_local.__wrapped__
+    devices = [os.makedev(98, 0), os.makedev(0, 50), os.makedev(0, 51), os.makedev(0, 52)]
+    assert [is_local(device) for device in devices] == [True, False, True, False]
+    mounts.unlink()
+    assert not is_local(devices[0])

@@ -18,6 +18,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Hashable
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -28,11 +29,16 @@ from lance_ops.store.local.file_mapping import FileMapping
 __all__ = ["MAPPED_FILES", "MapCache"]
 
 _Identity = tuple[int, int, int, int]
+_MOUNTS = "/proc/self/mountinfo"
 _COARSE_TICK_NS, _FINE_TICK_NS = 2 * 10**9, 10**8
-"""At most this long does a file system's clock stand still: one that shows whole milliseconds, and a finer one.
+"""The longest time between two ticks of a file system's clock: of any, and of a local one finer than a millisecond.
 
-FAT counts in steps of 2 s. Linux advances the finer clocks at least every 10 ms; the rest is a margin.
+FAT counts in steps of 2 s. Linux advances the clock of local file systems at least every 10 ms; the rest is a margin.
+The clock of a network file system is its server's, which may lag behind: one that lags by more than 2 s is not noticed.
 """
+
+_LOCAL_TYPES = {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"}
+"""File systems whose times of change this machine's kernel sets."""
 
 
 class MapCache:
@@ -103,7 +109,25 @@ def _settled_identity(status: os.stat_result) -> Hashable | None:
 
 def _longest_tick_ns(status: os.stat_result) -> int:
     """Return how long the clock may stand still that set a file's time of change."""
-    return _FINE_TICK_NS if status.st_ctime_ns % 10**6 else _COARSE_TICK_NS
+    is_fine = status.st_ctime_ns % 10**6 and _is_local(status.st_dev)
+    return _FINE_TICK_NS if is_fine else _COARSE_TICK_NS
+
+
+@lru_cache(maxsize=64)
+def _is_local(device: int) -> bool:
+    """Return whether a device is known to be a local file system; the answer is kept for the life of the process."""
+    try:
+        with open(_MOUNTS, encoding="utf-8", errors="replace") as mounts:
+            return any(_mounted(line) == (device, True) for line in mounts)
+    except OSError:
+        return False
+
+
+def _mounted(line: str) -> tuple[int, bool]:
+    """Return the device of a line of `mountinfo` (proc(5)), and whether its file system is local."""
+    before, _, after = line.partition(" - ")
+    major, _, minor = before.split()[2].partition(":")
+    return os.makedev(int(major), int(minor)), after.split()[0] in _LOCAL_TYPES
 
 
 def _map(path: str) -> FileMapping:
