@@ -42,7 +42,8 @@ class CountedView(View):
 def _runs_in(starts: Int64Array, stops: Int64Array) -> tuple[int, int]:
     """Return the number of runs, and the bytes in them; bytes that two neighbours share count once."""
     if len(starts) == 1:
-        return 1, int(stops[0] - starts[0])
+        num_bytes = max(int(stops[0] - starts[0]), 0)
+        return int(num_bytes > 0), num_bytes
     has_bytes = starts < stops
     if not has_bytes.all():
         starts, stops = starts[has_bytes], stops[has_bytes]

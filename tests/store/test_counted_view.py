@@ -19,8 +19,9 @@ from lance_ops.store.counted_view import CountedView
         ([(10, 20), (0, 5), (5, 10)], 2, 20),
         ([(0, 4), (9, 9), (4, 6), (2, 2)], 1, 6),
         ([(5, 5), (7, 7)], 0, 0),
+        ([(5, 5)], 0, 0),
     ],
-    ids=["one", "neighbours that touch", "overlaps", "not sorted", "empty ranges", "nothing"],
+    ids=["one", "neighbours that touch", "overlaps", "not sorted", "empty ranges", "nothing", "one empty range"],
 )
 def test_neighbouring_ranges_that_touch_are_one_operation(
     ranges: list[tuple[int, int]], operations: int, num_bytes: int
