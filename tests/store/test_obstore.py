@@ -202,7 +202,7 @@ def test_a_clock_comes_from_any_answer_but_a_failure_and_from_no_other_server() 
     assert time_of_server("http://127.0.0.1:1/", {}) is None
 
 
-def test_trusted_certificates_are_parsed_once_until_variables_name_others(
+def test_trusted_certificates_are_parsed_once_until_others_are_trusted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     parsed: list[ssl.SSLContext] = []
@@ -213,6 +213,9 @@ def test_trusted_certificates_are_parsed_once_until_variables_name_others(
         return parsed[-1]
 
     monkeypatch.setattr(ssl, "create_default_context", counted)
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_text("no certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     with answering_server(lambda *_: (200, "")) as server:
         assert time_of_server(server.endpoint, {}) is not None
@@ -220,7 +223,10 @@ def test_trusted_certificates_are_parsed_once_until_variables_name_others(
         assert len(parsed) == 1
         monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "others"))
         assert time_of_server(server.endpoint, {}) is not None
-    assert len(parsed) == 2
+        assert len(parsed) == 2
+        os.utime(trusted, ns=(0, 0))  # renewed in place
+        assert time_of_server(server.endpoint, {}) is not None
+    assert len(parsed) == 3
 
 
 def test_a_shared_access_signature_is_used_by_fsspec(azure_server: AzureServer) -> None:

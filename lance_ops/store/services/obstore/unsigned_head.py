@@ -21,7 +21,6 @@ __all__ = ["region_of_bucket", "time_of_server"]
 
 _SECONDS = 5.0
 _SERVER_ERROR = 500
-_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def time_of_server(url: str, proxies: Mapping[str, str], *, verifies: bool = True) -> datetime | None:
@@ -51,13 +50,10 @@ def _header(name: str, url: str, proxies: Mapping[str, str], verifies: bool) -> 
 
     An error of the server (500 and above) counts as no answer, because a gateway before the server may have made it.
     """
-    handlers: list[Any] = [
-        _NoRedirects(),
-        HTTPSHandler(context=_context(verifies, *map(os.environ.get, _CERTIFICATES))),
-    ]
-    if proxies:
-        handlers.append(ProxyHandler(dict(proxies)))
     try:
+        handlers: list[Any] = [_NoRedirects(), HTTPSHandler(context=_context(verifies, _trusted_certificates()))]
+        if proxies:
+            handlers.append(ProxyHandler(dict(proxies)))
         with build_opener(*handlers).open(Request(url, method="HEAD"), timeout=_SECONDS) as answer:
             found: str | None = answer.headers.get(name)
             return found or None
@@ -68,11 +64,17 @@ def _header(name: str, url: str, proxies: Mapping[str, str], verifies: bool) -> 
         return None
 
 
-@lru_cache(maxsize=8)
-def _context(verifies: bool, *_: str | None) -> ssl.SSLContext:
-    """Return how certificates are checked; also given are the variables that say which ones are trusted.
+def _trusted_certificates() -> tuple[tuple[str, int], ...]:
+    """Return the file and the directory of trusted certificates, with their times of change in nanoseconds."""
+    paths = ssl.get_default_verify_paths()
+    return tuple((path, os.stat(path).st_mtime_ns) for path in (paths.cafile, paths.capath) if path)
 
-    It is kept, because parsing the trusted certificates takes about as long as the request.
+
+@lru_cache(maxsize=8)
+def _context(verifies: bool, trusted: tuple[tuple[str, int], ...]) -> ssl.SSLContext:
+    """Return how certificates are checked. It is kept until other certificates are `trusted`, or their file changes.
+
+    Parsing the trusted certificates takes about as long as the request.
     """
     return ssl.create_default_context() if verifies else ssl._create_unverified_context()
 
