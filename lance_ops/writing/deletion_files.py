@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -18,6 +19,11 @@ __all__ = ["WrittenDeletions", "write_deletion_files"]
 
 _WRITTEN_AHEAD = 16
 
+_TIMED_FILES = 8
+_SLOW_SECONDS = 0.002
+_SLOW_WRITERS = 16
+"""Threads that write if the first files of a local root take this long each, because a server stores them."""
+
 
 @dataclass(frozen=True)
 class WrittenDeletions:
@@ -33,7 +39,8 @@ def write_deletion_files(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> W
 
     The files are not durable yet. When one cannot be written, all are deleted.
 
-    Beneath a local root this thread writes all of them: threads would wait for each other far longer than a file takes.
+    Beneath a local root this thread writes all of them unless the first ones are slow: threads would wait for each
+    other far longer than writing a file takes.
     """
     files = PendingFilesBuilder(snapshot.store, durable=False)
 
@@ -50,9 +57,16 @@ def write_deletion_files(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> W
         return updated
 
     ids = sorted(offsets)
-    workers = 1 if snapshot.store.reads_in_place else min(snapshot.calls_at_once, len(ids))
     with files.abandoned_on_failure():
-        outcomes = dict(zip(ids, map_ordered(write_one, ids, workers, _WRITTEN_AHEAD), strict=True))
+        written: list[Fragment | None] = []
+        workers = min(snapshot.calls_at_once, len(ids))
+        if snapshot.store.reads_in_place:
+            begun = time.perf_counter()
+            written += map(write_one, ids[:_TIMED_FILES])
+            is_slow = time.perf_counter() - begun > _SLOW_SECONDS * len(written)
+            workers = _SLOW_WRITERS if is_slow else 1
+        written += map_ordered(write_one, ids[len(written) :], workers, _WRITTEN_AHEAD)
+        outcomes = dict(zip(ids, written, strict=True))
     return WrittenDeletions(
         updated_fragments=tuple(fragment for fragment in outcomes.values() if fragment is not None),
         removed_fragment_ids=tuple(fragment_id for fragment_id, fragment in outcomes.items() if fragment is None),

@@ -7,6 +7,7 @@ if the count is a constant and as much for each fragment or version; nothing els
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -206,6 +207,7 @@ def test_one_thread_writes_all_deletion_files_where_a_write_is_no_request(
 ) -> None:
     fragments = 60
     dataset = lance_ops.write_dataset(_table(fragments), next(uris), max_rows_per_file=ROWS)
+    monkeypatch.setattr("lance_ops.writing.deletion_files._SLOW_SECONDS", math.inf)
     monkeypatch.setattr(MemoryStore, "reads_in_place", in_place)
     monkeypatch.setattr(Snapshot, "calls_at_once", 4)
     writers: list[int] = []
@@ -223,6 +225,32 @@ def test_one_thread_writes_all_deletion_files_where_a_write_is_no_request(
     assert len(writers) == fragments
     assert len(set(writers)) == threads
     assert (threading.get_ident() in writers) is in_place
+    assert dataset.count_rows() == fragments * (ROWS - 1)
+
+
+def test_threads_write_deletion_files_where_the_first_ones_are_slow(
+    uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, timed, fragments = 4, 8, 60
+    dataset = lance_ops.write_dataset(_table(fragments), next(uris), max_rows_per_file=ROWS)
+    monkeypatch.setattr("lance_ops.writing.deletion_files._SLOW_SECONDS", -1)
+    monkeypatch.setattr("lance_ops.writing.deletion_files._TIMED_FILES", timed)
+    monkeypatch.setattr("lance_ops.writing.deletion_files._SLOW_WRITERS", threads)
+    writers: list[int] = []
+    all_at_once = threading.Barrier(threads, timeout=60)
+    put = MemoryStore.put
+
+    def noting(store: MemoryStore, path: str, data: BytesLike, *, durable: bool = True) -> None:
+        if path.startswith(f"{DELETIONS_DIR}/"):
+            writers.append(threading.get_ident())
+            if len(writers) > timed:
+                all_at_once.wait()
+        put(store, path, data, durable=durable)
+
+    monkeypatch.setattr(MemoryStore, "put", noting)
+    dataset.delete(f"id % {ROWS} = 7")
+    assert writers[:timed] == [threading.get_ident()] * timed
+    assert (len(writers), len({*writers[timed:]} - {threading.get_ident()})) == (fragments, threads)
     assert dataset.count_rows() == fragments * (ROWS - 1)
 
 
