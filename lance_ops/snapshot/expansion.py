@@ -80,9 +80,9 @@ def limit_held_bytes(
 ) -> Iterator[pa.Table]:
     """Yield tables that were read from these fragments, and limit their bytes: the caller holds all of them at once.
 
-    All tables have one schema. If no value has a variable width, the number of rows gives their bytes: `nbytes` takes
-    some ten microseconds for each column. Raises `ReadTooLarge` after it has yielded the table that makes them too
-    large for the fragments' data files.
+    All tables have one schema. If no value has a variable width, their bytes are computed from the number of rows,
+    because `nbytes` takes some ten microseconds a column; values then count as if every column had nulls. Raises
+    `ReadTooLarge` after it has yielded the table that makes them too large for the fragments' data files.
     """
     if allows_expansion(snapshot.storage_options):
         yield from found
@@ -99,7 +99,7 @@ def limit_held_bytes(
         while num_bytes > max(free, MAX_RATIO * stored):
             file = next(files, None)
             if file is None:
-                what = f"holding {num_bytes} bytes at once, from data files of {stored} bytes"
+                what = f"holding up to {num_bytes} bytes at once, from data files of {stored} bytes"
                 raise ReadTooLarge(f"{what} (read the rows in batches; {_ADVICE})", snapshot.uri)
             stored += _actual_size(snapshot, file)
 
@@ -108,7 +108,10 @@ _ADVICE = f'if you trust the table, open it with storage_options={{"{ALLOW_EXPAN
 
 
 def _value_bits(arrow_type: pa.DataType) -> float:
-    """Return the bits that a value of a type takes with its validity; infinity if its width varies."""
+    """Return the most bits that a value of a type takes, with its validity; infinity if its width varies.
+
+    An empty fixed-size list counts as one value: no type is free, since a few bytes can stand for any number of rows.
+    """
     if pt.is_struct(arrow_type):
         return 1 + sum(_value_bits(field.type) for field in arrow_type)
     if pt.is_fixed_size_list(arrow_type):

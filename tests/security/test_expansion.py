@@ -194,7 +194,7 @@ def test_the_rows_of_an_answer_tell_its_bytes_unless_some_values_have_any_length
     table: Any = _Measured(arrow_type)
     assert list(limit_held_bytes(snapshot, [table], [], num_bytes)) == [table]
     assert table.times == times
-    with pytest.raises(ReadTooLarge, match=f"holding {num_bytes} bytes"):
+    with pytest.raises(ReadTooLarge, match=f"holding up to {num_bytes} bytes"):
         list(limit_held_bytes(snapshot, [table], [], num_bytes - 1))
 
 
