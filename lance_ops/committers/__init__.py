@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
     from lance_ops.committers.registry import ALL_COMMITTERS
     from lance_ops.committers.version_hint import VERSION_HINT_PATH, write_hint
-    from lance_ops.committers.versions_directory import list_detached, migrate_to_v2
+    from lance_ops.committers.versions_directory import detached_among, list_detached, migrate_to_v2
 
 __all__ = [
     "ALLOWED_BASES_OPTION",
@@ -49,6 +49,7 @@ __all__ = [
     "Unknown",
     "allows_expansion",
     "check_base_is_allowed",
+    "detached_among",
     "list_detached",
     "migrate_to_v2",
     "open_base",
@@ -80,6 +81,7 @@ _MODULES = {
     "Unknown": "contract",
     "allows_expansion": "allowed_expansion",
     "check_base_is_allowed": "allowed_bases",
+    "detached_among": "versions_directory",
     "list_detached": "versions_directory",
     "migrate_to_v2": "versions_directory",
     "open_base": "opening",

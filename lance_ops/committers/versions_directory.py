@@ -8,7 +8,7 @@ a mixture is refused. Detached manifests (`d…`), staged ones, the hint and tem
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from lance_ops.core.errors import CorruptFile
@@ -22,7 +22,15 @@ from lance_ops.core.file_names import (
 from lance_ops.core.records import dataclass
 from lance_ops.store import Store
 
-__all__ = ["VersionNames", "list_detached", "list_newest", "list_versions", "manifest_path", "migrate_to_v2"]
+__all__ = [
+    "VersionNames",
+    "detached_among",
+    "list_detached",
+    "list_newest",
+    "list_versions",
+    "manifest_path",
+    "migrate_to_v2",
+]
 
 # Long listings cost more, so few names are requested first. Only V1 directories with more names cost a second request.
 _FIRST_NAMES = 16
@@ -48,7 +56,12 @@ def list_versions(store: Store) -> VersionNames:
 
 def list_detached(store: Store) -> list[int]:
     """Return every detached version, ascending."""
-    return sorted(version for version in map(parse_detached_name, store.list_names(VERSIONS_DIR)) if version)
+    return detached_among(store.list_names(VERSIONS_DIR))
+
+
+def detached_among(names: Iterable[str]) -> list[int]:
+    """Return the detached versions among names in `_versions`, ascending."""
+    return sorted(version for version in map(parse_detached_name, names) if version)
 
 
 def list_newest(store: Store) -> VersionNames:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
+from lance_ops.committers import detached_among
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import (
     DATA_DIR,
@@ -25,7 +26,6 @@ from lance_ops.core.file_names import (
     VERSIONS_DIR,
     belongs_to_this_branch,
     is_staged_manifest,
-    parse_detached_name,
 )
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import BatchEvent
@@ -124,7 +124,8 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     kept_files, old_files = versions.kept_files, versions.old_files
     add_named_by_others(kept_files, snapshot, branches, tasks)
     manifests = manifests_begun()
-    detached = _detached_among(manifests) if snapshot.committer.takes_detached else []
+    manifest_names = (info.path.removeprefix(f"{VERSIONS_DIR}/") for info in manifests)
+    detached = detached_among(manifest_names) if snapshot.committer.takes_detached else []
     for version in detached:  # clean-up never removes them
         kept_files.add(read_manifest(store, snapshot.committer, version))
     missing = tagged_or_pinned.keys() - {*detached, *versions.old, *versions.recent, *versions.old_but_tagged}
@@ -204,11 +205,6 @@ def _is_abandoned(info: ObjectInfo, options: CleanupOptions, now: datetime) -> b
 def _own_temporary(store: Store) -> list[ObjectInfo]:
     """Return the temporary files that crashed writers of this branch left."""
     return [info for info in store.list_temporary() if belongs_to_this_branch(info.path)]
-
-
-def _detached_among(manifests: Iterable[ObjectInfo]) -> list[int]:
-    names = (info.path.removeprefix(f"{VERSIONS_DIR}/") for info in manifests)
-    return sorted(version for version in map(parse_detached_name, names) if version)
 
 
 def _staged_manifests(listed: Iterable[ObjectInfo]) -> Iterator[ObjectInfo]:
