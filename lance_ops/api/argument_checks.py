@@ -137,7 +137,7 @@ def _rules(function: Callable[..., Any]) -> dict[str, _Fits]:
 
 @cache
 def _positional(function: Callable[..., Any]) -> tuple[list[str], str | None]:
-    """Return the names of the parameters before `*args`, and the name of that one; all names, and None without it.
+    """Return the names of the parameters before `*args`, and the name of `*args` (None if the function has none).
 
     Signatures are read when a function is first called: a cold process calls few of them.
     """

@@ -40,10 +40,10 @@ def merge_ranges(
 ) -> list[MergedRange]:
     """Merge ranges that overlap or lie at most `max_gap_bytes` apart, into reads of at most `max_read_bytes`.
 
-    Of each gap, `free_gap_bytes` (the default is all) are free. What gaps have beyond that takes no more of a read than
-    its ranges do, so that few small ranges do not become a large read. Every range is a member of exactly one read,
-    which contains it whole. A range longer than the limit is a read of its own. Empty ranges need no read and are
-    members of none.
+    The first `free_gap_bytes` of each gap cost nothing (default: the whole gap). The bytes of gaps beyond that must not
+    exceed the bytes of the ranges in the same read, so that few small ranges do not become a large read. Every range is
+    a member of exactly one read, which contains it whole. A range longer than the limit is a read of its own. Empty
+    ranges need no read and are members of none.
     """
     free = max_gap_bytes if free_gap_bytes is None else free_gap_bytes
     merged: list[MergedRange] = []

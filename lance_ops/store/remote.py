@@ -36,8 +36,8 @@ __all__ = ["FsspecStore"]
 
 T = TypeVar("T")
 
-# s3fs does about 370 small requests or 140 MB a second, so a request costs as much as about 380 KB. But reading over
-# all shorter gaps would multiply the bytes that a look-up costs.
+# s3fs does about 370 small requests or 140 MB a second, so a request costs as much as about 380 KB. Reading
+# every gap below that size would multiply the bytes of a look-up, so only the first 56 KiB of each gap are free.
 _MAX_GAP_BYTES = 256 << 10
 _FREE_GAP_BYTES = 56 << 10
 _MAX_READ_BYTES = 8 << 20

@@ -98,6 +98,9 @@ def _split(parts: Sequence[_Part]) -> Iterator[tuple[tuple[int, ...], int]]:
 
 
 def _num_tasks(full_tasks: float, num_fragments: int) -> int:
-    """Return a power of two, since most machines have such a number of cores: then no core waits for the last task."""
+    """Return a power of two: on 2, 4, 8 or more such cores, no core waits for the last task.
+
+    It is the nearest one, so a task may have fewer or more fragments and rows than `wanted` gives it, by half.
+    """
     wanted = min(full_tasks, num_fragments / _FRAGMENTS_PER_TASK, _MAX_TASKS)
     return 1 << round(math.log2(max(wanted, 1)))

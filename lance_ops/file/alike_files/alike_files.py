@@ -51,7 +51,10 @@ _TAIL_BYTES = 16 << 10
 """The last bytes of a large file, which hold most files' metadata."""
 
 _ALONE_BYTES = 512 << 10
-"""To open one file by itself takes as long as numpy takes to write this much; see `kernels.do_without_numba`."""
+"""The bytes that opening one file by itself counts for in `kernels.do_without_numba`.
+
+It takes about as long as writing them with numpy.
+"""
 
 _PADDING = ALIGNMENT - 1
 """The most bytes between two buffers of a file that belong to neither. They are read too, to read once."""
@@ -86,8 +89,8 @@ class AlikeFiles:
         """Read the metadata of files of these sizes, and of `schema`'s columns; its fields are known by their ids.
 
         Returns None for files that must be opened one by one: they differ, or a check fails, of which the other way
-        gives the reason; or they are few, and kernels are not worth loading yet. Pages of files that are not read whole
-        are verified when they are read. Raises as `Store.get` does.
+        gives the reason. Returns None also for a few files if they are not worth loading the kernels. Pages of files
+        that are not read whole are verified when they are read. Raises as `Store.get` does.
         """
         if kernels.do_without_numba(len(paths) * _ALONE_BYTES):
             return None
