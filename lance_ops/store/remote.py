@@ -191,7 +191,7 @@ class FsspecStore(Store):
     def list_tags(self, directory: str, limit: int | None = None) -> Mapping[str, str | None]:
         key = self._directory_key(directory)
         with self._asking("list", directory) as (service, fs):
-            asked = limit if service.lists_in_order(_parse(self.root)[1], self._options) else None
+            asked = limit if self.lists_in_order else None
             names = service.names(fs, key, asked)
             found = [item for item in names.items() if not is_temporary(item[0])]
             if asked is not None and len(found) < len(names) == asked:  # temporary names sort before others

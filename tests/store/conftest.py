@@ -6,15 +6,21 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lance_ops.store import LocalStore
+from lance_ops.store import FsspecStore, LocalStore
 from lance_ops.store.local import syncing
 from lance_ops.store.services.obstore import unsigned_head
 from tests.servers.obstore import OBJECT_SERVERS, ObjectServer, object_server_of
 
-__all__ = ["ObjectServer", "open_files"]
+__all__ = ["ObjectServer", "client_of", "open_files"]
+
+
+def client_of(store: FsspecStore) -> Any:
+    """Return the client that makes a store's requests."""
+    return store._connected()[1]
 
 
 def open_files(folder: Path) -> list[str]:

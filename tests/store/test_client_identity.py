@@ -15,6 +15,7 @@ from lance_ops.core.errors import StoreError
 from lance_ops.store import PROCESS_RESOURCES, FsspecStore, open_store
 from lance_ops.store.services import digest_of_sources, service_of
 from tests.servers.credentials import CredentialServer, credential_server
+from tests.store.conftest import client_of
 
 pytestmark = pytest.mark.server
 
@@ -94,7 +95,7 @@ def test_a_handle_on_s3_follows_the_environment(server: CredentialServer, monkey
     for tenant in ("AKIAFIRST", "AKIASECOND", "AKIAFIRST"):
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", tenant)
         assert signer(store, server) == signer(s3(server), server) == tenant
-        clients.append(store._connected()[1])
+        clients.append(client_of(store))
     assert clients[0] is clients[2] is not clients[1]
 
 
@@ -148,9 +149,9 @@ def test_credentials_that_expire_are_renewed_by_the_same_client(
         role = "role_arn = arn:aws:iam::123456789012:role/lake\nsource_profile = source\nregion = us-east-1\n"
         aws_credentials(tmp_path / ".aws" / "config", f"[profile assuming]\n{role}")
     store = s3(server)
-    first, client = signer(store, server), store._connected()[1]
+    first, client = signer(store, server), client_of(store)
     second = signer(store, server)
-    assert store._connected()[1] is client
+    assert client_of(store) is client
     assert first.startswith("TENANT") and second.startswith("TENANT") and first < second
 
 
@@ -197,7 +198,7 @@ def test_an_azure_identity_renews_its_token_and_follows_the_login(
     monkeypatch.setenv("AZURE_CONFIG_DIR", str(tmp_path))
     options = {"account_name": "a", "azure_msi_resource_id": "/lake", "store_client": "fsspec"}
     store = FsspecStore("az://container/table", options)
-    client = store._connected()[1]
+    client = client_of(store)
 
     async def tokens(num: int) -> list[str]:
         scope = "https://storage.azure.com/.default"
@@ -206,12 +207,12 @@ def test_an_azure_identity_renews_its_token_and_follows_the_login(
         return found
 
     assert asyncio.run(tokens(2)) == ["TENANT01", "TENANT02"]
-    assert store._connected()[1] is client
+    assert client_of(store) is client
     (tmp_path / "azureProfile.json").write_text('{"user": "another"}')
-    assert store._connected()[1] is not client
-    client = store._connected()[1]
+    assert client_of(store) is not client
+    client = client_of(store)
     monkeypatch.setenv("IDENTITY_HEADER", "header-two")
-    assert store._connected()[1] is not client
+    assert client_of(store) is not client
 
 
 def test_an_identity_of_azure_signs_with_obstore(server: CredentialServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,9 +223,9 @@ def test_an_identity_of_azure_signs_with_obstore(server: CredentialServer, monke
     given = {**dict(azure(server).storage_options), "account_name": "a"}
     identity = FsspecStore("az://container/table", {**given, "azure_msi_resource_id": "/lake"})
     assert signer(identity, server).startswith("TENANT")
-    client = identity._connected()[1]
+    client = client_of(identity)
     monkeypatch.setenv("IDENTITY_HEADER", "header-two")
-    assert identity._connected()[1] is not client
+    assert client_of(identity) is not client
     assert signer(FsspecStore("az://container/table", {**given, "bearer_token": "given"}), server) == "given"
 
 
@@ -242,9 +243,9 @@ def test_a_handle_on_google_follows_the_environment_and_its_key_files(
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
     (tmp_path / "key.json").write_text(keys[0])
     assert signer(store, server) == "first-TENANT01"
-    client = store._connected()[1]
+    client = client_of(store)
     assert signer(store, server) == "first-TENANT02"  # the token lasts seconds, so each request needs another
-    assert store._connected()[1] is client
+    assert client_of(store) is client
     (tmp_path / "key.json").write_text(keys[1])
     assert signer(store, server) == "other-TENANT03"
 

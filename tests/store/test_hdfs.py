@@ -15,6 +15,7 @@ from lance_ops.store import FsspecStore, PutOutcome
 from lance_ops.store.services import service_of
 from tests.conformance.races import race_in_threads
 from tests.servers.hdfs import renaming_store
+from tests.store.conftest import client_of
 
 
 @pytest.fixture
@@ -49,11 +50,11 @@ def test_racing_writers_on_hdfs_lose_no_append_and_leave_no_gap(store: FsspecSto
 
 def test_a_rename_that_overwrites_is_refused(store: FsspecStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def overwrite(source: str, target: str) -> None:
-        fs = store._connected()[1]
+        fs = client_of(store)
         fs.pipe_file(target, fs.cat_file(source))
         fs.rm_file(source)
 
-    monkeypatch.setattr(store._connected()[1], "mv", overwrite)
+    monkeypatch.setattr(client_of(store), "mv", overwrite)
     with pytest.raises(UnsafeStore, match="external manifest store"):
         PutIfAbsentCommitter(store).commit(1, b"manifest")
 
@@ -62,7 +63,7 @@ def test_a_rename_that_overwrites_is_refused(store: FsspecStore, monkeypatch: py
 def test_a_rename_whose_answer_is_lost_is_not_a_refusal(
     store: FsspecStore, monkeypatch: pytest.MonkeyPatch, renamed: bool
 ) -> None:
-    mv = store._connected()[1].mv
+    mv = client_of(store).mv
 
     def lose(source: str, target: str) -> None:
         if renamed:
@@ -70,7 +71,7 @@ def test_a_rename_whose_answer_is_lost_is_not_a_refusal(
         raise OSError("connection reset")
 
     with monkeypatch.context() as lossy:
-        lossy.setattr(store._connected()[1], "mv", lose)
+        lossy.setattr(client_of(store), "mv", lose)
         with pytest.raises(StoreError, match="connection reset"):
             store.put_if_absent("v/1", b"ours")
     assert store.put_if_absent("v/1", b"theirs") is (PutOutcome.EXISTS if renamed else PutOutcome.CREATED)

@@ -35,6 +35,7 @@ from tests.s3_server import S3Server
 from tests.servers.answering import AnsweringServer, answering_server
 from tests.servers.azure import AzureServer
 from tests.servers.obstore import through_fsspec, through_obstore
+from tests.store.conftest import client_of
 
 pytest.importorskip("obstore", reason="obstore is not installed")
 pytestmark = pytest.mark.server
@@ -166,18 +167,17 @@ def test_a_bucket_in_another_region_than_the_configured_one_is_reached_in_its_ow
     with answering_server(lambda *_: (status, "")) as server:
         monkeypatch.setattr(on_s3, "_address_of", lambda region: f"{server.endpoint}/{region}")
         server.more_headers["x-amz-bucket-region"] = "eu-west-3"
-        assert FsspecStore("s3://bucket/table", keys)._connected()[1].config["region"] == "eu-west-3"
+        assert client_of(FsspecStore("s3://bucket/table", keys)).config["region"] == "eu-west-3"
         ((method, headers),) = server.seen
         assert (method, headers["authorization"]) == ("HEAD", None)
         # A region among the options is that of the bucket.
         assert (
-            FsspecStore("s3://bucket/table", {**keys, "region": "us-west-1"})._connected()[1].config["region"]
-            == "us-west-1"
+            client_of(FsspecStore("s3://bucket/table", {**keys, "region": "us-west-1"})).config["region"] == "us-west-1"
         )
         assert len(server.seen) == 1
         del server.more_headers["x-amz-bucket-region"]
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
-        assert FsspecStore("s3://bucket/table", keys)._connected()[1].config["region"] == "us-west-2"
+        assert client_of(FsspecStore("s3://bucket/table", keys)).config["region"] == "us-west-2"
         assert len(server.seen) == 2
 
 
@@ -380,13 +380,10 @@ def test_plain_http_must_be_allowed() -> None:
 def test_stores_share_a_client_for_each_bucket_and_each_package(s3_server: S3Server) -> None:
     server = through_obstore(s3_server)
     first, second = server.new_store(), server.new_store()
+    assert client_of(first) is client_of(first.child("a")) is client_of(pickle.loads(pickle.dumps(first)))
+    assert client_of(first) is not client_of(second)
     assert (
-        first._connected()[1] is first.child("a")._connected()[1] is pickle.loads(pickle.dumps(first))._connected()[1]
-    )
-    assert first._connected()[1] is not second._connected()[1]
-    assert (
-        type(FsspecStore(first.root, through_fsspec(s3_server).storage_options)._connected()[1]).__name__
-        == "S3FileSystem"
+        type(client_of(FsspecStore(first.root, through_fsspec(s3_server).storage_options))).__name__ == "S3FileSystem"
     )
 
 
@@ -458,7 +455,7 @@ def test_markers_of_directories_are_no_objects(s3_server: S3Server, azure_server
         client.put_object(Bucket=bucket, Key=key, Body=b"")
     client.close()
     for name in ("data/dir", "data/empty"):
-        on_azure._connected()[1].put(name, b"", attributes={"hdi_isfolder": "true"})
+        client_of(on_azure).put(name, b"", attributes={"hdi_isfolder": "true"})
     for store in (on_s3, on_azure):
         store.put("dir/a", b"x")
         store.put("nothing", b"")
@@ -472,7 +469,7 @@ def test_markers_of_directories_are_no_objects(s3_server: S3Server, azure_server
 def uploads_of(server: S3Server, store: FsspecStore) -> list[Any]:
     """Return the uploads that nobody has ended."""
     plain = FsspecStore(store.root, through_fsspec(server).storage_options)
-    answer = plain._connected()[1].call_s3("list_multipart_uploads", Bucket=store.root.split("/")[2])
+    answer = client_of(plain).call_s3("list_multipart_uploads", Bucket=store.root.split("/")[2])
     found: list[Any] = answer.get("Uploads", [])
     return found
 
@@ -501,7 +498,7 @@ def test_a_large_object_is_written_in_parts_created_at_once_and_copied(
     data = piece * 12
     assert store.put_if_absent("created", data) is PutOutcome.CREATED
     assert store.put_if_absent("created", data) is PutOutcome.EXISTS
-    obstore_service._copy_in_parts(store._connected()[1], "data/large", "data/again")
+    obstore_service._copy_in_parts(client_of(store), "data/large", "data/again")
     assert store.get("again") == store.get("large")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from lance_ops.store import FsspecStore
 from lance_ops.store.process_resources import PROCESS_RESOURCES, ProcessResources
+from tests.store.conftest import client_of
 
 
 class Client:
@@ -96,7 +97,7 @@ def test_buckets_of_one_account_share_a_client(
     monkeypatch.setenv("LANCE_OPS_STORE_CLIENT", "fsspec")
     monkeypatch.setattr(PROCESS_RESOURCES, "client", lambda key, make: keys.append(key))
     for uri in (one, other):
-        FsspecStore(uri, {"account_name": "name"} if uri.startswith("az:") else {})._connected()[1]
+        client_of(FsspecStore(uri, {"account_name": "name"} if uri.startswith("az:") else {}))
     assert (keys[0] == keys[1]) is shared
 
 
@@ -104,5 +105,5 @@ def test_other_credentials_use_another_client(monkeypatch: pytest.MonkeyPatch) -
     keys = []
     monkeypatch.setattr(PROCESS_RESOURCES, "client", lambda key, make: keys.append(key))
     for token in ("old", "new"):
-        FsspecStore("s3://bucket", {"aws_session_token": token})._connected()[1]
+        client_of(FsspecStore("s3://bucket", {"aws_session_token": token}))
     assert keys[0] != keys[1]

@@ -23,7 +23,7 @@ from lance_ops.store.services.s3 import S3
 from tests.s3_server import S3Server
 from tests.servers.gcs import GcsServer
 from tests.servers.obstore import through_fsspec
-from tests.store.conftest import ObjectServer
+from tests.store.conftest import ObjectServer, client_of
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_a_large_create_is_a_single_request(s3: FsspecStore) -> None:
     data = b"x" * (101 << 20)
     assert s3.put_if_absent("large", data) is PutOutcome.CREATED
     assert s3.put_if_absent("large", data) is PutOutcome.EXISTS
-    etag = s3._connected()[1].info(s3._key("large"))["ETag"]
+    etag = client_of(s3).info(s3._key("large"))["ETag"]
     assert "-" not in etag  # the mark of an upload in parts
     assert s3.get("large").size == len(data)
 
@@ -201,9 +201,9 @@ def test_an_aborted_writer_of_many_parts_leaves_no_upload(s3: FsspecStore) -> No
     writer = s3.open_writer("large")
     writer.write(b"x" * (51 << 20))
     uploads = {"Bucket": s3._key("x").partition("/")[0]}
-    assert len(s3._connected()[1].call_s3("list_multipart_uploads", **uploads)["Uploads"]) == 1
+    assert len(client_of(s3).call_s3("list_multipart_uploads", **uploads)["Uploads"]) == 1
     writer.abort()
-    assert "Uploads" not in s3._connected()[1].call_s3("list_multipart_uploads", **uploads)
+    assert "Uploads" not in client_of(s3).call_s3("list_multipart_uploads", **uploads)
 
 
 @pytest.mark.server
@@ -212,7 +212,7 @@ def test_far_ranges_are_separate_requests_and_near_ones_are_not(
 ) -> None:
     s3.put("a", bytes(range(256)) * 8192)
     asked: list[tuple[int, int]] = []
-    fs = s3._connected()[1]
+    fs = client_of(s3)
     cat_file = fs.cat_file
 
     def record(path: str, start: int, end: int) -> bytes:

@@ -11,6 +11,7 @@ from lance_ops.core.redaction import redact, secret_values
 from lance_ops.store import FsspecStore, open_store
 from lance_ops.store.services import service_of
 from lance_ops.store.storage_options import read_bool, read_count, read_options, read_seconds
+from tests.store.conftest import client_of
 
 SECRET = "wJalrXUtnFEMI/K7MDENG"
 ALIASES = {"region": ("aws_region", "region"), "secret": ("aws_secret_access_key", "secret_access_key")}
@@ -156,7 +157,7 @@ def test_every_service_uses_the_proxy() -> None:
         "az://c/a", {**proxy, "account_name": "a", "azure_storage_account_key": "k" * 8, "store_client": "fsspec"}
     )
     assert isinstance(azure, FsspecStore)
-    assert azure._connected()[1].service_client._config.proxy_policy.proxies == by_scheme
+    assert client_of(azure).service_client._config.proxy_policy.proxies == by_scheme
     for scheme in ("s3", "gs", "az"):
         with pytest.raises(UnsupportedFeature, match="proxy_excludes"):
             open_store(f"{scheme}://b/a", {**proxy, "proxy_excludes": "localhost"})
@@ -204,13 +205,13 @@ def test_the_references_azure_options_become_those_of_adlfs() -> None:
 )
 def test_an_azure_identity_signs_requests(options: dict[str, str], credential: str) -> None:
     store = FsspecStore("az://c/a", {"account_name": "a", "store_client": "fsspec", **options})
-    assert type(store._connected()[1].service_client.credential).__name__ == credential
+    assert type(client_of(store).service_client.credential).__name__ == credential
 
 
 def test_an_azure_token_and_the_retries_reach_the_client() -> None:
     options = {"account_name": "a", "azure_storage_token": SECRET, "client_max_retries": "2"}
     store = FsspecStore("az://c/a", {**options, "store_client": "fsspec"})
-    client = store._connected()[1].service_client
+    client = client_of(store).service_client
     assert asyncio.run(client.credential.get_token("https://storage.azure.com/.default")).token == SECRET
     assert client._config.retry_policy.total_retries == 2
     assert SECRET not in repr(client.credential)
