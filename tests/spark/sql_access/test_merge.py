@@ -296,10 +296,12 @@ def test_expressions_of_a_clause_are_evaluated_on_its_own_rows_alone(spark: Spar
 
 def test_columns_may_have_any_name(spark: SparkSession, lake: Path) -> None:
     names = ["_is_matched", "_IS_DELETED", "action", "address", "column_0", "key_0"]
-    write_dataset(pa.table({"id": [2, 3], "x": [1, 2], **{name: [False, True] for name in names}}), lake / "odd.lance")
-    clauses = "WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET action = t._is_deleted, x = t.x + 1"
+    write_dataset(pa.table({"id": [2, 3], "x": [1, 2], **{name: [True, False] for name in names}}), lake / "odd.lance")
+    clauses = (
+        "WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET _is_deleted = t._is_matched, x = t.x + 1"
+    )
     sql(spark, f"MERGE INTO odd t USING news n ON t.id = n.id {clauses}")
-    assert LanceDataset(lake / "odd.lance").to_table().to_pylist() == [{"id": 3, "x": 3, **dict.fromkeys(names, True)}]
+    assert LanceDataset(lake / "odd.lance").to_table().to_pylist() == [{"id": 3, "x": 3, **dict.fromkeys(names, False)}]
 
 
 def test_matched_rows_without_a_clause_stay_in_a_table_without_nulls(spark: SparkSession, lake: Path) -> None:
