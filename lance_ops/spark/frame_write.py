@@ -88,12 +88,13 @@ def create_table(
 ) -> None:
     """Make a table of declared columns without rows, in one version. Columns that are not nullable stay so.
 
-    In mode `overwrite` a table that is there gets the declared columns as they are. Raises what `write` raises.
+    In mode `overwrite` a table that is there gets the declared columns as they are, unless `schema_mode` says
+    otherwise. Raises what `write` raises.
     """
     parsed = _parse(session, uri, options, storage_options)
     if mode == "overwrite" and parsed.schema_mode is None:
         parsed = replace(parsed, schema_mode=SchemaMode.OVERWRITE)
-    plan_write(parsed, to_arrow_schema(columns, timezone="UTC"), mode, as_declared=True).commit([])
+    plan_write(parsed, to_arrow_schema(columns, timezone="UTC"), mode, keep_not_null=True).commit([])
 
 
 def _parse(

@@ -187,12 +187,12 @@ class WritePlan:
 
 
 def plan_write(
-    options: SourceOptions, schema: pa.Schema, mode: WriteMode = "append", *, as_declared: bool = False
+    options: SourceOptions, schema: pa.Schema, mode: WriteMode = "append", *, keep_not_null: bool = False
 ) -> WritePlan:
     """Fit a DataFrame's schema to the table's, before any row is written.
 
-    A relative path begins in this process's folder. All columns of a new schema are nullable; with `as_declared` those
-    of `schema` that are not stay so.
+    A relative path begins in this process's folder. All columns of a new schema are nullable; with `keep_not_null`
+    those of `schema` that are not stay so.
 
     Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
     stable row ids) only to a new table, `UnsupportedFeature` for an append in another file version than the table's,
@@ -205,7 +205,9 @@ def plan_write(
     snapshot = options.open_to_write()
     if snapshot is None:
         version = options.data_storage_version or FileVersion.V2_2
-        table = writing.table_schema(schema_from_spark(schema, options.type_hints, as_declared=as_declared), version)
+        table = writing.table_schema(
+            schema_from_spark(schema, options.type_hints, keep_not_null=keep_not_null), version
+        )
         _check_names_rows(options.replace_where, schema)
         return WritePlan(options, None, table, version, mode)
     if _is_replay(options, snapshot):
@@ -221,7 +223,7 @@ def plan_write(
         raise UnsupportedFeature(
             f"appending files of version {version.value} to a table of {snapshot.file_version.value}", snapshot.uri
         )
-    table, change = _changed(snapshot, schema, options, replaces_all=replaces_all, as_declared=as_declared)
+    table, change = _changed(snapshot, schema, options, replaces_all=replaces_all, keep_not_null=keep_not_null)
     _check_names_rows(options.replace_where, schema)
     # Casting zero rows shows an impossible cast before a task starts.
     writing.conform_to_schema(empty_table(schema), schema_to_write(table))
@@ -234,7 +236,7 @@ def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
 
 
 def _changed(
-    snapshot: Snapshot, schema: pa.Schema, options: SourceOptions, *, replaces_all: bool, as_declared: bool
+    snapshot: Snapshot, schema: pa.Schema, options: SourceOptions, *, replaces_all: bool, keep_not_null: bool
 ) -> tuple[Schema, SchemaChange | None]:
     """Return the schema to write rows for, and what must change in the table before they are committed.
 
@@ -247,7 +249,7 @@ def _changed(
         raise InvalidInput(f"option {name!r} replaces the schema: give it with mode 'overwrite'")
     if mode is SchemaMode.ERROR:
         return snapshot.schema, None
-    new = schema_from_spark(schema, options.type_hints, as_declared=as_declared)
+    new = schema_from_spark(schema, options.type_hints, keep_not_null=keep_not_null)
     before = text_schema(snapshot.schema.to_arrow_storage())
     if mode is SchemaMode.ADD:
         change = columns.plan_schema_change(before, keep_types(new, before))

@@ -84,20 +84,20 @@ def schema_for_spark(schema: pa.Schema) -> pa.Schema:
 
 
 def schema_from_spark(
-    schema: pa.Schema, properties: Mapping[str, str] | None = None, *, as_declared: bool = False
+    schema: pa.Schema, properties: Mapping[str, str] | None = None, *, keep_not_null: bool = False
 ) -> pa.Schema:
     """Return the schema of a new table for rows of this Spark schema.
 
     Hints come from `properties` with keys `<column>.<hint>`, matched without case, or else from the fields' metadata.
     All columns are nullable, because Spark derives nullability from plans, and the next DataFrame's plan may differ.
-    With `as_declared` somebody has declared the columns, and those that are not nullable stay so; struct fields do not.
+    With `keep_not_null` columns of `schema` that are not nullable stay so; struct fields do not.
     Raises `InvalidInput` for a hint that names no column or does not fit the column's type.
     """
     hints = {key.lower(): value for key, value in (properties or {}).items() if is_hint(key)}
     fields = [_field_from_spark(field, field.name, hints) for field in schema]
     if hints:
         raise InvalidInput(f"no column for {', '.join(sorted(hints))}: the columns are {', '.join(schema.names)}")
-    if as_declared:
+    if keep_not_null:
         fields = [field.with_nullable(each.nullable) for field, each in zip(fields, schema, strict=True)]
     return pa.schema(fields)
 

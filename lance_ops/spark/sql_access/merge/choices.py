@@ -75,7 +75,8 @@ class ChosenRows(AbstractContextManager["ChosenRows"]):
 
     `columns` are the names in `pairs` of the columns that the merge writes, and `keys` those of the table's own keys.
     If rows of the table change, the pairs are persisted until the context ends, so that checks, addresses and rows
-    come from the same pairs.
+    come from the same pairs. Spark computes a lost block again, and then a source that is not deterministic may give
+    other pairs.
     """
 
     def __init__(
