@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 from lance_ops.api import LanceDataset, write_dataset
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, TooManyConcurrentWriters, UnsupportedFeature
 from lance_ops.runners import InThreads
 from lance_ops.spark import OnSpark, sql, use_namespace
-from lance_ops.spark.sql_access.merge import choices
+from lance_ops.spark.sql_access.merge import choices, statement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -175,21 +176,35 @@ def test_clauses_may_read_both_rows_and_share_them(
     assert LanceDataset(lake / "t.lance").version == 2
 
 
-def test_values_of_both_rows_are_computed_again_after_a_conflict(spark: SparkSession, lake: Path) -> None:
-    uri = lake / "t.lance"
+def overtaken(uri: Path) -> InThreads:
+    """Return a runner beside which another writer changes a row while the first attempt runs its tasks."""
 
     class Overtaken(InThreads):
-        """Another writer changes a row while the first merge runs its tasks."""
-
         def map(self, *args: Any, **kwargs: Any) -> Any:
             if LanceDataset(uri).version == 1:
                 LanceDataset(uri).update({"x": "1000"}, "id = 2")
             return super().map(*args, **kwargs)
 
+    return Overtaken()
+
+
+def test_values_of_both_rows_are_computed_again_after_a_conflict(spark: SparkSession, lake: Path) -> None:
+    uri = lake / "t.lance"
     text = "MERGE INTO t USING news n ON t.id = n.id WHEN MATCHED THEN UPDATE SET x = t.x + n.x"
-    sql(spark, text, runner=Overtaken())
+    sql(spark, text, runner=overtaken(uri))
     assert LanceDataset(uri).to_table(filter="id = 2")["x"].to_pylist() == [1021]
     assert LanceDataset(uri).version == 3
+
+
+def test_a_merge_that_joins_begins_no_attempt_after_its_time(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = lake / "t.lance"
+    monkeypatch.setattr(statement, "_RETRY_TIMEOUT", timedelta(0))
+    text = "MERGE INTO t USING news n ON t.id = n.id WHEN MATCHED THEN UPDATE SET x = t.x + n.x"
+    with pytest.raises(TooManyConcurrentWriters, match="gave up after 1 attempts"):
+        sql(spark, text, runner=overtaken(uri))
+    assert LanceDataset(uri).version == 2
 
 
 def add_rows(lake: Path, *rows: tuple[int | None, int, str]) -> None:

@@ -13,6 +13,8 @@ What cannot be said is refused with its reason, before anything is written.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
@@ -36,6 +38,9 @@ from lance_ops.writing import retry_conflicts
 __all__ = ["MERGE_STATEMENTS"]
 
 _RETRIES = 10
+_RETRY_TIMEOUT = timedelta(seconds=30)
+"""No attempt begins later than this after the first one, as in the library's own merge."""
+
 _CHANGED = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
 
 
@@ -123,7 +128,7 @@ class _Merge:
                 except TooManyConcurrentWriters as lost:
                     raise RetryableConflict(str(lost.__cause__)) from lost
 
-        return retry_conflicts(opened, attempt, _RETRIES)
+        return retry_conflicts(opened, attempt, _RETRIES, _RETRY_TIMEOUT)
 
     def _joined_merge(self, opened: LanceDataset, deleted: pa.Array) -> MergeInsertBuilder:
         """Return the merge of chosen rows, which also deletes the rows of the table at the addresses `deleted`.
