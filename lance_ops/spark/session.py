@@ -12,11 +12,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession, is_remote
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.spark.java import use_java
+from lance_ops.spark.session_kind import server_of
 
 __all__ = ["DAEMON_MODULE", "SETTINGS", "get_or_create"]
 
@@ -48,6 +51,7 @@ SETTINGS: Mapping[str, str] = {
 
 _REMOTE = "SPARK_REMOTE"  # where Spark looks for the URL of a Connect server
 _CONNECT = "sc://"  # how such a URL begins
+_CONNECT_PORT = 15002  # of a URL that names none
 
 
 def get_or_create(
@@ -64,8 +68,9 @@ def get_or_create(
     found.
 
     A `master` such as `sc://host:15002` is a server of Spark Connect. In a process of Spark Connect, return its session
-    or that of `SPARK_REMOTE`, with the settings that a client can set. Raises `InvalidInput` for another `master`
-    there, because the server has one. Spark itself refuses a server in a process that has a session without Connect.
+    or that of `SPARK_REMOTE`, with the settings that a client can set. Raises `InvalidInput` for a `master` that is no
+    server there, because the server has one, and for another server than the session's. Spark itself refuses a server
+    in a process that has a session without Connect.
     """
     is_server = master is not None and master.startswith(_CONNECT)
     if is_server or is_remote() or _REMOTE in os.environ:
@@ -92,15 +97,43 @@ def get_or_create(
 
 
 def _of_connect(master: str | None, config: Mapping[str, str] | None) -> SparkSession:
-    builder = SparkSession.builder
-    if master is not None:
-        if not master.startswith(_CONNECT):
-            raise InvalidInput(
-                f"master {master!r}: this process uses Spark Connect, whose server has a master. Leave it out, or "
-                f"unset {_REMOTE} in a process that has no session yet"
-            )
-        builder = builder.remote(master)
-    elif os.environ.get(_REMOTE, "").startswith("local"):  # then Spark starts the server here
+    if master is not None and not master.startswith(_CONNECT):
+        raise InvalidInput(
+            f"master {master!r}: this process uses Spark Connect, whose server has a master. Leave it out, or "
+            f"unset {_REMOTE} in a process that has no session yet"
+        )
+    server = _server_of_session()
+    if master is not None and server not in (None, _endpoint(master)):
+        raise InvalidInput(
+            f"master {_CONNECT}{_endpoint(master)}: this process has a session of the server {_CONNECT}{server}, and "
+            "Spark would use that one. Stop it first, or use a process for each server"
+        )
+    if master is None and server is not None:
+        master = f"{_CONNECT}{server}"  # PySpark asks for a URL, and returns the session that is there
+    if master is None and os.environ.get(_REMOTE, "").startswith("local"):  # then Spark starts the server here
         use_java()
+    builder = SparkSession.builder if master is None else SparkSession.builder.remote(master)
     settings = {key: value for key, value in SETTINGS.items() if key.startswith("spark.sql.")}
     return builder.config(map={**settings, **(config or {})}).getOrCreate()
+
+
+def _server_of_session() -> str | None:
+    """Return the server of the thread's or the process's session of Spark Connect; None if there is none."""
+    if not is_remote():
+        return None
+    try:
+        return server_of(SparkSession.active())
+    except PySparkRuntimeError:  # it was stopped
+        return None
+
+
+def _endpoint(url: str) -> str:
+    """Return host and port of a server's URL; raise `InvalidInput`, without its parameters, if it names none."""
+    try:
+        parts = urlsplit(url.partition(";")[0])  # parameters may hold a token
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise InvalidInput(f"a server of Spark Connect is named as {_CONNECT}host:{_CONNECT_PORT}: {error}") from None
+    if not host:
+        raise InvalidInput(f"a server of Spark Connect is named as {_CONNECT}host:{_CONNECT_PORT}: there is no host")
+    return f"{f'[{host}]' if ':' in host else host}:{port or _CONNECT_PORT}"

@@ -1,4 +1,6 @@
-"""Change a table through Spark Connect; print what came of it as one line of JSON. The argument is a folder.
+"""Change a table through Spark Connect; print what came of it as one line of JSON.
+
+The arguments are a folder and the URL of a server, which `connect_server.py` starts.
 
 A process has sessions of one kind, so this needs a process of its own.
 """
@@ -11,12 +13,11 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 import lance_ops
 from lance_ops.dagster.runners import SparkRunner
+from lance_ops.errors import InvalidInput
 from lance_ops.spark import OnSpark, get_or_create, sql, table, write
-from lance_ops.spark.java import use_java
 
 
 def process_of(task: int) -> int:
@@ -27,12 +28,18 @@ def double(task: int) -> int:
     return 2 * task
 
 
-def main(scratch: Path) -> None:
-    """Start a server and a client of it."""
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    use_java()
-    session = SparkSession.builder.remote("local[2]").getOrCreate()
+def refusal_of(url: str) -> str:
+    """Return why no session of this server is given; an empty text if one is."""
+    try:
+        get_or_create(master=url)
+    except InvalidInput as error:
+        return str(error)
+    return ""
+
+
+def main(scratch: Path, url: str) -> None:
+    """Be a client of the server."""
+    session = get_or_create(master=url)
     made = lance_ops.write_dataset(pa.table({"x": range(40)}), str(scratch / "t.lance"), max_rows_per_file=4)
     runner = OnSpark(session)
     metrics = made.optimize.compact_files(target_rows_per_fragment=20, runner=runner)
@@ -44,8 +51,9 @@ def main(scratch: Path) -> None:
         "rows": lance_ops.dataset(made.uri).count_rows(),
         "other processes": os.getpid() not in runner.map(process_of, [1, 2]),
         "doubles": sql(session, f"SELECT sum(double) FROM lance.`{made.uri}`").collect()[0][0],
-        "one session": get_or_create() is get_or_create(master="sc://localhost") is session,
-        "of a resource": SparkRunner(master="sc://localhost").runner().map(double, [5, 10]),
+        "one session": get_or_create() is get_or_create(master=url) is session,
+        "another server": refusal_of("sc://localhost:1/;token=secret"),
+        "of a resource": SparkRunner(master=url).runner().map(double, [5, 10]),
         "written": write(values.select("double"), scratch / "w.lance").count_rows(),
     }
     session.stop()
@@ -53,4 +61,4 @@ def main(scratch: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -21,6 +23,7 @@ from lance_ops.spark import (
     sql,
     use_namespace,
 )
+from lance_ops.spark import session as session_module
 from lance_ops.spark.session_kind import lacks_context
 
 if TYPE_CHECKING:
@@ -73,3 +76,20 @@ def test_a_master_is_refused_where_a_server_has_one(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SPARK_REMOTE", "sc://cluster")
     with pytest.raises(InvalidInput, match=r"'local\[2\]': this process uses Spark Connect.*unset SPARK_REMOTE"):
         get_or_create(master="local[2]")
+
+
+@pytest.mark.parametrize("master", ["sc://first", "sc://second:15003", "sc://[::1]:15003/;token=secret"])
+def test_another_server_than_the_session_s_is_refused(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    there = SimpleNamespace(client=SimpleNamespace(_builder=SimpleNamespace(endpoint="first:15003")))
+    monkeypatch.setattr(session_module, "is_remote", lambda: True)
+    monkeypatch.setattr(session_module, "SparkSession", Mock(active=lambda: there))
+    with pytest.raises(InvalidInput, match=r"master sc://.*a session of the server sc://first:15003") as refused:
+        get_or_create(master=master)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("master", ["sc://", "sc://first:port;token=secret", "sc:///;token=secret"])
+def test_a_server_without_a_host_or_a_port_is_refused(master: str) -> None:
+    with pytest.raises(InvalidInput, match="is named as sc://host:15002") as refused:
+        get_or_create(master=master)
+    assert "secret" not in str(refused.value)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import MagicMock, Mock
@@ -20,6 +21,8 @@ from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.tasks import runner
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
@@ -93,21 +96,50 @@ def test_an_interrupted_caller_interrupts_the_job_by_its_tag(monkeypatch: pytest
     job.session.interruptTag.assert_called_once_with(job.tag)  # type: ignore[attr-defined]  # it is a mock
 
 
+@contextmanager
+def connect_server(log: Path) -> Iterator[str]:
+    """Start a server in a process of its own; yield its URL, and end it."""
+    script = Path(__file__).with_name("connect_server.py")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            [sys.executable, script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+        ) as server,
+    ):
+        assert server.stdin is not None and server.stdout is not None
+        port = next((line.strip() for line in server.stdout if line.strip().isdecimal()), None)
+        try:
+            assert port is not None, log.read_text()[-3000:]
+            yield f"sc://localhost:{port}"
+        finally:
+            server.stdin.close()
+
+
 def test_a_table_is_compacted_and_gets_values_through_connect(tmp_path: Path) -> None:
     script = Path(__file__).with_name("over_connect.py")
     newer = Path(sys.prefix) / "connect"  # the packages of a client, which `make servers` installs
     assert newer.is_dir(), "make servers"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(newer), str(ROOT)])}
-    done = subprocess.run(
-        [sys.executable, script, tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-        env=environment,
-    )
+    with connect_server(tmp_path / "server.log") as url:
+        done = subprocess.run(
+            [sys.executable, script, tmp_path, url],
+            capture_output=True,
+            text=True,
+            timeout=280,
+            check=False,
+            env=environment,
+        )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == {
+    found = json.loads(done.stdout.splitlines()[-1])
+    refusal = found.pop("another server")
+    assert "master sc://localhost:1:" in refusal and f"the server {url}," in refusal and "secret" not in refusal
+    assert found == {
         "session": "pyspark.sql.connect.session",
         "fragments": [10, 2],
         "rows": 40,

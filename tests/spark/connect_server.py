@@ -1,0 +1,35 @@
+"""Serve Spark Connect at a free port of this machine, print the port, and end when standard input ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from lance_ops.spark.java import use_java
+
+_SETTINGS = {
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "localhost",
+    "spark.connect.grpc.binding.port": "0",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+def main() -> None:
+    """Start the session whose plugin is the server."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    use_java()
+    session = SparkSession.builder.master("local[2]").config(map=dict(_SETTINGS)).getOrCreate()
+    jvm = session.sparkContext._jvm
+    service = getattr(jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    print(getattr(service, "MODULE$").localPort(), flush=True)
+    sys.stdin.read()
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()
