@@ -437,3 +437,34 @@ def test_a_merge_runs_in_tasks_of_spark(spark: SparkSession, lake: Path) -> None
     text = "MERGE INTO t USING news n ON t.id = n.id WHEN MATCHED THEN DELETE"
     sql(spark, text, runner=OnSpark(spark, least_bytes=0))
     assert LanceDataset(lake / "t.lance").count_rows() == 2
+
+
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [
+        pytest.param(pa.array([0.1], pa.float32()), "CAST(0.1 AS DOUBLE)", id="a float and a double"),
+        pytest.param(
+            pa.array([20454], pa.int32()).cast(pa.date32()), "TIMESTAMP '2026-01-01 12:00:00'", id="a date and a moment"
+        ),
+        pytest.param(pa.array(["a"]), "'A' COLLATE UTF8_LCASE", id="texts of another collation"),
+        pytest.param(pa.array([1], pa.int64()), "CAST(1 AS DOUBLE)", id="an integer and a double"),
+        pytest.param(pa.array([1], pa.int64()), "1.50BD", id="an integer and a decimal"),
+    ],
+)
+def test_a_key_of_another_type_is_not_joined(spark: SparkSession, lake: Path, stored: pa.Array, given: str) -> None:
+    """Spark would compare the keys otherwise than the library, which casts them to the table's type."""
+    write_dataset(pa.table({"k": stored, "x": [1]}), lake / "keyed.lance")
+    on = f"MERGE INTO keyed t USING (SELECT {given} AS k, 5L AS x) n ON t.k = n.k"
+    with pytest.raises(UnsupportedFeature, match=r"by key 'k', which is .* in the table .*cast the source's key to"):
+        sql(spark, f"{on} WHEN MATCHED THEN UPDATE SET x = t.x + n.x WHEN NOT MATCHED THEN INSERT *")
+    assert LanceDataset(lake / "keyed.lance").version == 1
+
+
+def test_integers_of_any_length_are_joined(spark: SparkSession, lake: Path) -> None:
+    kinds = {"short": pa.int16(), "unsigned": pa.uint64(), "decimal": pa.decimal128(12, 0)}
+    for name, kind in kinds.items():
+        write_dataset(pa.table({"id": pa.array([2, 3], kind), "x": [1, 1]}), lake / f"{name}.lance")
+        clauses = "WHEN MATCHED THEN UPDATE SET x = t.x + n.x WHEN NOT MATCHED THEN INSERT (id, x) VALUES (n.id, n.x)"
+        sql(spark, f"MERGE INTO {name} t USING news n ON t.id = n.id {clauses}")
+        rows = LanceDataset(lake / f"{name}.lance").to_table().cast(pa.schema([("id", "int64"), ("x", "int64")]))
+        assert sorted(zip(*rows.to_pydict().values(), strict=True)) == [(2, 22), (3, 6), (5, 50)]

@@ -8,6 +8,9 @@ match is a pair without a row of the table. Pairs that no clause takes are dropp
 The library matches rows by key alone: a source row updates all rows of the table that have its key. So an update is
 refused if the table has another row of the same key. Deletions are by row address: Spark finds the addresses, and the
 source rows of these pairs are left out.
+
+Spark and the library must find the same pairs. So a key of the source has the type of the table's: Spark finds no
+`float` 0.1 for a `double` 0.1, and the library, which casts it, would.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
+from pyspark.sql.types import ArrayType, DataType, DecimalType, IntegralType, MapType, NullType, StructType
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
@@ -153,11 +156,13 @@ def choose_rows(
 
     `source` has its alias, and `table`, which has the row addresses, gets the alias `target`. `keys` are the source's
     expressions of the table's key columns, and `types` the types of the table's columns. Raises `UnsupportedFeature`
-    for values that Spark may change on their way to the type of their column.
+    for values that Spark may change on their way to the type of their column, and for a key that Spark may match
+    otherwise than the library.
     """
     is_same_key = reduce(Column.__and__, (_of(target, name) == F.expr(text) for name, text in keys.items()))
     joined = source.join(table.alias(target), is_same_key, "left")
     address = _of(target, ROW_ADDRESS)
+    _check_key_types(joined, keys, types)
 
     def chosen(value: Callable[[Choice], Column]) -> Column:
         matched, unmatched = (_first(side, value) for side in (choices.matched, choices.unmatched))
@@ -171,7 +176,8 @@ def choose_rows(
                 f"clauses of MERGE that give column {name!r} values of several types, in a session without "
                 f"spark.sql.ansi.enabled (cast them to {kind.simpleString()} in the statement)"
             )
-    written = [*(F.expr(text) for text in keys.values()), *(chosen(_ValueOf(name, casts.get(name))) for name in names)]
+    own_keys = (F.when(address.isNotNull(), _of(target, name)).otherwise(F.expr(text)) for name, text in keys.items())
+    written = [*own_keys, *(chosen(_ValueOf(name, casts.get(name))) for name in names)]
     key_columns = {name: f"key_{number}" for number, name in enumerate(keys)}
     columns = {name: f"column_{number}" for number, name in enumerate((*keys, *names))}
     pairs = joined.select(
@@ -181,6 +187,31 @@ def choose_rows(
         address.alias(_ADDRESS),
     ).where(F.col(_ACTION).isNotNull() | F.col(_ADDRESS).isNotNull())
     return ChosenRows(pairs, key_columns, columns, changes_matched=choices.changes_matched)
+
+
+def _check_key_types(joined: DataFrame, keys: Mapping[str, str], types: Mapping[str, DataType]) -> None:
+    """Raise `UnsupportedFeature` for a key that Spark compares in another type, or by another collation."""
+    given = joined.select(*(F.expr(text).alias(name) for name, text in keys.items())).schema
+    for name, field in zip(keys, given, strict=True):
+        if not _is_same_value(field.dataType, types[name]):
+            raise UnsupportedFeature(
+                f"a joined MERGE by key {name!r}, which is {types[name].simpleString()} in the table and "
+                f"{field.dataType.simpleString()} in the source: equal values may differ after the cast (cast the "
+                f"source's key to {types[name].simpleString()})"
+            )
+
+
+def _is_same_value(given: DataType, stored: DataType) -> bool:
+    """Return whether a cast between the types keeps each value or fails: one type, or numbers of as many digits."""
+    scales = [_scale(kind) for kind in (given, stored)]
+    return isinstance(given, NullType) or given == stored or (None not in scales and scales[0] == scales[1])
+
+
+def _scale(kind: DataType) -> int | None:
+    """Return the digits behind the point of an exact number; None for another type."""
+    if isinstance(kind, DecimalType):
+        return kind.scale
+    return 0 if isinstance(kind, IntegralType) else None
 
 
 def _any_does(action: Action) -> Column:
