@@ -43,7 +43,8 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 def merge(spark: SparkSession, lake: Path, text: str) -> tuple[tuple[int, ...], list[tuple[Any, ...]]]:
     """Return the counts (affected, updated, deleted, inserted) and the rows."""
     counts = tuple(sql(spark, f"MERGE INTO {text}", runner=InThreads()).collect()[0])
-    return counts, sorted(tuple(row.values()) for row in LanceDataset(lake / "t.lance").to_table().to_pylist())
+    rows = [tuple(row.values()) for row in LanceDataset(lake / "t.lance").to_table().to_pylist()]
+    return counts, sorted(rows, key=lambda row: (row[0] is None, row))
 
 
 def test_all_columns_are_updated_and_inserted(spark: SparkSession, lake: Path) -> None:
@@ -162,6 +163,34 @@ def test_rows_are_deleted_matched_and_unmatched(spark: SparkSession, lake: Path)
             id="matched and unmatched rows are deleted and others updated",
         ),
         pytest.param(
+            "WHEN MATCHED AND n.flag THEN UPDATE SET x = t.x + 1 WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            (3, 1, 2, 0),
+            [(2, 21, "b"), (3, 30, "c")],
+            id="matched rows that fit no clause stay where unmatched ones are deleted",
+        ),
+        pytest.param(
+            "WHEN NOT MATCHED BY SOURCE AND t.x > 5 THEN DELETE WHEN NOT MATCHED BY SOURCE AND t.s = 'd' THEN DELETE",
+            (2, 0, 2, 0),
+            [(2, 20, "b"), (3, 30, "c")],
+            id="unmatched rows are deleted by several conditions",
+        ),
+        pytest.param(
+            "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = 0",
+            (2, 2, 0, 0),
+            [(1, 0, "a"), (2, 20, "b"), (3, 30, "c"), (4, 0, "d")],
+            id="unmatched rows are updated",
+        ),
+        pytest.param(
+            """
+            WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+            WHEN NOT MATCHED BY SOURCE AND t.x IS NULL THEN DELETE
+            WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s = concat(t.s, ' is gone')
+            """,
+            (5, 3, 1, 1),
+            [(1, 10, "a is gone"), (2, 21, "B"), (3, 5, "C"), (5, 50, "E")],
+            id="a table follows its source and marks the rows that are gone",
+        ),
+        pytest.param(
             "WHEN MATCHED AND t.x > 1000 THEN DELETE WHEN MATCHED AND n.flag THEN UPDATE SET s = n.s",
             (1, 1, 0, 0),
             [(1, 10, "a"), (2, 20, "B"), (3, 30, "c"), (4, None, "d")],
@@ -174,6 +203,68 @@ def test_clauses_may_read_both_rows_and_share_them(
 ) -> None:
     assert merge(spark, lake, f"t USING news n ON t.id = n.id {clauses}") == (counts, expected)
     assert LanceDataset(lake / "t.lance").version == 2
+
+
+@pytest.mark.parametrize(
+    ("on", "clauses", "counts", "expected"),
+    [
+        pytest.param(
+            "t.id = n.id AND t.x > 25",
+            "WHEN MATCHED THEN UPDATE SET x = n.x",
+            (1, 1, 0, 0),
+            [(1, 10, "a"), (2, 20, "b"), (3, 5, "c"), (4, None, "d")],
+            id="a condition on the table",
+        ),
+        pytest.param(
+            "(t.id = n.id AND (n.flag OR n.x > 1000))",
+            "WHEN MATCHED AND t.x > 1000 OR t.s = 'b' THEN DELETE",
+            (1, 0, 1, 0),
+            [(1, 10, "a"), (3, 30, "c"), (4, None, "d")],
+            id="a condition on the source in brackets",
+        ),
+        pytest.param(
+            "t.id = n.id AND n.id + 1 = t.id",
+            "WHEN MATCHED THEN DELETE",
+            (0, 0, 0, 0),
+            START,
+            id="one column compared twice",
+        ),
+        pytest.param(
+            "n.id + 1 = t.id",
+            "WHEN MATCHED THEN UPDATE SET s = n.s WHEN NOT MATCHED THEN INSERT (s, id) VALUES (n.s, n.id + 1)",
+            (3, 2, 0, 1),
+            [(1, 10, "a"), (2, 20, "b"), (3, 30, "B"), (4, None, "C"), (6, None, "E")],
+            id="an expression of the source",
+        ),
+        pytest.param(
+            "t.id = (n.id + 1)",
+            "WHEN MATCHED THEN UPDATE SET x = t.x + n.x WHEN NOT MATCHED THEN INSERT (id) VALUES ((n.id + 1))",
+            (3, 2, 0, 1),
+            [(1, 10, "a"), (2, 20, "b"), (3, 51, "c"), (4, None, "d"), (6, None, None)],
+            id="an expression of the source where rows are joined",
+        ),
+    ],
+)
+def test_on_may_compare_expressions_and_have_conditions(
+    spark: SparkSession, lake: Path, on: str, clauses: str, counts: tuple[int, ...], expected: list[tuple[Any, ...]]
+) -> None:
+    assert merge(spark, lake, f"t USING news n ON {on} {clauses}") == (counts, expected)
+
+
+def test_unmatched_rows_without_a_key_of_their_own_are_not_updated(spark: SparkSession, lake: Path) -> None:
+    on = "t USING news n ON t.id = n.id WHEN NOT MATCHED BY SOURCE"
+    add_rows(lake, (None, 1, "null"))
+    with pytest.raises(InvalidInput, match="the key id = None: a null finds no row"):
+        merge(spark, lake, f"{on} THEN UPDATE SET x = 0")
+    assert merge(spark, lake, f"{on} AND t.id < 3 THEN UPDATE SET x = 0")[0] == (1, 1, 0, 0)
+    add_rows(lake, (4, 3, "again"))
+    with pytest.raises(InvalidInput, match="the table has several rows of the key id = 4"):
+        merge(spark, lake, f"{on} AND t.x = 3 THEN UPDATE SET x = 0")
+
+
+def test_a_clause_of_unmatched_rows_reads_no_source(spark: SparkSession, lake: Path) -> None:
+    with pytest.raises(InvalidInput, match="n.x in WHEN NOT MATCHED BY SOURCE reads n, which has no row there"):
+        merge(spark, lake, "t USING news n ON t.id = n.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = n.x")
 
 
 def overtaken(uri: Path) -> InThreads:
@@ -394,21 +485,21 @@ def test_only_rows_of_a_condition_are_inserted(spark: SparkSession, lake: Path) 
 @pytest.mark.parametrize(
     ("clauses", "reason"),
     [
-        ("ON t.id = n.id AND t.x > 1 WHEN MATCHED THEN DELETE", "t.x > 1 in ON of MERGE"),
-        ("ON t.id = n.id + 1 WHEN MATCHED THEN DELETE", "in ON of MERGE"),
+        ("ON t.id > n.id WHEN MATCHED THEN DELETE", "t.id > n.id in ON of MERGE, which joins by t.key"),
+        ("ON t.id + 1 = n.id WHEN MATCHED THEN DELETE", "in ON of MERGE, which joins by t.key"),
+        (
+            "ON t.id = n.id AND t.x > 1 WHEN NOT MATCHED THEN INSERT *",
+            "t.x > 1 in ON of MERGE beside WHEN NOT MATCHED",
+        ),
+        (
+            "ON t.id = n.id AND n.flag WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            "n.flag in ON of MERGE beside WHEN NOT MATCHED",
+        ),
         ("WHEN MATCHED THEN UPDATE SET x = (SELECT 1)", "a subquery: join it to the source"),
-        (
-            "WHEN MATCHED AND n.flag THEN UPDATE SET x = t.x + 1 WHEN NOT MATCHED BY SOURCE THEN DELETE",
-            "beside clauses of matched rows that all have a condition",
-        ),
-        (
-            "WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED BY SOURCE AND t.x > 1 THEN DELETE",
-            "a second clause of MERGE for the same rows",
-        ),
         ("WHEN MATCHED THEN UPDATE SET id = n.x", "changes the key 'id'"),
         ("WHEN MATCHED THEN UPDATE SET id = t.x + 1", "changes the key 'id'"),
         ("WHEN NOT MATCHED THEN INSERT (x) VALUES (n.x)", "without the key 'id'"),
-        ("WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = 1", "another action than DELETE"),
+        ("WHEN NOT MATCHED BY SOURCE THEN UPDATE SET id = 1", "changes the key 'id'"),
     ],
 )
 def test_what_a_merge_cannot_say_is_refused_by_name(spark: SparkSession, lake: Path, clauses: str, reason: str) -> None:

@@ -3,7 +3,8 @@
 A merge of the library writes a source row as it is, whether it updates a row of the table or is inserted. So where
 values or conditions read both tables, or several clauses share the rows, Spark pairs each source row with each row of
 the table that it matches. A pair gets the values of the first clause whose condition is true. A source row without a
-match is a pair without a row of the table. Pairs that no clause takes are dropped.
+match is a pair without a row of the table, and the other way round, if clauses are about rows that no source row
+matches. Pairs that no clause takes are dropped.
 
 The library matches rows by key alone: a source row updates all rows of the table that have its key. So an update is
 refused if the table has another row of the same key. Deletions are by row address: Spark finds the addresses, and the
@@ -15,7 +16,7 @@ Spark and the library must find the same pairs. So a key of the source has the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
 from types import TracebackType
@@ -53,14 +54,19 @@ class Choice:
 
 @dataclass(frozen=True)
 class Choices:
-    """The clauses for source rows that match a row of the table, and for those that match none, in their order."""
+    """The clauses for source rows that match a row of the table, and for those that match none, in their order.
+
+    `by_source` are those for rows of the table that no source row matches.
+    """
 
     matched: Sequence[Choice]
     unmatched: Sequence[Choice]
+    by_source: Sequence[Choice] = ()
 
     def __iter__(self) -> Iterator[Choice]:
         yield from self.matched
         yield from self.unmatched
+        yield from self.by_source
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,9 +74,9 @@ class Choices:
         return tuple(dict.fromkeys(name for choice in self for name in choice.values))
 
     @property
-    def changes_matched(self) -> bool:
+    def changes_rows(self) -> bool:
         """Whether a clause updates or deletes rows of the table."""
-        return any(choice.action in ("UPDATE", "DELETE") for choice in self.matched)
+        return any(choice.action in ("UPDATE", "DELETE") for choice in self)
 
 
 class ChosenRows(AbstractContextManager["ChosenRows"]):
@@ -83,15 +89,15 @@ class ChosenRows(AbstractContextManager["ChosenRows"]):
     """
 
     def __init__(
-        self, pairs: DataFrame, keys: Mapping[str, str], columns: Mapping[str, str], *, changes_matched: bool
+        self, pairs: DataFrame, keys: Mapping[str, str], columns: Mapping[str, str], *, changes_rows: bool
     ) -> None:
-        self._pairs = pairs.persist() if changes_matched else pairs
-        self._keys, self._columns, self._changes_matched = keys, columns, changes_matched
+        self._pairs = pairs.persist() if changes_rows else pairs
+        self._keys, self._columns, self._changes_rows = keys, columns, changes_rows
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._changes_matched:
+        if self._changes_rows:
             self._pairs.unpersist()
 
     @property
@@ -103,9 +109,10 @@ class ChosenRows(AbstractContextManager["ChosenRows"]):
     def check_keys(self) -> None:
         """Raise `InvalidInput` for a key with an update whose rows of the table need different treatment.
 
-        Several rows of the table have that key, or an update and a deletion share its row.
+        Several rows of the table have that key, or an update and a deletion share its row. Or the key has a null, by
+        which the library finds no row.
         """
-        if not self._changes_matched:
+        if not self._changes_rows:
             return
         refused = (
             self._pairs.where(F.col(_ADDRESS).isNotNull())
@@ -115,10 +122,14 @@ class ChosenRows(AbstractContextManager["ChosenRows"]):
                 _any_does("DELETE").alias("deletes"),
                 (F.min(_ADDRESS) != F.max(_ADDRESS)).alias("repeats"),
             )
-            .where("updates AND (deletes OR repeats)")
+            .where(F.expr("updates AND (deletes OR repeats)") | (F.col("updates") & _is_any_null(self._keys.values())))
         )
         for row in refused.limit(1).collect():
             shown = ", ".join(f"{name} = {row[column]!r}" for name, column in self._keys.items())
+            if any(row[column] is None for column in self._keys.values()):
+                raise InvalidInput(
+                    f"MERGE: an UPDATE of a row with the key {shown}: a null finds no row; exclude it by a condition"
+                )
             if row["repeats"]:
                 raise InvalidInput(
                     f"ambiguous merge: the table has several rows of the key {shown}, and an UPDATE whose clauses read "
@@ -132,7 +143,7 @@ class ChosenRows(AbstractContextManager["ChosenRows"]):
 
     def deleted_addresses(self) -> pa.Array:
         """Return the addresses of the rows to delete; raise `UnsupportedFeature` if they are too many."""
-        if not self._changes_matched:
+        if not self._changes_rows:
             return pa.array([], pa.uint64())
         deleted = self._pairs.where(F.col(_ACTION) == "DELETE").select(_ADDRESS).distinct()
         found = deleted.limit(_MOST_DELETED + 1).toArrow()
@@ -146,6 +157,7 @@ class ChosenRows(AbstractContextManager["ChosenRows"]):
 
 def choose_rows(
     source: DataFrame,
+    source_name: str,
     table: DataFrame,
     target: str,
     keys: Mapping[str, str],
@@ -154,19 +166,24 @@ def choose_rows(
 ) -> ChosenRows:
     """Pair the rows of both tables, and return the pairs that take part.
 
-    `source` has its alias, and `table`, which has the row addresses, gets the alias `target`. `keys` are the source's
-    expressions of the table's key columns, and `types` the types of the table's columns. Raises `UnsupportedFeature`
-    for values that Spark may change on their way to the type of their column, and for a key that Spark may match
-    otherwise than the library.
+    The clauses call the source `source_name`, and the table, which has the row addresses, `target`. `keys` are the
+    source's expressions of the table's key columns, and `types` the types of the table's columns. Raises
+    `UnsupportedFeature` for values that Spark may change on their way to the type of their column, and for a key that
+    Spark may match otherwise than the library.
     """
+    marker = _unused_name(source.columns)
+    marked = source.select("*", F.lit(True).alias(marker)).alias(source_name)
     is_same_key = reduce(Column.__and__, (_of(target, name) == F.expr(text) for name, text in keys.items()))
-    joined = source.join(table.alias(target), is_same_key, "left")
-    address = _of(target, ROW_ADDRESS)
+    joined = marked.join(table.alias(target), is_same_key, "full" if choices.by_source else "left")
     _check_key_types(joined, keys, types)
+    address = _of(target, ROW_ADDRESS)
+    in_source, in_table = _of(source_name, marker).isNotNull(), address.isNotNull()
 
     def chosen(value: Callable[[Choice], Column]) -> Column:
-        matched, unmatched = (_first(side, value) for side in (choices.matched, choices.unmatched))
-        return F.when(address.isNotNull(), matched).otherwise(unmatched)
+        matched, unmatched, by_source = (
+            _first(side, value) for side in (choices.matched, choices.unmatched, choices.by_source)
+        )
+        return F.when(in_source & in_table, matched).when(in_source, unmatched).otherwise(by_source)
 
     names = [name for name in choices.names if name not in keys]
     casts = {name: types[name] for name in _names_of_mixed_types(joined, choices, names)}
@@ -176,17 +193,20 @@ def choose_rows(
                 f"clauses of MERGE that give column {name!r} values of several types, in a session without "
                 f"spark.sql.ansi.enabled (cast them to {kind.simpleString()} in the statement)"
             )
-    own_keys = (F.when(address.isNotNull(), _of(target, name)).otherwise(F.expr(text)) for name, text in keys.items())
+    own_keys = (F.when(in_table, _of(target, name)).otherwise(F.expr(text)) for name, text in keys.items())
     written = [*own_keys, *(chosen(_ValueOf(name, casts.get(name))) for name in names)]
     key_columns = {name: f"key_{number}" for number, name in enumerate(keys)}
     columns = {name: f"column_{number}" for number, name in enumerate((*keys, *names))}
-    pairs = joined.select(
+    action = chosen(lambda choice: F.lit(choice.action))
+    # Rows of the table that no clause takes tell whether a key of an update repeats.
+    tells = in_table if any(choice.action == "UPDATE" for choice in choices.by_source) else in_source & in_table
+    pairs = joined.where(action.isNotNull() | tells).select(
         *(_of(target, name).alias(column) for name, column in key_columns.items()),
         *(value.alias(column) for value, column in zip(written, columns.values(), strict=True)),
-        chosen(lambda choice: F.lit(choice.action)).alias(_ACTION),
+        action.alias(_ACTION),
         address.alias(_ADDRESS),
-    ).where(F.col(_ACTION).isNotNull() | F.col(_ADDRESS).isNotNull())
-    return ChosenRows(pairs, key_columns, columns, changes_matched=choices.changes_matched)
+    )
+    return ChosenRows(pairs, key_columns, columns, changes_rows=choices.changes_rows)
 
 
 def _check_key_types(joined: DataFrame, keys: Mapping[str, str], types: Mapping[str, DataType]) -> None:
@@ -212,6 +232,16 @@ def _scale(kind: DataType) -> int | None:
     if isinstance(kind, DecimalType):
         return kind.scale
     return 0 if isinstance(kind, IntegralType) else None
+
+
+def _unused_name(names: Sequence[str]) -> str:
+    """Return a name that no column has, in any case."""
+    longest = max(map(len, names), default=0)
+    return "_" * (longest + 1)
+
+
+def _is_any_null(columns: Iterable[str]) -> Column:
+    return reduce(Column.__or__, (F.col(column).isNull() for column in columns))
 
 
 def _any_does(action: Action) -> Column:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from dataclasses import replace
+
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.words import Reader
 
@@ -11,19 +13,14 @@ __all__ = ["Clause", "Clauses", "read_clauses"]
 
 @dataclass(frozen=True)
 class Clause:
-    """One WHEN: its kind (`matched`, `not matched`, `by source`), its condition and its action.
+    """One WHEN: its condition and its action.
 
     `values` are the columns and expressions of UPDATE and INSERT; None stands for `*`.
     """
 
-    kind: str
     condition: str | None
     action: str
     values: dict[str, str] | None = None
-
-    def __str__(self) -> str:
-        when = {"matched": "MATCHED", "not matched": "NOT MATCHED", "by source": "NOT MATCHED BY SOURCE"}[self.kind]
-        return f"WHEN {when}{'' if self.condition is None else f' AND {self.condition}'} THEN {self.action}"
 
 
 @dataclass(frozen=True)
@@ -32,16 +29,39 @@ class Clauses:
 
     matched: tuple[Clause, ...]
     inserted: tuple[Clause, ...]
-    by_source: Clause | None
+    by_source: tuple[Clause, ...]
 
     @property
     def all_matched_delete(self) -> bool:
         """Whether all clauses of matched rows delete them."""
         return bool(self.matched) and all(clause.action == "DELETE" for clause in self.matched)
 
+    @property
+    def updates_by_source(self) -> bool:
+        """Whether a clause updates rows of the table that no source row matches."""
+        return any(clause.action == "UPDATE" for clause in self.by_source)
+
+    @property
+    def by_source_is_joined(self) -> bool:
+        """Whether Spark finds the rows of the table that no source row matches.
+
+        The library's merge takes every row for unmatched that is not to be written: it can delete unmatched rows, but
+        not beside matched rows that stay as they are.
+        """
+        some_may_stay = bool(self.matched) and all(clause.condition is not None for clause in self.matched)
+        return bool(self.by_source) and (some_may_stay or self.updates_by_source)
+
+    def narrowed(self, on: str) -> Clauses:
+        """Return clauses of matched rows that fulfil `on`, too."""
+        matched = [
+            replace(clause, condition=f"({on})" + ("" if clause.condition is None else f" AND ({clause.condition})"))
+            for clause in self.matched
+        ]
+        return replace(self, matched=tuple(matched))
+
 
 def read_clauses(reader: Reader) -> Clauses:
-    """Read the clauses to the end of the statement; raise `UnsupportedFeature` for those that no merge has together."""
+    """Read the clauses to the end of the statement."""
     found: dict[str, list[Clause]] = {"matched": [], "not matched": [], "by source": []}
     while not reader.ended:
         reader.expect("WHEN")
@@ -54,26 +74,22 @@ def read_clauses(reader: Reader) -> Clauses:
             reader.accept("BY", "TARGET")
         condition = reader.until("THEN", what="a condition") if reader.accept("AND") else None
         reader.expect("THEN")
-        clause = _action(reader, kind, condition)
-        if kind == "by source" and found[kind]:
-            raise UnsupportedFeature(f"a second clause of MERGE for the same rows: {clause}")
-        found[kind].append(clause)
+        found[kind].append(_action(reader, kind, condition))
     if not any(found.values()):
         raise reader.error("WHEN")
     matched, inserted, by_source = found.values()
-    return Clauses(tuple(matched), tuple(inserted), by_source[0] if by_source else None)
+    return Clauses(tuple(matched), tuple(inserted), tuple(by_source))
 
 
 def _action(reader: Reader, kind: str, condition: str | None) -> Clause:
     if kind != "not matched" and reader.accept("DELETE"):
-        return Clause(kind, condition, "DELETE")
-    if kind == "matched":
+        return Clause(condition, "DELETE")
+    if kind != "not matched":
         reader.expect("UPDATE", "SET")
-        return Clause(kind, condition, "UPDATE", None if reader.accept("*") else _assignments(reader))
-    if kind == "by source":
-        raise UnsupportedFeature("WHEN NOT MATCHED BY SOURCE with another action than DELETE")
+        takes_source = kind == "matched" and reader.accept("*")
+        return Clause(condition, "UPDATE", None if takes_source else _assignments(reader))
     reader.expect("INSERT")
-    return Clause(kind, condition, "INSERT", None if reader.accept("*") else _inserted(reader))
+    return Clause(condition, "INSERT", None if reader.accept("*") else _inserted(reader))
 
 
 def _assignments(reader: Reader) -> dict[str, str]:

@@ -27,11 +27,8 @@ def rows_of_both(
 ) -> ChosenRows:
     """Join the source with the columns of a version that the clauses read, and return the rows that take part.
 
-    Raises `UnsupportedFeature` for clauses that the merge cannot have together, and for columns that it would change on
-    their way through Spark.
+    Raises `UnsupportedFeature` for columns that the merge would change on their way through Spark.
     """
-    if clauses.by_source is not None and clauses.matched and clauses.matched[-1].condition is not None:
-        raise UnsupportedFeature(f"{clauses.by_source} beside clauses of matched rows that all have a condition")
     choices = _choices(names, keys, clauses)
     texts = [text for each in choices for text in (each.condition, *each.values.values()) if text]
     read = {*keys, *(name for text in texts for name in names.columns_of_target(text))}
@@ -40,12 +37,16 @@ def rows_of_both(
     table = TableQuery(frame.sparkSession, snapshot).select(*paths, ROW_ADDRESS).load()
     visible = visible_schema(SourceOptions.parse({"path": snapshot.uri}), snapshot)
     types = {field.name: field.dataType for field in from_arrow_schema(visible)}
-    return choose_rows(frame.alias(names.source), table, names.target, keys, choices, types)
+    return choose_rows(frame, names.source, table, names.target, keys, choices, types)
 
 
 def _choices(names: MergeNames, keys: dict[str, str], clauses: Clauses) -> Choices:
     """Return what each clause gives its rows. An update keeps the columns that only other clauses write."""
-    updates = [names.written(clause) for clause in clauses.matched if clause.action == "UPDATE"]
+    by_source = clauses.by_source if clauses.by_source_is_joined else ()
+    for clause in by_source:
+        names.check_by_source(clause)
+    joined = (*clauses.matched, *by_source)
+    updates = [names.written(clause) for clause in joined if clause.action == "UPDATE"]
     inserts = [names.written(clause) for clause in clauses.inserted]
     names.check_keys(keys, updates, inserts)
     written = dict.fromkeys(name for values in (*updates, *inserts) for name in values if name not in keys)
@@ -53,20 +54,21 @@ def _choices(names: MergeNames, keys: dict[str, str], clauses: Clauses) -> Choic
     kept = {name: path for name, path in own.items() if any(name not in values for values in updates)}
     _check_kept(names.schema, kept)
     of_updated = iter(updates)
-    matched = [
+    changes = [
         Choice("UPDATE", clause.condition, {**kept, **next(of_updated)})
         if clause.action == "UPDATE"
         else Choice("DELETE", clause.condition, {})  # expressions of another clause may fail on its rows
-        for clause in clauses.matched
+        for clause in joined
     ]
-    if clauses.by_source is not None and not matched:
+    matched, unmatched_by_source = changes[: len(clauses.matched)], changes[len(clauses.matched) :]
+    if clauses.by_source and not joined:
         # Nothing changes these rows, but columns without nulls need a value.
         needed = {name: path for name, path in own.items() if not names.schema.field(name).nullable}
         matched = [Choice("KEEP", None, needed)]
     unmatched = [
         Choice("INSERT", clause.condition, values) for clause, values in zip(clauses.inserted, inserts, strict=True)
     ]
-    return Choices(matched, unmatched)
+    return Choices(matched, unmatched, unmatched_by_source)
 
 
 def _check_kept(schema: Schema, kept: Iterable[str]) -> None:

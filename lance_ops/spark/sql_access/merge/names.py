@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -28,20 +28,17 @@ class MergeNames:
     case_rule: CaseRule
 
     def keys(self, on: str) -> dict[str, str]:
-        """Return the source's expression of each key column; the condition must be equalities of the two sides."""
-        tree = parse_expression(on)
-        keys: dict[str, str] = {}
-        for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
-            part = part.unnest()
-            sides = [part.this, part.expression] if isinstance(part, exp.EQ) else []
-            names = [self._side_of(side) for side in sides if isinstance(side, exp.Column)]
-            if sorted(side for side, _ in names) != ["source", "target"]:
-                raise UnsupportedFeature(
-                    f"{part.sql('spark')} in ON of MERGE, which joins columns by {self.target}.key = {self.source}.key"
-                )
-            by_side = dict(names)
-            keys[by_side["target"]] = quoted_path(self.source, by_side["source"])
+        """Return the source's expression of each key column; raise `UnsupportedFeature` for a condition without any."""
+        keys, others = self._read_on(on)
+        if not keys:
+            raise UnsupportedFeature(
+                f"{others[0]} in ON of MERGE, which joins by {self.target}.key = an expression of {self.source}"
+            )
         return keys
+
+    def conditions_beside_keys(self, on: str) -> list[str]:
+        """Return the conditions of ON that are no equality of a key column and an expression of the source."""
+        return self._read_on(on)[1]
 
     def written(self, clause: Clause) -> dict[str, str]:
         """Return the columns that a clause writes, in the table's spelling, and their expressions.
@@ -81,6 +78,15 @@ class MergeNames:
                 if name in values and not self.is_same(values[name], key):
                     raise UnsupportedFeature(f"UPDATE of MERGE changes the key {name!r}")
 
+    def check_by_source(self, clause: Clause) -> None:
+        """Raise `InvalidInput` for a clause of unmatched rows of the table that reads the source."""
+        for text in (clause.condition, *(clause.values or {}).values()):
+            if text is not None and any(side == "source" for side, _ in self._columns_of(text)):
+                raise InvalidInput(
+                    f"SQL on a Lance table: {text} in WHEN NOT MATCHED BY SOURCE reads {self.source}, which has no row "
+                    "there"
+                )
+
     def columns_of_target(self, text: str) -> list[str]:
         """Return the table's columns in an expression; raise `UnsupportedFeature` for a subquery."""
         return [name for side, name in self._columns_of(text) if side == "target"]
@@ -97,6 +103,33 @@ class MergeNames:
     def is_same(self, one: str, other: str) -> bool:
         """Return whether two expressions are written alike, but for the spelling of their columns."""
         return self._plain(one) == self._plain(other)
+
+    def _read_on(self, on: str) -> tuple[dict[str, str], list[str]]:
+        keys: dict[str, str] = {}
+        others: list[str] = []
+        for condition in _conjuncts(parse_expression(on)):
+            found = self._key(condition)
+            if found is None or found[0] in keys:
+                others.append(condition.sql("spark"))
+            else:
+                keys[found[0]] = found[1]
+        for text in others:
+            self._check_columns(text)
+        return keys, others
+
+    def _key(self, condition: exp.Expr) -> tuple[str, str] | None:
+        """Return a column of the table and the source's expression of it; None if a condition makes no such pair."""
+        if not isinstance(condition, exp.EQ):
+            return None
+        sides = [condition.this.unnest(), condition.expression.unnest()]
+        for own, other in (sides, sides[::-1]):
+            text = other.sql("spark")
+            if isinstance(own, exp.Column) and {side for side, _ in self._columns_of(text)} == {"source"}:
+                side, name = self._side_of(own)
+                column = self.source_column(text)
+                if side == "target":
+                    return name, text if column is None else quoted_path(self.source, column)
+        return None
 
     def _check_columns(self, text: str) -> None:
         """Raise for a subquery, and for a column in doubt."""
@@ -125,10 +158,20 @@ class MergeNames:
 
     def _plain(self, text: str) -> str:
         """Return an expression with each column as its table and its name there."""
-        return parse_expression(text).transform(self._with_full_name).sql("spark")
+        return parse_expression(text).unnest().transform(self._with_full_name).sql("spark")
 
     def _with_full_name(self, node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
             return node
         side, name = self._side_of(node)
         return exp.column(name, table=side, quoted=True)
+
+
+def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the conditions that AND joins, in brackets or not."""
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        yield from _conjuncts(tree.this)
+        yield from _conjuncts(tree.expression)
+    else:
+        yield tree

@@ -1,9 +1,9 @@
 """MERGE INTO, executed by the library's merge by key.
 
-    MERGE INTO t [AS a] USING (source | (query)) [AS b] ON a.key = b.key [AND …]
+    MERGE INTO t [AS a] USING (source | (query)) [AS b] ON a.key = expression of b [AND …]
     WHEN MATCHED [AND condition] THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE
     WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT * | INSERT (column, …) VALUES (expression, …)
-    WHEN NOT MATCHED BY SOURCE [AND condition] THEN DELETE
+    WHEN NOT MATCHED BY SOURCE [AND condition] THEN UPDATE SET column = expression, … | DELETE
 
 The library's merge gives one source row to the rows that it updates and to those that it inserts. Spark computes that
 row from the source alone, if all clauses allow it. Else Spark joins the source with the columns of the table that the
@@ -13,6 +13,7 @@ What cannot be said is refused with its reason, before anything is written.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow as pa
@@ -64,7 +65,8 @@ def _merge(statement: Statement) -> DataFrame | None:
     clauses = read_clauses(reader)
     opened = statement.tables.open(table)
     frame = run_query(query, statement.tables)
-    return _Merge(statement, target, frame, source, condition, clauses).execute(opened)
+    merge = _Merge(statement, target, frame, source, condition, clauses)
+    return merge.with_plain_on(opened.snapshot).execute(opened)
 
 
 def _source(statement: Statement) -> tuple[str, str]:
@@ -104,15 +106,33 @@ class _Merge:
         counts = (done["num_updated_rows"], done["num_deleted_rows"], done["num_inserted_rows"])
         return self.statement.result(_CHANGED, [(sum(counts), *counts)])
 
+    def with_plain_on(self, snapshot: Snapshot) -> _Merge:
+        """Return a merge whose clauses have the conditions of ON that compare no key.
+
+        Raises `UnsupportedFeature` if there are clauses of unmatched rows, too: the library's merge matches by key
+        alone.
+        """
+        names = self._names(snapshot)
+        names.keys(self.on)
+        others = names.conditions_beside_keys(self.on)
+        if not others:
+            return self
+        if self.clauses.inserted or self.clauses.by_source:
+            raise UnsupportedFeature(
+                f"{others[0]} in ON of MERGE beside WHEN NOT MATCHED: ON joins by {self.target}.key = an expression of "
+                f"{self.source} (filter the source, or put the condition into a clause)"
+            )
+        return replace(self, clauses=self.clauses.narrowed(self.on))
+
     def _merge_source(self, opened: LanceDataset, found: SourceRows) -> ExecuteResult:
         merge = self._with_inserts(opened)
         if self.clauses.all_matched_delete:
             merge = merge.when_matched_delete()
         elif self.clauses.matched:
             merge = merge.when_matched_update_all(found.update_condition)
-        unmatched = self._unmatched(opened.snapshot)
-        if unmatched is not None:
-            merge = merge.when_not_matched_by_source_delete(unmatched)
+        conditions = self._unmatched(opened.snapshot)
+        if conditions:
+            merge = merge.when_not_matched_by_source_delete(any_of(*conditions))
         return merge.execute(self.statement.rows_for(found.rows), runner=self.statement.runner)
 
     def _merge_joined(self, opened: Snapshot) -> ExecuteResult:
@@ -136,27 +156,24 @@ class _Merge:
         The source rows of these are left out, so the merge finds them unmatched.
         """
         merge = self._with_inserts(opened)
-        if self.clauses.matched:
+        if self.clauses.matched or self.clauses.updates_by_source:
             merge = merge.when_matched_update_all()
         conditions = [_is_at(opened.snapshot, deleted)] if len(deleted) else []
-        unmatched = self._unmatched(opened.snapshot)
-        if unmatched is not None:
-            conditions.append(unmatched)
+        if not self.clauses.by_source_is_joined:
+            conditions += self._unmatched(opened.snapshot)
         return merge.when_not_matched_by_source_delete(any_of(*conditions)) if conditions else merge
 
     def _with_inserts(self, opened: LanceDataset) -> MergeInsertBuilder:
         merge = opened.merge_insert(list(self._names(opened.snapshot).keys(self.on)))
         return merge.when_not_matched_insert_all() if self.clauses.inserted else merge
 
-    def _unmatched(self, snapshot: Snapshot) -> Predicate | None:
-        """Return which rows of the table to delete that no source row matches; None without such a clause."""
-        clause = self.clauses.by_source
-        if clause is None:
-            return None
-        if clause.condition is None:
-            return TRUE
+    def _unmatched(self, snapshot: Snapshot) -> list[Predicate]:
+        """Return which rows of the table to delete that no source row matches: those of any of these conditions."""
         writer = self.statement.writer(LanceDataset.of(snapshot), self.target)
-        return bind_filter(snapshot, writer.write(clause.condition))
+        return [
+            TRUE if clause.condition is None else bind_filter(snapshot, writer.write(clause.condition))
+            for clause in self.clauses.by_source
+        ]
 
     def _names(self, snapshot: Snapshot) -> MergeNames:
         case_rule = self.statement.case_rule
