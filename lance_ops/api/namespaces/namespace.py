@@ -64,6 +64,10 @@ class Namespace(ABC):
     def table_exists(self, name: str) -> bool:
         """Return whether the name is known; the table itself is not opened."""
 
+    def names_like(self, name: str) -> list[str]:
+        """Return the names of tables that are `name`, or differ from it in case alone."""
+        return [each for each in self.list_tables() if each.lower() == name.lower()]
+
     def describe_table(self, name: str) -> TableDescription:
         """Return where a table is; raise `DatasetNotFound` naming the tables that exist."""
         if not self.table_exists(name):
@@ -77,7 +81,8 @@ class Namespace(ABC):
 class FolderNamespace(Namespace):
     """The tables `<root>/<name>.lance`.
 
-    `list_tables` of an object store lists all objects beneath the root; the other methods ask for one name.
+    `list_tables` of an object store lists all objects beneath the root; the other methods ask for one name. So there
+    `names_like` knows `name` and its lower case alone.
     """
 
     root: str
@@ -103,6 +108,11 @@ class FolderNamespace(Namespace):
         except InvalidInput:
             return False
         return _is_dataset(found)
+
+    def names_like(self, name: str) -> list[str]:
+        if isinstance(open_store(self.root, self.storage_options), LocalStore):
+            return super().names_like(name)
+        return [each for each in sorted({name, name.lower()}) if self.table_exists(each)]
 
 
 @dataclass(frozen=True)

@@ -107,17 +107,38 @@ class Tables:
         """Return where the table is; None if the name is not one of a Lance table."""
         name = parts[-1]
         is_path = len(parts) == 2 and parts[0].lower() == FORMAT
-        if (is_path or len(parts) == 1) and self.namespace is not None and self.namespace.table_exists(name):
-            return self.namespace.describe_table(name)
+        stored = self._stored_name(name) if is_path or len(parts) == 1 else None
+        if self.namespace is not None and stored is not None:
+            return self.namespace.declare_table(stored)
         return self.at(name) if is_path else None
 
     def place(self, parts: tuple[str, ...], *, named: bool) -> TableDescription | None:
         """Return where a table of that name is or would be created; with `named` in the namespace, too."""
         if len(parts) == 2 and parts[0].lower() == FORMAT:
             return self.find(parts) or self.at(parts[1])
-        if len(parts) == 1 and self.namespace is not None and (named or self.namespace.table_exists(parts[0])):
-            return self.namespace.declare_table(parts[0])
-        return None
+        if len(parts) > 1 or self.namespace is None:
+            return None
+        stored = self._stored_name(parts[0])
+        return self.namespace.declare_table(stored or parts[0]) if stored is not None or named else None
+
+    def _stored_name(self, name: str) -> str | None:
+        """Return the namespace's spelling of a table's name by the session's case rule; None if it has no such table.
+
+        Raises `InvalidInput` if several tables have the name in other cases.
+        """
+        if self.namespace is None:
+            return None
+        if self.namespace.table_exists(name):
+            return name
+        if "/" in name or self.case_rule is CaseRule.SENSITIVE:
+            return None
+        found = self.namespace.names_like(name)
+        if len(found) > 1:
+            raise InvalidInput(
+                f"SQL on a Lance table: {name!r} may be any of the tables {', '.join(found)}: write the name as the "
+                "namespace does"
+            )
+        return found[0] if found else None
 
     def at(self, uri: str) -> TableDescription:
         """Return the table at a path or URI; raise `InvalidInput`, without showing it, if it holds a secret."""

@@ -1,0 +1,64 @@
+"""`sql`: names of tables in a namespace, by the session's case rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+
+from lance_ops.api import LanceDataset, write_dataset
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
+from lance_ops.spark import sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A folder with one table, whose name is `Tides`."""
+    write_dataset(pa.table({"x": [1]}), tmp_path / "Tides.lance")
+    return tmp_path
+
+
+@pytest.fixture
+def case_sensitive(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    yield
+    spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_a_name_is_matched_without_case(spark: SparkSession, lake: Path) -> None:
+    sql(spark, "INSERT INTO TIDES VALUES (2)", namespace=lake)
+    assert sql(spark, "SELECT sum(tides.x) FROM tides", namespace=lake).collect()[0][0] == 3
+    assert sql(spark, "DELETE FROM tIDES WHERE x = 2", namespace=lake).collect()[0][0] == 1
+    assert LanceDataset(lake / "Tides.lance").to_table()["x"].to_pylist() == [1]
+
+
+def test_a_table_is_not_created_beside_one_that_differs_in_case_alone(spark: SparkSession, lake: Path) -> None:
+    sql(spark, "CREATE TABLE IF NOT EXISTS tides USING lance AS SELECT 2L AS x", namespace=lake)
+    with pytest.raises(DatasetAlreadyExists):
+        sql(spark, "CREATE TABLE tides USING lance AS SELECT 2L AS x", namespace=lake)
+    sql(spark, "CREATE OR REPLACE TABLE tides USING lance AS SELECT 2L AS x", namespace=lake)
+    assert [path.name for path in lake.iterdir()] == ["Tides.lance"]
+    assert LanceDataset(lake / "Tides.lance").to_table()["x"].to_pylist() == [2]
+
+
+def test_a_name_that_several_tables_have_is_refused_with_all_of_them(spark: SparkSession, lake: Path) -> None:
+    write_dataset(pa.table({"x": [5]}), lake / "TIDES.lance")
+    with pytest.raises(InvalidInput, match="'tides' may be any of the tables TIDES, Tides: write the name as"):
+        sql(spark, "SELECT * FROM tides", namespace=lake)
+    assert sql(spark, "SELECT x FROM TIDES", namespace=lake).collect()[0][0] == 5
+
+
+@pytest.mark.usefixtures("case_sensitive")
+def test_a_name_is_matched_with_case_where_the_session_does(spark: SparkSession, lake: Path) -> None:
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        sql(spark, "SELECT * FROM tides", namespace=lake)
+    assert sql(spark, "SELECT x FROM Tides", namespace=lake).collect()[0][0] == 1
