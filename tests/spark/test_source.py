@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -450,6 +451,28 @@ def test_a_private_format_has_its_storage_options_in_no_plan(
     shown = capsys.readouterr().out
     assert "hunter2" not in shown and lake in shown
     assert "hunter2" not in str(spark.sql("DESCRIBE EXTENDED moved").collect())
+
+
+def test_a_relative_path_begins_where_that_of_parquet_files_does(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spark.sparkContext._jvm is not None
+    start = spark.sparkContext._jvm.java.lang.System.getProperty("user.dir")
+    monkeypatch.chdir(tmp_path)
+    for name in ("lance", "parquet"):
+        path = os.path.relpath(tmp_path / name, start)
+        spark.range(3).write.format(name).mode("append").save(path)
+        assert (tmp_path / name).is_dir()
+        assert spark.read.format(name).load(path).count() == 3
+
+
+def test_a_view_of_a_relative_path_is_one_of_the_driver_s_folder(
+    spark: SparkSession, numbers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(numbers).parent)  # Spark's processes have the folder in which the session started
+    create_view(spark, "near", Path(numbers).name)
+    spark.sql("INSERT INTO near SELECT * FROM near")
+    assert dataset(numbers).count_rows() == 2 * spark.table("near").count()
 
 
 def test_a_uri_with_a_secret_reaches_no_statement(spark: SparkSession) -> None:

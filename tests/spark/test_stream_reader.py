@@ -73,6 +73,19 @@ def test_a_stream_reads_the_table_and_then_what_is_appended(dataset_uri: str) ->
     assert query.next() == []
 
 
+@pytest.mark.parametrize("options", [{}, {"read_change_feed": "true", "starting_version": "1"}])
+def test_a_relative_path_is_one_of_the_process_that_plans(
+    dataset_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+) -> None:
+    write_dataset(pa.table({"x": [1, 2]}), dataset_uri, enable_stable_row_ids=True)
+    monkeypatch.chdir(Path(dataset_uri).parent)
+    query = Query(Path(dataset_uri).name, **options)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)  # as in a worker
+    assert query.next() == [1, 2]
+
+
 def test_a_stream_from_a_version_reads_what_that_version_appended(dataset_uri: str) -> None:
     for value in range(4):
         append(dataset_uri, value)

@@ -53,6 +53,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from lance_ops import refs
+from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
@@ -233,6 +234,14 @@ class SourceOptions:
         if self.branch is not None:
             snapshot = refs.open_branch(snapshot, self.branch, self.version)
         return snapshot if self.timestamp is None else snapshot_as_of(snapshot, self.timestamp)
+
+    def at_root(self) -> SourceOptions:
+        """Return the options with the URI of the table's root, which means the same in every process.
+
+        A relative path begins in this process's folder.
+        """
+        root = open_root(self.path, self.storage_options)
+        return replace(self, path=root.store.uri, storage_options=root.storage_options)
 
     def settled(self) -> SourceOptions:
         """Return the options that name the version which `open` finds now by its number."""

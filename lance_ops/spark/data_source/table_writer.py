@@ -11,7 +11,6 @@ removes them by age.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -200,8 +199,7 @@ def plan_write(
     """
     if options.replace_where is not None and mode != "overwrite":
         raise InvalidInput(f"option {options.spelling('replace_where')!r} replaces rows: give it with mode 'overwrite'")
-    root = open_root(options.path, options.storage_options)
-    options = replace(options, path=root.store.uri, storage_options=root.storage_options)
+    options = options.at_root()
     snapshot = options.open_to_write()
     if snapshot is None:
         version = options.data_storage_version or FileVersion.V2_2

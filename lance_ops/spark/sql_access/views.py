@@ -20,6 +20,7 @@ from lance_ops.core.redaction import public_uri
 from lance_ops.reading import bind_filter
 from lance_ops.spark.data_source import SourceOptions
 from lance_ops.spark.private_options import private_format
+from lance_ops.store import is_local, open_store
 
 __all__ = ["create_view"]
 
@@ -38,13 +39,16 @@ def create_view(
 
     Rows inserted into the view are in the table at once. The view shows them when it is created again. The storage
     options are in no plan and no log of Spark; the URI and the filter are. The version is opened here, before Spark
-    makes the view. Raises `DatasetNotFound`, `VersionNotFound` or `ReferenceNotFound` if the table, the version or the
-    tag does not exist, and `InvalidFilter` for a filter that does not fit the table. Raises `InvalidInput`, without
-    showing it, for a URI that holds a secret.
+    makes the view. A relative path begins in this process's folder.
+
+    Raises `DatasetNotFound`, `VersionNotFound` or `ReferenceNotFound` if the table, the version or the tag does not
+    exist, and `InvalidFilter` for a filter that does not fit the table. Raises `InvalidInput`, without showing it, for
+    a URI that holds a secret.
     """
     if public_uri(uri) != uri:
         raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")
-    asked = {"path": uri, "filter": filter, "tag": tag, "version": None if version is None else str(version)}
+    path = open_store(uri).uri if is_local(uri) else uri  # Spark's processes have other folders
+    asked = {"path": path, "filter": filter, "tag": tag, "version": None if version is None else str(version)}
     options = {key: value for key, value in asked.items() if value is not None}
     snapshot = replace(SourceOptions.parse(options), storage_options=dict(storage_options or {})).open()
     if filter is not None:
