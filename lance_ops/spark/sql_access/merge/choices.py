@@ -173,9 +173,9 @@ def choose_rows(
     """
     marker = _unused_name(source.columns)
     marked = source.select("*", F.lit(True).alias(marker)).alias(source_name)
+    _check_key_types(marked, keys, types)
     is_same_key = reduce(Column.__and__, (_of(target, name) == F.expr(text) for name, text in keys.items()))
     joined = marked.join(table.alias(target), is_same_key, "full" if choices.by_source else "left")
-    _check_key_types(joined, keys, types)
     address = _of(target, ROW_ADDRESS)
     in_source, in_table = _of(source_name, marker).isNotNull(), address.isNotNull()
 
@@ -209,9 +209,9 @@ def choose_rows(
     return ChosenRows(pairs, key_columns, columns, changes_rows=choices.changes_rows)
 
 
-def _check_key_types(joined: DataFrame, keys: Mapping[str, str], types: Mapping[str, DataType]) -> None:
+def _check_key_types(source: DataFrame, keys: Mapping[str, str], types: Mapping[str, DataType]) -> None:
     """Raise `UnsupportedFeature` for a key that Spark compares in another type, or by another collation."""
-    given = joined.select(*(F.expr(text).alias(name) for name, text in keys.items())).schema
+    given = source.select(*(F.expr(text).alias(name) for name, text in keys.items())).schema
     for name, field in zip(keys, given, strict=True):
         if not _is_same_value(field.dataType, types[name]):
             raise UnsupportedFeature(
