@@ -141,19 +141,20 @@ def test_an_interrupted_write_leaves_no_file(
     assert (files(dataset_uri), held(dataset_uri)) == (before, [1])
 
 
+@pytest.mark.parametrize(("kept", "lost"), [(slice(1, None), 1), (slice(-1), 3), (slice(0), 1)])
 def test_a_partition_that_reported_nothing_is_never_left_out(
-    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch, kept: slice, lost: int
 ) -> None:
     write(numbers(spark, 1), dataset_uri)
     before = files(dataset_uri)
     run: Any = SparkJob.run
 
-    def without_the_first(self: SparkJob, *given: Any) -> object:
-        return run(self, *given)[1:]
+    def without_some(self: SparkJob, *given: Any) -> object:
+        return run(self, *given)[kept]
 
-    monkeypatch.setattr(SparkJob, "run", without_the_first)
-    with pytest.raises(TasksLost, match="task 1 of 2 reported nothing"):
-        write(numbers(spark, 2, 3, 4, partitions=3), dataset_uri)
+    monkeypatch.setattr(SparkJob, "run", without_some)
+    with pytest.raises(TasksLost, match=f"task {lost} of 3 reported nothing"):
+        write(numbers(spark, 2, 3, 4, partitions=3), dataset_uri, "overwrite")
     assert (files(dataset_uri), held(dataset_uri)) == (before, [1])
 
 

@@ -16,6 +16,7 @@ from lance_ops.runners import Job
 from lance_ops.spark.arrow_function import map_in_arrow
 from lance_ops.spark.running.attempts import Attempts, Reported, max_attempts, outcomes_or_raise, remove_files
 from lance_ops.spark.running.frame_job import FrameJob
+from lance_ops.spark.running.partition_count import num_partitions
 from lance_ops.spark.running.spark_job import SparkJob
 from lance_ops.spark.session_kind import lacks_context
 
@@ -36,7 +37,8 @@ def map_rows(
 
     Partitions without rows are among them. Batches have the frame's names of columns, and the types that Spark gives
     its rows in Arrow. Errors of a task, and an interrupt, are handled as in `OnSpark.map`. An error of Spark, of the
-    frame's own plan or of a cluster that gives up, is raised as it is, after the job's files were removed.
+    frame's own plan or of a cluster that gives up, is raised as it is, after the job's files were removed. Raises
+    `TasksLost` if a partition reported nothing; through Spark Connect, only if one with a higher number reported.
     """
     session, token = frame.sparkSession, new_job_token()
     is_remote = lacks_context(session)
@@ -50,11 +52,12 @@ def map_rows(
             rows = FrameJob(session).collect(mapped)
         else:
             rows = SparkJob(session, f"lance: {job}").run(mapped.collect, lambda: None)
+        known = num_partitions(mapped) or 0
     except BaseException:
         remove_files(job, token)
         raise
     reported: list[Reported[R]] = [pickle.loads(row["reported"]) for row in rows]
-    return outcomes_or_raise(reported, len(reported), job, token, discard)
+    return outcomes_or_raise(reported, max(known, len(reported)), job, token, discard)
 
 
 @dataclass(frozen=True)
