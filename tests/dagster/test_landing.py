@@ -56,11 +56,14 @@ def test_a_folder_waits_for_its_marker_however_old_its_files() -> None:
     assert [batch.key for batch in landing.waiting] == ["d2"]
 
 
-def test_files_with_the_same_key_are_one_batch_and_files_without_a_key_are_reported() -> None:
+def test_files_with_the_same_key_are_one_batch_and_files_without_a_key_are_set_aside() -> None:
     raw = RawFiles(uri="/in", key=r"(?P<key>\d{4}-\d{2}-\d{2})")
-    landing = group_files(raw, [landed("a-2024-01-01"), landed("b-2024-01-01", 59), landed("readme")], NOW)
+    files = [landed("a-2024-01-01"), landed("b-2024-01-01", 59), landed("readme")]
+    landing = group_files(raw, files, NOW)
     assert [batch.key for batch in landing.waiting] == ["2024-01-01"]
-    assert landing.unmatched == ("readme",)
+    (sentence,) = (file.sentence for file in landing.set_aside)
+    assert sentence.startswith("readme: set aside: raw.key is not found in its path; rename it")
+    assert group_files(raw.model_copy(update={"unmatched": "ignore"}), files, NOW).set_aside == ()
 
 
 def test_batches_stand_in_the_order_of_their_newest_file() -> None:

@@ -9,6 +9,15 @@ from tests.dagster.deployment import Deploy, Deployment
 
 pytestmark = pytest.mark.dagster
 
+_KEY = r"(?P<key>\d{4}-\d{2}-\d{2})"
+
+
+def reported(deployment: Deployment) -> list[dg.AssetCheckEvaluation]:
+    """Tick the sensor of checks; return what it reports of the landing folder."""
+    events = deployment.tick("settled").events
+    found = [event for event in events if isinstance(event, dg.AssetCheckEvaluation)]
+    return [each for each in found if each.check_name == "landing_readable"]
+
 
 def land_hostile_names(deployment: Deployment) -> None:
     (deployment.landing.parent / "shadow").write_text("secret")
@@ -25,7 +34,7 @@ def test_files_that_are_set_aside_are_named_and_the_others_are_ingested(deployme
     skipped = deployment.tick()
     assert "2 files are set aside" in (skipped.skip_message or "")
     check = deployment.check()["landing_readable"]
-    assert not check.passed and check.severity is dg.AssetCheckSeverity.WARN
+    assert not check.passed and check.severity is dg.AssetCheckSeverity.ERROR
     assert check.metadata["lance/set_aside"].value == 2
     named = check.metadata["lance/set_aside_files"].value
     assert isinstance(named, list)
@@ -50,8 +59,46 @@ def test_only_the_first_files_are_named(deployment: Deployment) -> None:
     assert named[-1] == "5 more files are set aside"
 
 
-def test_a_folder_that_cannot_be_listed_is_a_warning(deploy: Deploy) -> None:
+def test_a_folder_that_cannot_be_listed_fails_the_check(deploy: Deploy) -> None:
     deployment = deploy(raw={"uri": "${NOT_SET_ANYWHERE}/in"})
     check = deployment.check()["landing_readable"]
-    assert not check.passed and check.severity is dg.AssetCheckSeverity.WARN
+    assert not check.passed and check.severity is dg.AssetCheckSeverity.ERROR
     assert "NOT_SET_ANYWHERE is not set" in (check.description or "")
+
+
+class TestWithoutARun:
+    """The sensor reports the check, because files that no batch has lead to no run."""
+
+    def test_a_file_without_a_key_is_named_until_it_is_renamed(self, deploy: Deploy) -> None:
+        deployment = deploy(raw={"key": _KEY})
+        stray = deployment.land("trips_20240102", range(3))
+        deployment.land("trips_2024-01-01", range(3))
+        assert deployment.tick().new_partitions == ("2024-01-01",)
+        assert not deployment.check()["landing_readable"].passed
+        assert reported(deployment) == [], "the run said so"
+        stray.rename(stray.with_name("trips_2024-01-02.parquet"))
+        (told,) = reported(deployment)
+        assert told.passed and told.description == "no file is set aside"
+
+    @pytest.mark.parametrize("unmatched", ["refuse", "ignore"])
+    def test_a_file_without_a_key_is_told_unless_it_is_ignored(self, deploy: Deploy, unmatched: str) -> None:
+        deployment = deploy(raw={"key": _KEY, "unmatched": unmatched})
+        deployment.land("trips_20240102", range(3))
+        (told,) = reported(deployment)
+        assert told.passed is (unmatched == "ignore")
+        assert told.severity is dg.AssetCheckSeverity.ERROR
+        assert reported(deployment) == []
+
+    def test_a_folder_that_cannot_be_listed_twice_in_a_row_is_told(
+        self, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        deployment = deploy(raw={"uri": "${LANDING_OF_THIS_TEST}"})
+        monkeypatch.setenv("LANDING_OF_THIS_TEST", str(deployment.landing))
+        assert [each.passed for each in reported(deployment)] == [True]
+        monkeypatch.delenv("LANDING_OF_THIS_TEST")
+        assert reported(deployment) == []
+        (told,) = reported(deployment)
+        assert not told.passed and "LANDING_OF_THIS_TEST is not set" in (told.description or "")
+        assert reported(deployment) == []
+        monkeypatch.setenv("LANDING_OF_THIS_TEST", str(deployment.landing))
+        assert [each.passed for each in reported(deployment)] == [True]

@@ -36,7 +36,8 @@ def reported(deployment: Deployment) -> list[tuple[bool, list[str], list[str]]]:
     """Tick the sensor of the check; return of each result whether it passes, and the batches it names and doubts."""
     found: list[tuple[bool, list[str], list[str]]] = []
     for event in deployment.tick("settled").events:
-        assert isinstance(event, dg.AssetCheckEvaluation)
+        if not isinstance(event, dg.AssetCheckEvaluation) or event.check_name != "batches_settled":
+            continue
         metadata: dict[str, Any] = values(event.metadata)
         doubted = metadata.get("lance/doubtful_batches", {})
         found.append((event.passed, list(metadata["lance/unsettled_batches"]), list(doubted)))

@@ -24,7 +24,10 @@ def batches(
     limit: Annotated[int, typer.Option(min=1, help="Name this many batches, those that need somebody first.")] = _SHOWN,
     as_json: Json = False,
 ) -> None:
-    """Say in which state each landed batch is; exit with code 1 if one needs somebody. DAGSTER_HOME names the runs."""
+    """Say in which state each landed batch is; exit with code 1 if a batch or a file that is set aside needs somebody.
+
+    DAGSTER_HOME names the runs.
+    """
     report = landing.report_of(declaration)
     wanted = set(state or landing.STATES)
     if unknown := wanted.difference(landing.STATES):
@@ -37,7 +40,6 @@ def batches(
                 "unsettled": len(report.unsettled),
                 "batches": found,
                 "set_aside": report.set_aside,
-                "unmatched": report.unmatched,
                 "empty": report.empty,
             }
         )
@@ -61,11 +63,11 @@ def batches(
         )
         if len(found) > limit:
             print_line(f"{counted(len(found) - limit, 'more batch')[:-1]}es: --limit, --state or --json")
-        for sentence in report.set_aside:
+        for sentence in report.set_aside[:limit]:
             print_line(sentence, "yellow")
-        for path in report.unmatched:
-            print_line(f"{path}: raw.key is not found in this path, so the file is left alone", "yellow")
+        if len(report.set_aside) > limit:
+            print_line(f"{counted(len(report.set_aside) - limit, 'more file')} set aside: --limit or --json", "yellow")
         for path in report.empty:
             print_line(f"{path}: 0 bytes, left out", "yellow")
-    if report.unsettled:
+    if report.unsettled or report.set_aside:
         raise typer.Exit(1)

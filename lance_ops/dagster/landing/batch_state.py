@@ -92,9 +92,7 @@ class BatchReport:
 
     batches: tuple[BatchStatus, ...]
     set_aside: tuple[str, ...] = ()
-    """Files that are not read for their name or kind, with the reason."""
-    unmatched: tuple[str, ...] = ()
-    """Files in whose path `raw.key` is not found."""
+    """Sentences on files that are not read for their name or kind, with the reason."""
     empty: tuple[str, ...] = ()
     """Files of 0 bytes that are left out."""
 
@@ -121,8 +119,7 @@ def judge_batches(raw: RawFiles, landing: Landing, evidence: Evidence) -> BatchR
     order = list(BatchState)
     found.sort(key=lambda status: (status.is_settled, order.index(status.state), status.key))
     set_aside = tuple(file.sentence for file in landing.set_aside)
-    unmatched, empty = (tuple(map(printable, paths)) for paths in (landing.unmatched, landing.empty))
-    return BatchReport(tuple(found), set_aside, unmatched, empty)
+    return BatchReport(tuple(found), set_aside, tuple(map(printable, landing.empty)))
 
 
 def late_batches(held: Mapping[str, IngestedBatch]) -> set[str]:

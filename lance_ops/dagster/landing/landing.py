@@ -29,11 +29,11 @@ __all__ = [
     "LandedFile",
     "Landing",
     "SetAside",
+    "first_set_aside",
     "group_files",
     "list_files",
     "list_landing",
     "original_key",
-    "set_aside_sentences",
 ]
 
 Changed: TypeAlias = Literal["refuse", "append", "replace"]
@@ -42,6 +42,7 @@ Changed: TypeAlias = Literal["refuse", "append", "replace"]
 _CHANGED = "="
 _TOKEN_LENGTH = 12
 _SHOWN = 20
+_NO_KEY = "raw.key is not found in its path; rename it, widen raw.key, or leave it out by raw.glob or raw.unmatched"
 
 
 @dataclass(frozen=True)
@@ -96,10 +97,8 @@ class Landing:
 
     ready: tuple[LandedBatch, ...]
     waiting: tuple[LandedBatch, ...]
-    unmatched: tuple[str, ...] = ()
-    """Paths that do not match the configured `key` pattern."""
     set_aside: tuple[SetAside, ...] = ()
-    """What is not read, with the reason: links, names that cannot be taken literally, and the like."""
+    """What is not read, with the reason: paths without a key, links, names that cannot be taken literally."""
     empty: tuple[str, ...] = ()
     """Paths of files of 0 bytes that are left out."""
 
@@ -140,11 +139,10 @@ def list_landing(raw: RawFiles, now: datetime, environment: Mapping[str, str] | 
         return group_files(raw, files, now)
 
 
-def set_aside_sentences(landing: Landing) -> list[str]:
-    """Return a sentence for each of the first files that are set aside, and one with the number of the others."""
-    sentences = [file.sentence for file in landing.set_aside[:_SHOWN]]
-    more = len(landing.set_aside) - len(sentences)
-    return [*sentences, f"{more} more files are set aside"] if more else sentences
+def first_set_aside(sentences: Sequence[str]) -> list[str]:
+    """Return the first of these sentences on files that are set aside, and one with the number of the others."""
+    more = len(sentences) - _SHOWN
+    return [*sentences[:_SHOWN], f"{more} more files are set aside"] if more > 0 else [*sentences]
 
 
 def list_files(location: StoreLocation, *, follow_links: bool = False) -> Iterator[LandedFile | SetAside]:
@@ -172,7 +170,6 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
             set_aside.append(file)
     marked = {_folder(file.path) for file in listed if _name(file.path) == raw.marker}
     grouped: defaultdict[str, list[LandedFile]] = defaultdict(list)
-    unmatched = []
     counting = [file for file in listed if _counts(file.path) and wanted.matches(file.path)]
     counting.sort(key=lambda file: file.path)
 
@@ -191,10 +188,10 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
     empty = tuple(file.path for file in counting if is_ignored(file))
     counting = [file for file in counting if not is_ignored(file)]
     for file, key in zip(counting, _keys(raw, [file.path for file in counting]), strict=True):
-        if key is None:
-            unmatched.append(file.path)
-        else:
+        if key is not None:
             grouped[safe_key(key)].append(file)
+        elif raw.unmatched == "refuse":
+            set_aside.append(SetAside(file.path, _NO_KEY))
 
     batches = sorted((LandedBatch(key, tuple(group)) for key, group in grouped.items()), key=lambda batch: batch.order)
     ready: list[LandedBatch] = []
@@ -202,7 +199,7 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
     for batch in batches:
         (ready if all(map(is_settled, batch.files)) else waiting).append(batch)
     set_aside.sort(key=lambda file: file.path)
-    return Landing(tuple(ready), tuple(waiting), tuple(unmatched), tuple(set_aside), empty)
+    return Landing(tuple(ready), tuple(waiting), tuple(set_aside), empty)
 
 
 def _counts(path: str) -> bool:

@@ -1,10 +1,11 @@
-"""Build the check that names what ingestion sets aside in a landing folder.
+"""Build the check that fails while a landing folder cannot be listed, or has files that ingestion does not take.
 
-The check is not blocking and fails as a warning: the dataset stays as it was, and ingestion takes the other files.
+The check blocks nothing: ingestion takes the other files.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,45 +13,68 @@ import dagster as dg
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.landing.landing import Landing, list_landing, set_aside_sentences
+from lance_ops.dagster.landing.landing import first_set_aside, list_landing
 
-__all__ = ["build_landing_check"]
+__all__ = ["LANDING_CHECK", "build_landing_check", "evaluate_landing", "landing_evaluation", "was_listed"]
+
+LANDING_CHECK = "landing_readable"
+
+_SET_ASIDE = "lance/set_aside"
 
 
 def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     """Return the check `landing_readable` of a dataset with a landing folder."""
     names = DatasetNames(config.name)
-    raw = config.landing()
+    config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
     def landing_readable() -> dg.AssetCheckResult:
-        try:
-            landing = list_landing(raw, datetime.now(UTC))
-        except (LanceOpsError, OSError) as error:
-            # An error of the operating system may quote what is secret; errors of this library do not.
-            reason = str(error) if isinstance(error, LanceOpsError) else type(error).__name__
-            return _result(False, f"the landing folder cannot be listed: {reason}", {})
-        set_aside = len(landing.set_aside)
-        return _result(not set_aside, _sentence(landing), {"lance/set_aside": set_aside, **_listed(landing)})
+        found = evaluate_landing(config)
+        return dg.AssetCheckResult(passed=found.passed, description=found.description, metadata=dict(found.metadata))
 
     return dg.asset_check(
         asset=names.head,
-        name="landing_readable",
-        description="No file in the landing folder is set aside for its name or its kind.",
+        name=LANDING_CHECK,
+        description="The landing folder can be listed, and no file is set aside for its path, its name or its kind.",
         additional_deps=[names.batches],
     )(landing_readable)
 
 
-def _result(passed: bool, sentence: str, metadata: dict[str, Any]) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        passed=passed, severity=dg.AssetCheckSeverity.WARN, description=sentence, metadata=metadata
+def evaluate_landing(config: DatasetConfig) -> dg.AssetCheckEvaluation:
+    """List the landing folder and return the check's evaluation."""
+    names = DatasetNames(config.name)
+    try:
+        landing = list_landing(config.landing(), datetime.now(UTC))
+    except (LanceOpsError, OSError) as error:
+        # An error of the operating system may quote what is secret; errors of this library do not.
+        reason = str(error) if isinstance(error, LanceOpsError) else type(error).__name__
+        return _evaluation(names, f"the landing folder cannot be listed: {reason}")
+    return landing_evaluation(names, [file.sentence for file in landing.set_aside])
+
+
+def landing_evaluation(names: DatasetNames, set_aside: Sequence[str]) -> dg.AssetCheckEvaluation:
+    """Return the check's evaluation for a folder that was listed; `set_aside` has a sentence for each such file."""
+    named = first_set_aside(set_aside)
+    return _evaluation(names, ". ".join(named), num_set_aside=len(set_aside), named=named)
+
+
+def was_listed(evaluation: dg.AssetCheckEvaluation) -> bool:
+    """Return whether the folder could be listed for this evaluation."""
+    return _SET_ASIDE in evaluation.metadata
+
+
+def _evaluation(
+    names: DatasetNames, flaw: str, *, num_set_aside: int | None = None, named: Sequence[str] = ()
+) -> dg.AssetCheckEvaluation:
+    metadata: dict[str, dg.MetadataValue[Any]] = {}
+    if num_set_aside is not None:
+        metadata[_SET_ASIDE] = dg.MetadataValue.int(num_set_aside)
+    if named:
+        metadata["lance/set_aside_files"] = dg.MetadataValue.json(list(named))
+    return dg.AssetCheckEvaluation(
+        asset_key=names.head,
+        check_name=LANDING_CHECK,
+        passed=not flaw,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=flaw or "no file is set aside",
+        metadata=metadata,
     )
-
-
-def _listed(landing: Landing) -> dict[str, Any]:
-    if not landing.set_aside:
-        return {}
-    return {"lance/set_aside_files": dg.MetadataValue.json(set_aside_sentences(landing))}
-
-
-def _sentence(landing: Landing) -> str:
-    return ". ".join(set_aside_sentences(landing)) or "no file is set aside"

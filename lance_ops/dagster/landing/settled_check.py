@@ -1,8 +1,10 @@
 """Build the check that names the batches which need somebody, and the sensor that reports it.
 
 A run that sets batches aside reports the check itself, because the steps after a failed one do not run. Files also
-change without a run, and a run may fail before it reaches the check. The sensor therefore evaluates the check and
-reports it if the result differs from the newest recorded one.
+change without a run, and a run may fail before it reaches the check. The sensor therefore evaluates the check, and the
+check of the landing folder with it, and reports each whose result differs from the newest recorded one.
+
+A folder that cannot be listed once may be listed by the next tick. The sensor reports it if two ticks in a row cannot.
 
 A batch of which only no run is found may get its run a moment later: Dagster adds a tick's partitions before it
 launches their runs. The check names such a doubtful batch only if an evaluation at least two minutes earlier doubted
@@ -11,15 +13,17 @@ it, too. Evaluations record since when they doubt a batch, so the newest one is 
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
 
+from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport
+from lance_ops.dagster.landing.landing_check import evaluate_landing, landing_evaluation, was_listed
 from lance_ops.dagster.markdown import table
 from lance_ops.dagster.newest_evaluation import RecordedEvaluation, newest_evaluation
 
@@ -52,7 +56,8 @@ def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
     def batches_settled(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        found = _evaluate(config, context.instance, _newest(names, context.instance))
+        report = batch_states(config, context.instance)
+        found = _evaluate(names, report, _newest(names, context.instance))
         return dg.AssetCheckResult(passed=found.passed, description=found.description, metadata=dict(found.metadata))
 
     return dg.asset_check(
@@ -74,11 +79,19 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
         description=f"Reports the check {_NAME} of {config.name} when other batches need somebody than before.",
     )
     def settled(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        last = _newest(names, context.instance)
-        found = _evaluate(config, context.instance, last)
-        if last is not None and _unsettled_of(last.evaluation) == _unsettled_of(found):
-            return dg.SensorResult(skip_reason=dg.SkipReason(f"as before: {found.description}"))
-        return dg.SensorResult(asset_events=[found])
+        # The cursor is the time since which ticks cannot list the folder; '' if the last one could.
+        try:
+            report = batch_states(config, context.instance)
+        except (LanceOpsError, OSError):
+            landing = evaluate_landing(config)
+            if was_listed(landing):
+                raise
+            if not context.cursor:
+                again = dg.SkipReason(f"looked at again: {landing.description}")
+                return dg.SensorResult(skip_reason=again, cursor=datetime.now(UTC).isoformat())
+            return _reported(context.instance, [landing], context.cursor)
+        found = _evaluate(names, report, _newest(names, context.instance))
+        return _reported(context.instance, [found, landing_evaluation(names, report.set_aside)], cursor="")
 
     return settled
 
@@ -112,11 +125,22 @@ def _newest(names: DatasetNames, instance: dg.DagsterInstance) -> RecordedEvalua
     return newest_evaluation(instance, dg.AssetCheckKey(names.head, _NAME))
 
 
-def _evaluate(
-    config: DatasetConfig, instance: dg.DagsterInstance, last: RecordedEvaluation | None
-) -> dg.AssetCheckEvaluation:
-    """Evaluate the check; `last` is its newest recorded result."""
-    report, now = batch_states(config, instance), datetime.now(UTC)
+def _reported(instance: dg.DagsterInstance, found: Sequence[dg.AssetCheckEvaluation], cursor: str) -> dg.SensorResult:
+    """Return a tick's result that reports those evaluations that differ from the newest recorded ones."""
+    changed = [
+        each
+        for each in found
+        if (last := newest_evaluation(instance, each.asset_check_key)) is None or _said(last.evaluation) != _said(each)
+    ]
+    if changed:
+        return dg.SensorResult(asset_events=changed, cursor=cursor)
+    as_before = "; ".join(str(each.description) for each in found)
+    return dg.SensorResult(skip_reason=dg.SkipReason(f"as before: {as_before}"), cursor=cursor)
+
+
+def _evaluate(names: DatasetNames, report: BatchReport, last: RecordedEvaluation | None) -> dg.AssetCheckEvaluation:
+    """Evaluate the check of batches; `last` is its newest recorded result."""
+    now = datetime.now(UTC)
     before = last.evaluation.metadata.get(_DOUBTFUL) if last is not None else None
     since = before.value if before is not None and isinstance(before.value, dict) else {}
     keys = [batch.key for batch in report.unsettled if batch.is_doubtful][:_MOST_DOUBTS]
@@ -125,13 +149,13 @@ def _evaluate(
     unsettled = {
         batch.key: batch.reason for batch in report.unsettled if not batch.is_doubtful or batch.key in confirmed
     }
-    return settled_evaluation(DatasetNames(config.name), unsettled, doubtful, report)
+    return settled_evaluation(names, unsettled, doubtful, report)
 
 
-def _unsettled_of(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
-    """Return what an evaluation says of batches that need somebody: how many, the first ones, and the doubtful ones."""
+def _said(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
+    """Return what an evaluation says: its sentence, the batches that need somebody, and the doubtful ones."""
     found = (evaluation.metadata.get(name) for name in (_UNSETTLED, UNSETTLED_BATCHES, _DOUBTFUL))
-    return evaluation.passed, *(each.value if each is not None else None for each in found)
+    return evaluation.passed, evaluation.description, *(each.value if each is not None else None for each in found)
 
 
 def _sentence(unsettled: Mapping[str, str], num_doubted: int) -> str:
