@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -68,7 +69,7 @@ def batches(landing: Path, raw: Mapping[str, Any]) -> list[str]:
     """Return the keys of the batches that a declaration makes of the landed files."""
     declared = RawFiles.model_validate(dict(raw))
     found = list_landing(declared, datetime.now(UTC), {"LANCE_OPS_LANDING": str(landing)})
-    assert (found.waiting, found.unmatched, found.set_aside) == ((), (), ())
+    assert (found.waiting, found.set_aside) == ((), ())
     return sorted(batch.key for batch in found.ready)
 
 
@@ -233,7 +234,7 @@ def test_tables_are_found_in_a_store_too() -> None:
     assert [each.table for each in found.proposals] == ["crm/people.lance"]
 
 
-def test_a_project_declares_landed_files_and_tables_and_loads(tmp_path: Path, landing: Path, tables: Path) -> None:
+def test_a_project_declares_landed_files_and_tables(tmp_path: Path, landing: Path, tables: Path) -> None:
     land(landing, "trips/2024-01-01.csv", "new/1.csv")
     home = tmp_path / "it's a # \\ lake"
     started = start_project(home, landing=str(landing), tables=str(tables))
@@ -268,6 +269,20 @@ def test_a_project_declares_landed_files_and_tables_and_loads(tmp_path: Path, la
     assert [each.code_source and each.code_source.module_name for each in cloud.locations] == [
         "it_s_a_lake.definitions"
     ]
+
+
+@pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+def test_a_project_loads_and_runs_a_backfill_of_the_ui_in_one_process(
+    tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land(landing, "trips/2024-01-01.csv")
+    started = start_project(tmp_path / "lake of this test", landing=str(landing))
+    monkeypatch.syspath_prepend(started.home)
+    location = importlib.import_module(f"{started.package}.definitions").definitions()
+    assert isinstance(location, dg.Definitions)
+    assert dg.AssetKey(["trips", "batches"]) in location.resolve_all_asset_keys()
+    of_backfills = location.resolve_implicit_global_asset_job_def()
+    assert of_backfills.executor_def is dg.in_process_executor
 
 
 def test_a_folder_with_files_is_refused_and_add_writes_only_what_is_missing(tmp_path: Path, landing: Path) -> None:

@@ -79,8 +79,12 @@ import dagster as dg
 
 @dg.definitions
 def definitions() -> dg.Definitions:
-    """Load `defs/`. Merge definitions of your own with what it returns."""
-    return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
+    """Load `defs/`. Merge definitions of your own with what it returns.
+
+    The steps of a run share its process, as in the jobs of each dataset: so does a backfill from the UI.
+    """
+    declared = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
+    return dg.Definitions.merge(declared, dg.Definitions(executor=dg.in_process_executor))
 '''
 
 _CLOUD = """\
