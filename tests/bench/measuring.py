@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +15,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["give_back_memory", "measured", "touch"]
+__all__ = ["compile_kernels", "give_back_memory", "measured", "touch"]
 
 _PAGE_BYTES = 4096
+
+
+def compile_kernels() -> None:
+    """Fill the cache of compiled kernels, as an image does when it is built: a fresh checkout has none."""
+    subprocess.run([sys.executable, "-m", "lance_ops.kernels.warm"], check=True)
 
 
 def measured(operation: Callable[[], object]) -> dict[str, Any]:

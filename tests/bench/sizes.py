@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tests.bench.measuring import compile_kernels
 from tests.bench.results import geometric_mean
 from tests.bench.setting import setting
 
@@ -172,6 +173,7 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(_measured(*arguments.one)))
         return
+    compile_kernels()
     sizes = recorded(PAGE.read_text(encoding="utf-8"))
     for name in arguments.sizes or SIZES:
         print("\n".join(_heading(name)), flush=True)

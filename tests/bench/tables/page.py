@@ -25,9 +25,9 @@ Every ratio is *theirs / ours*: above 1, ours is better. It is the median over r
 between the quartiles.
 
 - **In turns.** Each contender has a process for each table, with all cores. They take turns, round by round.
-- **New handles.** Each round opens the table, and its time includes that. The page cache is warm. Only `cold` cases are
-  new processes, whose whole life is measured: the interpreter's start, the imports, and one call. Their bytecode is
-  compiled before, as an installation does it.
+- **New handles.** Each round opens the table, and its time includes that. The page cache is warm, and the processes
+  have loaded their compiled code. Only `cold` cases are new processes, whose whole life is measured: the interpreter's
+  start, the imports, and one call. Their bytecode is compiled before, as an installation does it.
 - **The same bytes.** This library writes each table once, and both read it. What changes a table gets a fresh copy in
   each round. In a first round, not counted, both must give the same answer.
 - **Durable.** Ours syncs what it commits within the time; pylance leaves that to the system. Before each round, outside
