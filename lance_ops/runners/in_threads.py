@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import field
 from typing import TypeVar
 
@@ -78,17 +78,25 @@ def _run_in_pool(
     finished: dict[int, R],
     report: Callable[[int], None],
 ) -> None:
-    """Put each task's outcome into `finished` under the task's index; raise the first error in the tasks' order."""
+    """Put each task's outcome into `finished` under the task's index; raise the first error in the tasks' order.
+
+    The thread that runs a task puts its outcome there, so none is lost when this thread is interrupted, wherever it is.
+    """
+
+    def run(index: int) -> int:
+        finished[index] = function(tasks[index])
+        return index
+
+    futures: list[Future[int]] = []
     with ThreadPoolExecutor(workers, thread_name_prefix="lance-ops") as pool:
-        futures = {pool.submit(function, task): index for index, task in enumerate(tasks)}
         try:
+            futures += [pool.submit(run, index) for index in range(len(tasks))]
             for future in as_completed(futures):
                 if future.exception() is not None:
                     break
-                report(futures[future])
+                report(future.result())
         finally:
             pool.shutdown(cancel_futures=True)  # which waits for the tasks that run
-            ended = [(index, future) for future, index in futures.items() if not future.cancelled()]
-            finished.update((index, future.result()) for index, future in ended if future.exception() is None)
-    for _, future in ended:
-        future.result()
+    for future in futures:
+        if not future.cancelled():
+            future.result()

@@ -3,6 +3,8 @@
 import os
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -98,6 +100,27 @@ def test_an_interrupt_drops_the_tasks_that_have_not_begun_and_discards_the_other
     with pytest.raises(KeyboardInterrupt):
         InThreads(workers, interrupt).map(run, range(10_000), discard=discarded.append)
     assert discarded == sorted(ran) and 3 <= len(ran) < 10_000
+
+
+def test_an_interrupt_while_tasks_are_handed_over_discards_those_that_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    discarded: list[int] = []
+    ran = threading.Event()
+    submit = ThreadPoolExecutor.submit
+
+    def interrupted_submit(pool: ThreadPoolExecutor, function: Callable[[int], int], index: int) -> Future[int]:
+        if index == 1:
+            assert ran.wait(timeout=60)
+            raise KeyboardInterrupt
+        return submit(pool, function, index)
+
+    def run(task: int) -> int:
+        ran.set()
+        return task
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted_submit)
+    with pytest.raises(KeyboardInterrupt):
+        InThreads(2).map(run, [10, 20, 30], discard=discarded.append)
+    assert discarded == [10]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
