@@ -35,7 +35,9 @@ def definitions_of(runner: LanceRunner) -> dg.Definitions:
 
 
 @dg.asset(deps=["documents"], kinds={"lance"}, automation_condition=dg.AutomationCondition.eager())
-def document_embeddings(documents_table: LanceDatasetResource, lance_runner: LanceRunner) -> dg.MaterializeResult[Any]:
+def document_embeddings(
+    context: dg.AssetExecutionContext, documents_table: LanceDatasetResource, lance_runner: LanceRunner
+) -> dg.MaterializeResult[Any]:
     """Compute the column `embedding` where it is missing: of all rows at first, then of new and changed ones.
 
     The first time tasks of the runner write one file for each fragment. Later, only the missing values are merged: an
@@ -45,7 +47,7 @@ def document_embeddings(documents_table: LanceDatasetResource, lance_runner: Lan
     data = documents_table.open()
     if "embedding" not in data.schema.names:
         num_rows = data.count_rows()
-        data.add_columns(embed, ["text"], runner=lance_runner.runner())
+        data.add_columns(embed, ["text"], runner=lance_runner.logging_to(context.log))
     else:
         missing = data.scanner(columns=["id", "text"], filter="embedding IS NULL", batch_size=_BATCH_ROWS)
         num_rows = missing.count_rows()

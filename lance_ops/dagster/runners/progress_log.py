@@ -14,15 +14,23 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 def progress_in_log(log: logging.Logger) -> ReportProgress:
-    """Return a report that logs a line every `SECONDS_BETWEEN_LINES`; a job that takes less time has none."""
+    """Return a report that logs a line every `SECONDS_BETWEEN_LINES`, and one when a job that took as long is done.
+
+    A job of one task that takes long therefore has a line, too; a job that takes less time has none.
+    """
     logged_at: dict[object, float] = {}
+    reported_at: dict[object, float] = {}
 
     def report(progress: JobProgress) -> None:
-        if progress.num_done == progress.num_tasks:
-            logged_at.pop(progress.job, None)
-        elif progress.seconds - logged_at.get(progress.job, 0.0) >= SECONDS_BETWEEN_LINES:
-            logged_at[progress.job] = progress.seconds
-            log.info(_line(progress))
+        job, is_done = progress.job, progress.num_done == progress.num_tasks
+        if progress.seconds < reported_at.get(job, 0.0):  # an equal job has begun
+            logged_at.pop(job, None)
+        reported_at[job] = progress.seconds
+        before = logged_at.get(job, 0.0)
+        is_late = progress.seconds - before >= SECONDS_BETWEEN_LINES
+        if is_late or (is_done and SECONDS_BETWEEN_LINES <= before < math.inf):
+            log.info(_last_line(progress) if is_done else _line(progress))
+            logged_at[job] = math.inf if is_done else progress.seconds  # a runner may report the end more than once
 
     return report
 
@@ -32,6 +40,11 @@ def _line(progress: JobProgress) -> str:
     rest = "" if left is None else f", about {math.ceil(left)} s left"
     tasks = f"{progress.num_done} of {progress.num_tasks} tasks are done"
     return f"{progress.job or 'tasks'}: {tasks}{_amount(progress)}{rest}"
+
+
+def _last_line(progress: JobProgress) -> str:
+    tasks = "its task is done" if progress.num_tasks == 1 else f"all {progress.num_tasks} tasks are done"
+    return f"{progress.job or 'tasks'}: {tasks} after {math.ceil(progress.seconds)} s{_amount(progress)}"
 
 
 def _amount(progress: JobProgress) -> str:

@@ -131,6 +131,7 @@ def delete_by_tasks(
     parts = cut(infos, -(-len(infos) // num_tasks))
     share = None if per_second is None else per_second // len(parts)
     task = DeleteTask(SnapshotReference.of(snapshot), share, at_once)
-    job = Job.on("delete files of", snapshot.uri, snapshot.version, tuple(len(part) for part in parts))
+    job = Job.on("delete files of", snapshot.uri, snapshot.version)
+    job = job.in_bytes(sum(info.size_bytes for info in part) for part in parts)
     failed = set().union(*tasks.runner.map(task, parts, job))
     return [info for info in infos if info.path not in failed], [info for info in infos if info.path in failed]

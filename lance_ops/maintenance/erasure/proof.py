@@ -80,11 +80,10 @@ def prove(main: Snapshot, found: Holdings, own_paths: Collection[str], runner: R
     values = tuple(sorted(found.values))
     named = named_by_versions(found)
     listed = [info for info in main.store.list() if info.path not in own_paths]
-    tasks = [
-        ProofTask(main.uri, dict(main.storage_options), tuple(info.path for info in cut), values)
-        for cut in _cuts(listed)
-    ]
-    outcomes = runner.map(_read_files, tasks, Job.on("prove the erasure in", main.uri, main.version))
+    cuts = list(_cuts(listed))
+    tasks = [ProofTask(main.uri, dict(main.storage_options), tuple(info.path for info in cut), values) for cut in cuts]
+    job = Job.on("prove the erasure in", main.uri, main.version)
+    outcomes = runner.map(_read_files, tasks, job.in_bytes(sum(info.size_bytes for info in cut) for cut in cuts))
     files, unproven, data_files = [], [], []
     for read in (each for outcome in outcomes for each in outcome):
         if not read.sha256:

@@ -51,9 +51,12 @@ def search_fragments(
 ) -> tuple[dict[int, BitMap], frozenset[bytes]]:
     """Return the stored rows that match, and the values that mark them if the filter reads one column of texts."""
     reference, column = SnapshotReference.of(snapshot), _value_column(snapshot, predicate)
-    ids = [fragment.id for fragment in fragments]
-    tasks = [SearchTask(reference, predicate, cut, column) for cut in _cuts(ids)]
-    found = runner.map(find_stored_rows, tasks, Job.on("search", snapshot.uri, snapshot.version))
+    cuts = list(_cuts(fragments))
+    tasks = [SearchTask(reference, predicate, tuple(fragment.id for fragment in cut), column) for cut in cuts]
+    job = Job.on("search", snapshot.uri, snapshot.version).in_bytes(
+        sum(file.file_size_bytes for fragment in cut for file in fragment.files) for cut in cuts
+    )
+    found = runner.map(find_stored_rows, tasks, job)
     offsets = {key: BitMap.deserialize(data) for outcome in found for key, data in outcome.offsets.items()}
     return offsets, frozenset().union(*(outcome.values for outcome in found))
 
@@ -102,6 +105,6 @@ def _leaf(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values
 
 
-def _cuts(ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for start in range(0, len(ids), _FRAGMENTS_PER_TASK):
-        yield tuple(ids[start : start + _FRAGMENTS_PER_TASK])
+def _cuts(fragments: Sequence[Fragment]) -> Iterator[Sequence[Fragment]]:
+    for start in range(0, len(fragments), _FRAGMENTS_PER_TASK):
+        yield fragments[start : start + _FRAGMENTS_PER_TASK]

@@ -92,10 +92,10 @@ class DistributedMerge:
     uses_index: bool = False
 
     def job(self, step: str, size_bytes: int, weights: Iterable[int] = ()) -> Job:
-        """What the tasks of a step do together, and about how many bytes they read."""
+        """What the tasks of a step do together, weighed by rows, and about how many bytes they read."""
         remove = partial(remove_files_of_job, self.snapshot.store)
         uri, version = self.snapshot.uri, self.snapshot.version
-        return Job.on(f"merge ({step}) into", uri, version, tuple(weights), remove, size_bytes)
+        return Job.on(f"merge ({step}) into", uri, version, tuple(weights), remove, size_bytes, unit="rows")
 
     @property
     def source_bytes(self) -> int:

@@ -25,7 +25,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.ingest.by_key.history import HistoryTask, write_history
 from lance_ops.maintenance.ingest.by_key.history_columns import HistoryColumns
 from lance_ops.maintenance.ingest.by_key.last_rows import find_earlier_rows
-from lance_ops.maintenance.ingest.by_key.staged_rows import buckets_of
+from lance_ops.maintenance.ingest.by_key.staged_rows import buckets_of, bytes_of_buckets
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
@@ -90,8 +90,9 @@ def _stage(batches: KeyedBatches, uri: str, schema: Schema, fragments: Sequence[
 def _last_rows(stage: Snapshot, keys: Sequence[str], runner: Runner) -> Snapshot:
     """Delete the staged rows whose key a later row has."""
     found: dict[int, BitMap] = {}
+    buckets = buckets_of(stage, keys)
     job = Job.on("keep the last row of each key for", stage.uri, stage.version)
-    for outcome in runner.map(find_earlier_rows, buckets_of(stage, keys), job):
+    for outcome in runner.map(find_earlier_rows, buckets, job.in_bytes(bytes_of_buckets(stage, buckets))):
         for fragment_id, data in outcome.items():
             found.setdefault(fragment_id, BitMap()).update(BitMap.deserialize(data))
     if not found:
@@ -105,7 +106,7 @@ def _history(
     target: Snapshot, stage: Snapshot, batches: KeyedBatches, columns: HistoryColumns, runner: Runner
 ) -> Snapshot:
     """Return a dataset of the rows to add to the histories, and of those to end."""
-    uri = f"{batches.uri}/data/history"
+    uri, buckets = f"{batches.uri}/data/history", buckets_of(stage, batches.keys)
     tasks = [
         HistoryTask(
             bucket,
@@ -116,7 +117,8 @@ def _history(
             batches.file_version,
             batches.storage_options,
         )
-        for bucket in buckets_of(stage, batches.keys)
+        for bucket in buckets
     ]
-    outcomes = runner.map(write_history, tasks, Job.on("work changes into", target.uri, target.version))
+    job = Job.on("work changes into", target.uri, target.version).in_bytes(bytes_of_buckets(stage, buckets))
+    outcomes = runner.map(write_history, tasks, job)
     return _stage(batches, uri, target.schema, [fragment for outcome in outcomes for fragment in outcome])

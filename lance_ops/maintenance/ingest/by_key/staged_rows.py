@@ -19,7 +19,7 @@ from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot, SnapshotReference
 
-__all__ = ["Bucket", "bucket_rows", "buckets_of", "columns_of"]
+__all__ = ["Bucket", "bucket_rows", "buckets_of", "bytes_of_buckets", "columns_of"]
 
 _ROWS_PER_BUCKET = 1 << 20
 
@@ -40,6 +40,12 @@ def buckets_of(stage: Snapshot, keys: Sequence[str]) -> tuple[Bucket, ...]:
     count = -(-num_rows // _ROWS_PER_BUCKET)
     reference = SnapshotReference.of(stage)
     return tuple(Bucket(reference, tuple(keys), number, count) for number in range(count))
+
+
+def bytes_of_buckets(stage: Snapshot, buckets: Sequence[Bucket]) -> tuple[int, ...]:
+    """Return about how many bytes of the staged rows each bucket has."""
+    size_bytes = sum(file.file_size_bytes for fragment in stage.fragments for file in fragment.files)
+    return (size_bytes // max(len(buckets), 1),) * len(buckets)
 
 
 def bucket_rows(bucket: Bucket, names: Iterable[str]) -> tuple[pa.Table, Uint64Array]:
