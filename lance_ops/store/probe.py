@@ -1,9 +1,10 @@
 """Prove that a store honours its conditional create, before anything depends on it.
 
 A server without the precondition ignores it and answers success, so each of several racing writers believes that it has
-won. The proof creates one key twice: the second create must be answered that the key exists, and the bytes of the first
-one must still be there. (One client cannot prove that no *race* has two winners.) A writer that writes a new object in
-any case can make the proof by it, which saves the requests that write and delete a probe.
+won. The proof creates one key twice: the first create must succeed, and the second must be answered that the key
+exists, by which HTTP promises that nothing was replaced (RFC 9110, 15.5.13). Both send the same bytes, so a server that
+ignores the condition does no harm. (One client cannot prove that no *race* has two winners.) A writer that writes a new
+object in any case can make the proof by it with one request more, and saves those that write and delete a probe.
 """
 
 from __future__ import annotations
@@ -22,9 +23,8 @@ from lance_ops.store.paths import TEMPORARY_PREFIX
 
 __all__ = ["prove_conditional_create", "put_new_as_proof"]
 
-_SECOND = b"second"
 _MOST_BYTES_AS_PROOF = 1 << 20
-"""An object that makes the proof is also read back, while the other first commits to the bucket wait."""
+"""An object that makes the proof is sent twice, while the other first commits to the bucket wait."""
 _IS_SAFE: dict[object, bool] = {}
 _PROVING = KeyedLocks(threading.Lock)
 os.register_at_fork(after_in_child=_PROVING.reset)
@@ -66,16 +66,22 @@ def put_new_as_proof(store: Store, path: str, data: bytes) -> None:
 
 
 def _refuses_to_replace(store: Store, path: str, data: bytes) -> bool:
-    """Create a new object twice; return whether the store refuses the second create and keeps the first bytes."""
-    store.put_if_absent(path, data)  # EXISTS is the client's own retry after a lost answer
-    return store.put_if_absent(path, _SECOND) is PutOutcome.EXISTS and store.get(path) == pa.py_buffer(data)
+    """Create a new object twice; return whether the store creates it the first time and refuses the second time.
+
+    A client that repeats a create after a lost answer finds its own object. Then the bytes show that the first create
+    was done, and that the store does not just refuse every one.
+    """
+    first = store.put_if_absent(path, data)
+    if store.put_if_absent(path, data) is not PutOutcome.EXISTS:
+        return False
+    return first is PutOutcome.CREATED or store.get(path) == pa.py_buffer(data)
 
 
 def _is_proven(store: Store) -> bool:
     key = f"{TEMPORARY_PREFIX}probe.{uuid.uuid4().hex}"
     try:
         try:
-            return _refuses_to_replace(store, key, b"first")
+            return _refuses_to_replace(store, key, b"probe")
         finally:
             with suppress(StoreError):
                 store.delete(key)

@@ -9,7 +9,7 @@ from tests.bench.s3.operations import ALL_OPERATIONS, operations_chosen
 from tests.bench.s3.page import page
 from tests.bench.s3.rounds import CONTENDERS, WITH_FSSPEC, Measured, measure
 
-FIRST_WRITE_REQUESTS = 2
+FIRST_WRITE_REQUESTS = 1
 """Requests of a first write that only this library makes; `docs/bench-s3.md` says for what."""
 
 

@@ -11,8 +11,8 @@ from tests.bench.s3.rounds import LATENCY_SECONDS, WITH_FSSPEC, Measured
 __all__ = ["page"]
 
 _FIRST_WRITE = """\
-A first write makes two requests more than the reference. They prove, once for a process and bucket, that the server
-honours a conditional create: the transaction's file, which is new, is created once more and then read. The second
+A first write makes one request more than the reference. It proves, once for a process and bucket, that the server
+honours a conditional create: the transaction's file, which is new, is created once more with the same bytes. The second
 create must be refused. The commit cannot be the proof: a server that ignores the condition would have replaced another
 writer's version before this is found out. Nor can the dataset remember the proof, since a table may be copied to
 another server."""
