@@ -25,6 +25,7 @@ class Trick(Enum):
     RESERVE = "reserve"
     SEALS = "seals"
     SMALL_READS = "small-reads"
+    SYNCFS = "syncfs"
     UNALIGNED_WORDS = "unaligned-words"
     UNCOUNTED_ARRAYS = "uncounted-arrays"
     WATCHES = "watches"

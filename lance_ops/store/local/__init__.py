@@ -8,6 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.store.local.exclusive_name import link_if_absent
+    from lance_ops.store.local.file_system_sync import sync_together
     from lance_ops.store.local.local_store import LocalStore
     from lance_ops.store.local.local_writer import LocalWriter
     from lance_ops.store.local.staging import FILE_MODE, copy_all, create_temporary, discard, publish, stage, write_all
@@ -25,6 +26,7 @@ __all__ = [
     "publish",
     "stage",
     "sync",
+    "sync_together",
     "with_names",
     "write_all",
 ]
@@ -41,6 +43,7 @@ _MODULES = {
     "publish": "staging",
     "stage": "staging",
     "sync": "syncing",
+    "sync_together": "file_system_sync",
     "with_names": "syncing",
     "write_all": "staging",
 }

@@ -23,7 +23,7 @@ from types import TracebackType
 
 from lance_ops.core.tricks import Trick
 
-__all__ = ["DirectoryWatch", "watch_directory"]
+__all__ = ["DirectoryWatch", "file_system_type", "watch_directory"]
 
 # linux/magic.h: ext2 to ext4, XFS, Btrfs, tmpfs, overlayfs, F2FS, bcachefs; and ZFS.
 _CHANGED_HERE_ONLY = frozenset(
@@ -52,12 +52,12 @@ class _Instances:
         self._idle: list[int] = []
         self._lock = threading.Lock()
 
-    def is_changed_here_only(self, directory: int) -> bool:
-        """Return whether a directory's file system is changed through this kernel alone."""
+    def file_system_type(self, descriptor: int) -> int | None:
+        """Return what the function of this name returns."""
         status = ctypes.create_string_buffer(_STATUS_BYTES)
-        if self._libc is None or self._libc.fstatfs(directory, status) != 0:
-            return False
-        return ctypes.c_long.from_buffer(status).value in _CHANGED_HERE_ONLY
+        if self._libc is None or self._libc.fstatfs(descriptor, status) != 0:
+            return None
+        return ctypes.c_long.from_buffer(status).value
 
     def watch(self, directory: int) -> DirectoryWatch | None:
         """Begin to watch an open directory; return None if the system has no more watches."""
@@ -135,8 +135,13 @@ _INSTANCES = _Instances()
 os.register_at_fork(after_in_child=_INSTANCES.reset)
 
 
+def file_system_type(descriptor: int) -> int | None:
+    """Return the type of an open file's file system, a number of linux/magic.h; None if the system does not tell."""
+    return _INSTANCES.file_system_type(descriptor)
+
+
 def watch_directory(directory: int) -> DirectoryWatch | None:
     """Begin to watch an open directory, which may be closed meanwhile; None where changes could be missed."""
-    if not Trick.WATCHES.is_on() or not _INSTANCES.is_changed_here_only(directory):
+    if not Trick.WATCHES.is_on() or file_system_type(directory) not in _CHANGED_HERE_ONLY:
         return None
     return _INSTANCES.watch(directory)
