@@ -178,6 +178,18 @@ def test_twins_of_malformed_chunks_answer_as_the_kernels_or_leave_it_to_them() -
     assert {name for name, ways in answered.items() if False in ways} == readers - {"repeat_items", "locate_values"}
 
 
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("counts", [[], [1024], [1024, 1024, 1024], [1024, 7, 1024, 1024, 0, 0, 9]])
+@pytest.mark.parametrize("least_width", [0, 3, 5])
+def test_blocks_of_few_values_are_overlaid_by_the_next_block(bits: int, counts: list[int], least_width: int) -> None:
+    rng = np.random.default_rng(bits)
+    block = noise(rng, 4000)
+    starts, widths = rng.integers(0, 3000, len(counts)), rng.integers(least_width, 6, len(counts))
+    places = bits // 8 * (np.cumsum(counts, dtype=np.int64) - np.array(counts, np.int64))
+    room = places.max(initial=0) + 128 * bits
+    assert agree("unpack_blocks", unpack_blocks, (block, starts, widths, places, bits), (no(room, "u1"),))
+
+
 def test_twins_that_write_give_the_kernels_answers() -> None:
     answered: dict[str, set[bool]] = {}
 

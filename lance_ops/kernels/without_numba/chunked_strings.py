@@ -30,10 +30,12 @@ def strings_of_chunks(
         header = (count + 1) * width
         found = chunk[:header].view(f"<u{width}")
         first, last = int(found[0]), int(found[-1])
-        if not header <= first <= last <= size or (found[1:] < found[:-1]).any():
+        if not header <= first <= last <= size:
             return None
         np.add(found[1:], place - first, out=offsets[value + 1 : value + count + 1], dtype=np.int64, casting="unsafe")
         strings.append(chunk[first:last])
         value += count
         place += last - first
+    if (offsets[1:] < offsets[:-1]).any():  # those of each chunk are in order if all of them are
+        return None
     return JoinedStrings(np.concatenate(strings) if strings else np.zeros(0, np.uint8), offsets)

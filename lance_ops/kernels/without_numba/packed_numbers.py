@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array, UnsignedArray
@@ -37,34 +39,57 @@ def unpack_blocks(
 ) -> int | None:
     """Do what the kernel `unpack_blocks` does; return None for malformed input, which the kernel reports.
 
-    It unpacks all blocks of one width together, row by row, and then copies each block to its place.
+    It unpacks all blocks of one width together, row by row. Then it copies blocks that follow each other at once, in
+    order: the next block may lie over the end of a block with fewer values.
     """
     if not _are_blocks(data, starts, widths, bits):
         return None
-    unpacked = np.zeros((len(starts), _ROW_BYTES * bits), np.uint8)
-    for width in np.unique(widths[widths > 0]).tolist():
-        alike = np.flatnonzero(widths == width)
-        packed = np.concatenate([data[start : start + _ROW_BYTES * width] for start in starts[alike].tolist()])
-        unpacked[alike] = _unpack(packed, len(alike), width, bits)
-    for place, block in zip(places.tolist(), unpacked, strict=True):
-        out[place : place + len(block)] = block
+    if not len(starts):
+        return 0
+    rows = _unpack(data, starts, widths, bits)
+    size = _ROW_BYTES * bits
+    cuts = np.flatnonzero(np.diff(places) != size) + 1
+    for first, end in pairwise((0, *cuts.tolist(), len(places))):
+        place, count = int(places[first]), end - first
+        blocks = out[place : place + count * size].view(rows.dtype).reshape(count, bits, -1)
+        blocks[:] = rows[:, first:end].transpose(1, 0, 2)
     return len(starts)
 
 
-def _unpack(packed: Uint8Array, num_blocks: int, width: int, bits: int) -> Uint8Array:
-    """Return blocks of one width as rows of bytes."""
-    words = packed.view(f"<u{bits // 8}").reshape(num_blocks, width, _BLOCK // bits)
-    values = np.empty((num_blocks, _BLOCK), words.dtype)
-    number = words.dtype.type
+def _unpack(data: Uint8Array, starts: Int64Array, widths: Int64Array, bits: int) -> UnsignedArray:
+    """Return the rows of all blocks: item `[row, block]` has the values of one row of a block, in the order of values.
+
+    A row has `1024 / bits` values. Equal rows of all blocks lie side by side, because numpy is slow on short runs.
+    """
+    distinct = np.unique(widths).tolist()
+    if len(distinct) == 1:
+        return _unpack_alike(data, starts, distinct[0], bits)
+    rows = np.empty((bits, len(starts), _BLOCK // bits), f"<u{bits // 8}")
+    for width in distinct:
+        alike = np.flatnonzero(widths == width)
+        rows[:, alike] = _unpack_alike(data, starts[alike], width, bits)
+    return rows
+
+
+def _unpack_alike(data: Uint8Array, starts: Int64Array, width: int, bits: int) -> UnsignedArray:
+    """Return the rows of blocks of one width, as `_unpack` does."""
+    lanes, dtype = _BLOCK // bits, np.dtype(f"<u{bits // 8}")
+    rows = np.empty((bits, len(starts), lanes), dtype)
+    if not width:
+        rows.fill(0)
+        return rows
+    packed = np.concatenate([data[start : start + _ROW_BYTES * width] for start in starts.tolist()])
+    words = np.ascontiguousarray(packed.view(dtype).reshape(-1, width, lanes).transpose(1, 0, 2))
+    number = dtype.type
     mask = number((1 << width) - 1)
     for row in range(bits):
         word, shift = divmod(row * width, bits)
-        value = words[:, word] >> number(shift)
+        values = rows[(_ORDER[row >> 3] * 16 + (row & 7) * 128) // lanes]
+        np.right_shift(words[word], number(shift), out=values)
         if shift + width > bits:
-            value |= words[:, word + 1] << number(bits - shift)
-        first = _ORDER[row >> 3] * 16 + (row & 7) * 128
-        values[:, first : first + _BLOCK // bits] = value & mask
-    return values.view(np.uint8)
+            values |= words[word + 1] << number(bits - shift)
+        values &= mask
+    return rows
 
 
 def pick_packed(
