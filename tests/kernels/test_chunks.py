@@ -1,24 +1,29 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_ops import kernels
+from lance_ops.kernels import chunks as compiled
 from lance_ops.kernels.read_only_arrays import read_only
 from tests.kernels import twins
+from tests.kernels.either import either
 
 
+@either(compiled)
 @given(st.lists(st.integers(0, 300), max_size=200), st.integers(0, 20), st.sampled_from([1, 2, 64, 4096]))
-def test_cut_chunks_equals_the_plain_twin(costs: list[int], chunk_bytes: int, max_values: int) -> None:
+def test_cut_chunks_equals_the_plain_twin(kernels: Any, costs: list[int], chunk_bytes: int, max_values: int) -> None:
     ends = np.cumsum([0, *costs]).astype(np.int64)
     counts = np.zeros(len(costs), np.int64)
     num_chunks = kernels.cut_chunks(read_only(ends), chunk_bytes, 512, max_values, counts)
     assert counts[:num_chunks].tolist() == twins.cut_chunks(costs, chunk_bytes, 512, max_values)
 
 
+@either(compiled)
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=40), st.lists(st.integers(1, 6), min_size=1, max_size=40))
-def test_chunks_end_right_after_their_last_value(levels: list[int], wanted: list[int]) -> None:
+def test_chunks_end_right_after_their_last_value(kernels: Any, levels: list[int], wanted: list[int]) -> None:
     places = np.flatnonzero(np.array(levels) <= 1)
     counts = np.array([count for count, end in zip(wanted, np.cumsum(wanted), strict=True) if end <= len(places)])
     ends = np.empty(len(counts), np.int64)
@@ -26,8 +31,11 @@ def test_chunks_end_right_after_their_last_value(levels: list[int], wanted: list
     assert ends.tolist() == [places[end - 1] + 1 for end in np.cumsum(counts).astype(int)]
 
 
+@either(compiled)
 @given(st.lists(st.integers(0, 2), max_size=40), st.lists(st.integers(1, 9), min_size=1, max_size=20))
-def test_chunk_rows_count_rows_that_end_and_entries_of_the_open_row(levels: list[int], sizes: list[int]) -> None:
+def test_chunk_rows_count_rows_that_end_and_entries_of_the_open_row(
+    kernels: Any, levels: list[int], sizes: list[int]
+) -> None:
     levels = [2, *levels]
     chunk_ends = np.unique(np.append(np.minimum(np.cumsum(sizes), len(levels)), len(levels)))
     words = np.empty(2 * len(chunk_ends), np.uint64)
@@ -35,8 +43,11 @@ def test_chunk_rows_count_rows_that_end_and_entries_of_the_open_row(levels: list
     assert words.reshape(-1, 2).tolist() == twins.count_chunk_rows(levels, 2, chunk_ends.tolist())
 
 
+@either(compiled)
 @given(st.integers(0, 2), st.sampled_from([2, 4]), st.lists(st.lists(st.binary(max_size=30), min_size=3, max_size=3)))
-def test_written_chunks_equal_the_plain_twin(num_level_parts: int, width: int, chunks: list[list[bytes]]) -> None:
+def test_written_chunks_equal_the_plain_twin(
+    kernels: Any, num_level_parts: int, width: int, chunks: list[list[bytes]]
+) -> None:
     counts = np.array([1 << (i % 5) for i in range(len(chunks))], np.int64)
     if len(counts):
         counts[-1] = 11

@@ -157,8 +157,6 @@ def collapse_lists(
     rep: Uint16Array, definition: Uint16Array, list_level: int, item_end: int, list_end: int, null: int, empty: int
 ) -> tuple[Uint16Array, Uint16Array, list[int], list[bool]]:
     starts = rep >= list_level
-    if not len(definition):
-        return rep[starts], definition, [*np.flatnonzero(starts).tolist(), len(rep)], []
     is_list, is_item = starts & (definition <= list_end), definition <= item_end
     before = np.append(0, np.cumsum(is_item))
     offsets = [*before[np.flatnonzero(is_list)].tolist(), int(before[-1])]

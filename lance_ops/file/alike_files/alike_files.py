@@ -50,7 +50,7 @@ WHOLE_FILE_BYTES = 128 << 10
 _TAIL_BYTES = 16 << 10
 """The last bytes of a large file, which hold most files' metadata."""
 
-_ALONE_BYTES = 512 << 10
+_ALONE_BYTES = 1 << 20
 """The bytes that opening one file by itself counts for in `kernels.do_without_numba`.
 
 It takes about as long as writing them with numpy.

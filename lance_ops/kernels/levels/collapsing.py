@@ -41,11 +41,11 @@ def collapse_lists(
     An entry starts a list where `rep` is at least `list_level`. It is an item if its definition level is at most
     `item_end`, and its list exists if the level is at most `list_end`. `null` and `empty` are the levels of null and of
     empty lists, 0 if there are none. Entries that start a list are kept with their levels for the outer layers, unless
-    `out_rep` is empty: then no outer layer needs levels. If `definition` is empty, all entries are items.
+    `out_rep` is empty: then no outer layer needs levels.
     """
     # No branches: a write is kept only if the count that follows advances past it.
     entries, lists, items = 0, 0, 0
-    if len(definition) and not len(out_rep):
+    if not len(out_rep):
         for i in range(len(rep)):
             level = definition[i]
             offsets[lists] = items
@@ -54,13 +54,6 @@ def collapse_lists(
             items += level <= item_end
         offsets[lists] = items
         return lists, lists
-    if not len(definition):
-        for i in range(len(rep)):
-            out_rep[entries] = rep[i]
-            offsets[entries] = i
-            entries += rep[i] >= list_level
-        offsets[entries] = len(rep)
-        return entries, entries
     for i in range(len(rep)):
         level, starts = definition[i], rep[i] >= list_level
         out_rep[entries] = rep[i]

@@ -11,7 +11,12 @@ from lance_ops.kernels.without_numba.first_calls import FirstCalls, do_without_n
 __all__ = ["TWINS", "WEIGHTS", "FirstCalls", "do_without_numba"]
 
 _PLACES = {
+    "collapse_lists": "levels",
+    "count_children": "levels",
+    "count_chunk_rows": "chunk_writing",
     "cut_chunks": "chunk_writing",
+    "end_chunks": "chunk_writing",
+    "expand_lists": "levels",
     "fsst_decode": "fsst",
     "fsst_decode_chunks": "fsst",
     "fsst_encode": "fsst_encoding",
@@ -19,6 +24,7 @@ _PLACES = {
     "hash_values": "distinct_values",
     "is_dictionary_of": "distinct_values",
     "join_strings": "byte_strings",
+    "keep_levels": "levels",
     "locate_values": "chunk_places",
     "mark_nulls": "levels",
     "measure_integers": "packed_numbers",
@@ -57,5 +63,5 @@ class _Twins(Mapping[str, Callable[..., Any]]):
 
 TWINS = _Twins()
 """The twins by the names of their kernels."""
-WEIGHTS = {"fsst_encode": 16, "fsst_train": 8 << 10}
+WEIGHTS = {"expand_lists": 4, "fsst_encode": 16, "fsst_train": 8 << 10}
 """How many bytes one written byte counts for, of twins that take longer than others for each."""

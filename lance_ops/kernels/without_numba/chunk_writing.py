@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array, Uint64Array
 
-__all__ = ["cut_chunks", "write_headers", "write_parts"]
+__all__ = ["count_chunk_rows", "cut_chunks", "end_chunks", "write_headers", "write_parts"]
 
 _PAD = 0xFE
 _POWERS = np.left_shift(1, np.arange(63))
@@ -33,6 +33,31 @@ def cut_chunks(costs: Int64Array, chunk_bytes: int, max_bytes: int, max_values: 
         num_chunks += 1
         start += count
     return num_chunks
+
+
+def end_chunks(definition: Uint16Array, most_visible: int, counts: Int64Array, ends: Int64Array) -> int:
+    """Do what the kernel `end_chunks` does.
+
+    It finds the entries of all values at once.
+    """
+    after_values = np.append(0, 1 + np.flatnonzero(definition <= most_visible))
+    ends[:] = after_values[np.cumsum(counts)]
+    return len(counts)
+
+
+def count_chunk_rows(rep: Uint16Array, row_level: int, chunk_ends: Int64Array, words: Uint64Array) -> int:
+    """Do what the kernel `count_chunk_rows` does.
+
+    It finds the starts of all rows at once.
+    """
+    row_starts = np.flatnonzero(rep == row_level)
+    num_begun = np.searchsorted(row_starts, chunk_ends)
+    is_open = num_begun == np.searchsorted(row_starts, chunk_ends, side="right")
+    is_open &= chunk_ends < len(rep)
+    since = np.maximum(np.append(0, row_starts)[num_begun], np.append(0, chunk_ends)[:-1])
+    words[0::2] = np.diff(num_begun - is_open, prepend=0)
+    words[1::2] = np.where(is_open, chunk_ends - since, 0)
+    return len(chunk_ends)
 
 
 def write_headers(

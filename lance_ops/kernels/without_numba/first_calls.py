@@ -1,12 +1,12 @@
-"""Do the first 128 MiB of a process's work with numpy, so that a process which reads or writes little loads no numba.
+"""Do the first 256 MiB of a process's work with numpy, so that a process which reads or writes little loads no numba.
 
-A cold process needs 0.2 s of processor time to import numba and to load its first kernels. The twins in numpy lose less
-than that against the kernels while they write `_FREE_BYTES`, as a scan of a million rows of four columns does. The
-bound is that number of bytes, to which each call adds `_CALL_BYTES`; it is no number of calls.
+A cold process needs some 0.3 s of processor time to import numba and to load its first kernels. The twins in numpy
+lose a third of that against the kernels while they write `_FREE_BYTES`, as a scan of a million rows of four columns
+does. The bound is that number of bytes, to which each call adds `_CALL_BYTES`; it is no number of calls.
 
 To load one more kernel into a process that has numba takes some 10 ms. So a twin answers until the bytes are used up
 or numba is loaded, and in any case until it has written `_KERNEL_BYTES` itself. From then on the compiled kernel
-answers, and no call passes through this module any more. Beyond the 128 MiB, each twin writes at most `_KERNEL_BYTES`.
+answers, and no call passes through this module any more. Beyond the 256 MiB, each twin writes at most `_KERNEL_BYTES`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 
 __all__ = ["FirstCalls", "do_without_numba"]
 
-_FREE_BYTES = 128 << 20
+_FREE_BYTES = 256 << 20
 _CALL_BYTES = 512 << 10
 """A call counts as this many more bytes: numpy takes its time for arrays of any size. A few hundred calls are free."""
 
-_KERNEL_BYTES = _FREE_BYTES // 20
-"""The share of one kernel, whose code takes about a twentieth of the time to load that numba takes."""
+_KERNEL_BYTES = _FREE_BYTES // 40
+"""The share of one kernel, whose code takes about a fortieth of the time to load that numba takes."""
 
 _left = _FREE_BYTES
 
 
 def do_without_numba(num_bytes: int) -> bool:
-    """Return whether to do work that writes `num_bytes` without numba; if so, take them from the 128 MiB.
+    """Return whether to do work that writes `num_bytes` without numba; if so, take them from the 256 MiB.
 
     Each call takes 512 KiB more. Returns False once numba is loaded; `FirstCalls` then still lets each twin write
     `_KERNEL_BYTES`.
