@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from lance_ops.api import LanceDataset, write_dataset
-from lance_ops.core.errors import InvalidInput, TooManyConcurrentWriters, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, LanceOpsError, TooManyConcurrentWriters, UnsupportedFeature
 from lance_ops.runners import InThreads
 from lance_ops.spark import OnSpark, sql, use_namespace
 from lance_ops.spark.sql_access.merge import choices, statement
@@ -67,6 +67,15 @@ def test_values_are_computed_by_spark_from_the_source(spark: SparkSession, lake:
     )
     assert counts == (2, 1, 0, 1)
     assert rows == [(1, 10, "a"), (2, 42, "n2"), (3, 30, "c"), (4, None, "d"), (5, 100, "n5")]
+
+
+def test_the_alias_of_the_source_may_name_its_columns(spark: SparkSession, lake: Path) -> None:
+    text = (
+        "t USING (VALUES (2L, 5, 'B'), (7L, 6, 'G')) AS n(id, x, s) ON t.id = n.id WHEN MATCHED THEN UPDATE SET x = n.x"
+    )
+    counts, rows = merge(spark, lake, f"{text} WHEN NOT MATCHED THEN INSERT (id, s) VALUES (n.id, n.s)")
+    assert counts == (2, 1, 0, 1)
+    assert rows == [(1, 10, "a"), (2, 5, "b"), (3, 30, "c"), (4, None, "d"), (7, None, "G")]
 
 
 def test_some_columns_are_updated(spark: SparkSession, lake: Path) -> None:
@@ -547,6 +556,23 @@ def test_a_key_of_another_type_is_not_joined(spark: SparkSession, lake: Path, st
     write_dataset(pa.table({"k": stored, "x": [1]}), lake / "keyed.lance")
     on = f"MERGE INTO keyed t USING (SELECT {given} AS k, 5L AS x) n ON t.k = n.k"
     with pytest.raises(UnsupportedFeature, match=r"by key 'k', which is .* in the table .*cast the source's key to"):
+        sql(spark, f"{on} WHEN MATCHED THEN UPDATE SET x = t.x + n.x WHEN NOT MATCHED THEN INSERT *")
+    assert LanceDataset(lake / "keyed.lance").version == 1
+
+
+def test_a_key_of_half_floats_is_not_joined(spark: SparkSession, lake: Path) -> None:
+    write_dataset(pa.table({"k": pa.array([0.1], pa.float16()), "x": [1]}), lake / "keyed.lance")
+    on = "MERGE INTO keyed t USING (SELECT CAST(0.1 AS FLOAT) AS k, 5L AS x) n ON t.k = n.k"
+    with pytest.raises(UnsupportedFeature, match="by key 'k', which Spark reads as float"):
+        sql(spark, f"{on} WHEN MATCHED THEN UPDATE SET x = t.x + n.x WHEN NOT MATCHED THEN INSERT *")
+    assert LanceDataset(lake / "keyed.lance").version == 1
+
+
+def test_a_key_between_two_units_of_the_table_is_neither_matched_nor_inserted(spark: SparkSession, lake: Path) -> None:
+    seconds = pa.array([1_767_225_600], pa.timestamp("s"))
+    write_dataset(pa.table({"k": seconds, "x": [1]}), lake / "keyed.lance")
+    on = "MERGE INTO keyed t USING (SELECT TIMESTAMP_NTZ '2026-01-01 00:00:00.5' AS k, 5L AS x) n ON t.k = n.k"
+    with pytest.raises(LanceOpsError, match="column 'k'"):
         sql(spark, f"{on} WHEN MATCHED THEN UPDATE SET x = t.x + n.x WHEN NOT MATCHED THEN INSERT *")
     assert LanceDataset(lake / "keyed.lance").version == 1
 

@@ -33,6 +33,7 @@ def rows_of_both(
     texts = [text for each in choices for text in (each.condition, *each.values.values()) if text]
     read = {*keys, *(name for text in texts for name in names.columns_of_target(text))}
     _check_read(names.schema, read)
+    _check_floats(names.schema, keys)
     paths = [f"`{name}`" if "." in name else name for name in names.schema.names if name in read]
     table = TableQuery(frame.sparkSession, snapshot).select(*paths, ROW_ADDRESS).load()
     visible = visible_schema(SourceOptions.parse({"path": snapshot.uri}), snapshot)
@@ -90,6 +91,15 @@ def _check_read(schema: Schema, read: set[str]) -> None:
             raise UnsupportedFeature(
                 f"a MERGE whose clauses read column {name!r} of the table, or match by it and share their rows: "
                 "Spark cuts its nanoseconds"
+            )
+
+
+def _check_floats(schema: Schema, keys: Iterable[str]) -> None:
+    """Raise `UnsupportedFeature` for a key of half floats: Spark compares others with them that the merge rounds."""
+    for name in keys:
+        if pa.types.is_float16(schema.field(name).arrow_type):
+            raise UnsupportedFeature(
+                f"a joined MERGE by key {name!r}, which Spark reads as float (match another column)"
             )
 
 

@@ -1,6 +1,6 @@
 """MERGE INTO, executed by the library's merge by key.
 
-    MERGE INTO t [AS a] USING (source | (query)) [AS b] ON a.key = expression of b [AND …]
+    MERGE INTO t [AS a] USING (source | (query)) [AS b [(column, …)]] ON a.key = expression of b [AND …]
     WHEN MATCHED [AND condition] THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE
     WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT * | INSERT (column, …) VALUES (expression, …)
     WHEN NOT MATCHED BY SOURCE [AND condition] THEN UPDATE SET column = expression, … | DELETE
@@ -34,6 +34,7 @@ from lance_ops.spark.sql_access.merge.source_rows import SourceRows, rows_of_sou
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause
+from lance_ops.spark.sql_access.written_expressions import quoted_path
 from lance_ops.writing import retry_conflicts
 
 __all__ = ["MERGE_STATEMENTS"]
@@ -78,6 +79,11 @@ def _source(statement: Statement) -> tuple[str, str]:
         alias = statement.alias("ON")
         if alias is None:
             raise reader.error("an alias of the source")
+        begin = reader.at
+        if reader.accept("("):
+            reader.until(what="names of columns")
+            reader.expect(")")
+            query = f"SELECT * FROM ({query}) AS {quoted_path(alias)} {reader.between(begin, reader.at)}"
         return query, alias
     begin = reader.at
     name = reader.path("the source")[-1]
