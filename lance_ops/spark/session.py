@@ -108,11 +108,13 @@ def _of_connect(master: str | None, config: Mapping[str, str] | None) -> SparkSe
             f"master {_CONNECT}{_endpoint(master)}: this process has a session of the server {_CONNECT}{server}, and "
             "Spark would use that one. Stop it first, or use a process for each server"
         )
-    if master is None and server is not None:
-        master = f"{_CONNECT}{server}"  # PySpark asks for a URL, and returns the session that is there
-    if master is None and os.environ.get(_REMOTE, "").startswith("local"):  # then Spark starts the server here
+    builder = SparkSession.builder
+    if server is not None:  # PySpark returns the session that is there, and yet asks for one URL, of either place
+        builder = builder if _REMOTE in os.environ else builder.remote(f"{_CONNECT}{server}")
+    elif master is not None:
+        builder = builder.remote(master)
+    elif os.environ.get(_REMOTE, "").startswith("local"):  # then Spark starts the server here
         use_java()
-    builder = SparkSession.builder if master is None else SparkSession.builder.remote(master)
     settings = {key: value for key, value in SETTINGS.items() if key.startswith("spark.sql.")}
     return builder.config(map={**settings, **(config or {})}).getOrCreate()
 

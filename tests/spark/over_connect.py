@@ -56,6 +56,8 @@ def main(scratch: Path, url: str) -> None:
         "of a resource": SparkRunner(master=url).runner().map(double, [5, 10]),
         "written": write(values.select("double"), scratch / "w.lance").count_rows(),
     }
+    os.environ["SPARK_REMOTE"] = f"{url}/"
+    found["named by the environment"] = get_or_create() is get_or_create(master=url) is session
     session.stop()
     print(json.dumps(found))
 

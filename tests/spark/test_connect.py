@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock, call
 
 import pyarrow as pa
 import pytest
@@ -93,3 +93,20 @@ def test_a_server_without_a_host_or_a_port_is_refused(master: str) -> None:
     with pytest.raises(InvalidInput, match="is named as sc://host:15002") as refused:
         get_or_create(master=master)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("remote", [None, "local[2]"])
+def test_a_session_is_found_again_however_its_server_was_named(
+    monkeypatch: pytest.MonkeyPatch, remote: str | None
+) -> None:
+    """PySpark wants a URL that no variable names, and refuses another one beside a server that it has started."""
+    builder = MagicMock()
+    builder.remote.return_value = builder
+    there = SimpleNamespace(client=SimpleNamespace(_builder=SimpleNamespace(endpoint="localhost:15003")))
+    monkeypatch.setattr(session_module, "is_remote", lambda: True)
+    monkeypatch.setattr(session_module, "SparkSession", Mock(active=lambda: there, builder=builder))
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    if remote is not None:
+        monkeypatch.setenv("SPARK_REMOTE", remote)
+    assert get_or_create() is builder.config.return_value.getOrCreate.return_value
+    assert builder.remote.call_args_list == ([call("sc://localhost:15003")] if remote is None else [])

@@ -146,6 +146,7 @@ def test_a_table_is_compacted_and_gets_values_through_connect(tmp_path: Path) ->
         "other processes": True,
         "doubles": 90,
         "one session": True,
+        "named by the environment": True,
         "of a resource": [10, 20],
         "written": 40,
     }
