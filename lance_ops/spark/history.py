@@ -12,17 +12,23 @@ The rows to close and the rows to add are one source of one `merge_insert` on th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own name for it
 
-from lance_ops.api import LanceDataset
-from lance_ops.core.errors import InvalidInput, TooManyConcurrentWriters
+from lance_ops.api import ExecuteResult, LanceDataset
+from lance_ops.core.errors import InvalidInput, RetryableConflict, TooManyConcurrentWriters
 from lance_ops.runners import Runner
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.tasks import OnSpark
+from lance_ops.writing import retry_conflicts
 
 __all__ = ["merge_history"]
+
+_RETRY_TIMEOUT = timedelta(seconds=30)
+"""No attempt begins later than this after the first one, as in other merges."""
 
 _IS_CHANGE, _IS_LAST, _REASON = "__is_change", "__is_last", "__reason"
 _PREVIOUS, _BEFORE, _NEXT = "__previous", "__before", "__next"
@@ -46,26 +52,28 @@ def merge_history(
     none is left, there is no version. After a conflict all is computed again on the newest version.
 
     Raises `InvalidInput`, with an example, for a key or a moment that is null, for a key with two values at one moment,
-    and for another value before the row that is current. Raises `TooManyConcurrentWriters` when the retries are used
-    up.
+    and for another value before the row that is current. Raises `TooManyConcurrentWriters` when the retries, or 30 s,
+    are used up.
     """
     keys = [on] if isinstance(on, str) else list(on)
     for name in (*keys, valid_from):
         if name not in changes.columns:
             raise InvalidInput(f"the changes have no column {name!r}; they have {', '.join(changes.columns)}")
     used = runner or OnSpark(changes.sparkSession)
-    for attempt in range(conflict_retries + 1):
+
+    def attempt(newest: Snapshot) -> ExecuteResult:
+        if newest.version != dataset.version:
+            dataset.checkout_latest()
         source = _source(dataset, changes, keys, valid_from, valid_to, current)
         merge = dataset.merge_insert([*keys, valid_from]).when_matched_update_all().when_not_matched_insert_all()
         try:
-            result = merge.conflict_retries(0).execute(source, runner=used)
-        except TooManyConcurrentWriters:
-            if attempt == conflict_retries:
-                raise
-            dataset.checkout_latest()
-        else:
-            return {"num_added_rows": result["num_inserted_rows"], "num_closed_rows": result["num_updated_rows"]}
-    raise AssertionError("the loop returns or raises")
+            rows = source if isinstance(used, OnSpark) else source.toArrow()
+            return merge.conflict_retries(0).execute(rows, runner=used)
+        except TooManyConcurrentWriters as lost:
+            raise RetryableConflict(str(lost.__cause__)) from lost
+
+    result = retry_conflicts(dataset.snapshot, attempt, conflict_retries, _RETRY_TIMEOUT)
+    return {"num_added_rows": result["num_inserted_rows"], "num_closed_rows": result["num_updated_rows"]}
 
 
 def _source(

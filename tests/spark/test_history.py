@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import InvalidInput
-from lance_ops.spark import merge_history
+from lance_ops.errors import InvalidInput, TooManyConcurrentWriters
+from lance_ops.runners import InThreads
+from lance_ops.spark import history, merge_history
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,3 +95,32 @@ def test_a_change_that_is_not_the_next_one_is_refused(
     with pytest.raises(InvalidInput, match="no column 'key'"):
         merge_history(dataset, frame(spark, change), "key")
     assert dataset.latest_version == 1
+
+
+def overtaken(uri: str) -> InThreads:
+    """Return a runner beside which another writer changes the rows while the first attempt runs its tasks."""
+
+    class Overtaken(InThreads):
+        def map(self, *args: Any, **kwargs: Any) -> Any:
+            if lance_ops.dataset(uri).version == 1:
+                lance_ops.dataset(uri).update({"price": "9.0"})
+            return super().map(*args, **kwargs)
+
+    return Overtaken()
+
+
+@pytest.mark.parametrize("has_time", [True, False])
+def test_changes_are_compared_with_the_newest_rows_until_the_time_is_up(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch, has_time: bool
+) -> None:
+    rows = [{"id": 7, "price": 1.0, "valid_from": day(1), "valid_to": None, "current": True}]
+    dataset = lance_ops.write_dataset(pa.Table.from_pylist(rows, schema=SCHEMA), dataset_uri)
+    changes = frame(spark, (7, 9.0, 5), (7, 2.0, 6))
+    if has_time:
+        assert merge_history(dataset, changes, "id", runner=overtaken(dataset_uri))["num_added_rows"] == 1
+        assert shown(dataset) == [(7, 9.0, 1, 6, False), (7, 2.0, 6, None, True)]
+        return
+    monkeypatch.setattr(history, "_RETRY_TIMEOUT", timedelta(0))
+    with pytest.raises(TooManyConcurrentWriters, match="gave up after 1 attempts"):
+        merge_history(dataset, changes, "id", runner=overtaken(dataset_uri))
+    assert lance_ops.dataset(dataset_uri).version == 2
