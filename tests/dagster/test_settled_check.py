@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from lance_ops.dagster import batch_states
-from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig, RawFiles
 from lance_ops.dagster.landing import batch_report, settled_check
+from lance_ops.dagster.landing.landing import Landing, list_landing
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deployment, values
@@ -61,6 +62,25 @@ def test_a_run_that_commits_and_ends_during_the_evaluation_makes_nothing_red(
     monkeypatch.setattr(batch_report, "open_if_exists", opened_before_a_commit)
     report = batch_states(deployment.config, deployment.instance)
     assert [(batch.key, batch.state.value, batch.is_settled) for batch in report.batches] == [("a", "requested", True)]
+    (again,) = batch_states(deployment.config, deployment.instance).batches
+    assert again.state.value == "ingested"
+
+
+def test_a_run_that_begins_and_ends_during_the_evaluation_makes_nothing_red(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for(deployment, "a")
+    to_ingest = ["a"]
+
+    def listed_after_a_run(raw: RawFiles, now: datetime) -> Landing:
+        if to_ingest:
+            deployment.ingest(to_ingest.pop())
+        return list_landing(raw, now)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batch_report, "list_landing", listed_after_a_run)
+        (found,) = batch_states(deployment.config, deployment.instance).batches
+    assert (found.state.value, found.is_doubtful) == ("failed", True), "the table was read before its run began"
     (again,) = batch_states(deployment.config, deployment.instance).batches
     assert again.state.value == "ingested"
 

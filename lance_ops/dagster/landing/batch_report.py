@@ -36,9 +36,11 @@ def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = No
     """
     names, raw = DatasetNames(config.name), config.landing()
     now = datetime.now(UTC)
-    # The order is the one in which a batch moves on: partition, run, table. The table is read after the runs, so that
-    # a run that ends in between has left its batches in one of the two.
+    # A batch moves on from its partition to a run and then into the table, and the sources are read in this order: a
+    # run that ends meanwhile has left its batches in one of them. The materializations are read before the table, so
+    # that a recorded batch which the table lacks was taken out, and not committed a moment later.
     known = instance.get_dynamic_partitions(names.of("batches")) if instance else ()
+    recorded = instance.get_materialized_partitions(names.batches) if instance and known else ()
     running = running_batches(instance, names, known, now) if instance and known else ()
     snapshot = open_if_exists(config)
     held = ingested_batches(snapshot) if snapshot else {}
@@ -52,7 +54,7 @@ def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = No
     evidence = Evidence(
         held,
         partitions=dict.fromkeys(known).keys(),
-        recorded=instance.get_materialized_partitions(names.batches) if asked else (),
+        recorded=recorded,
         requested=running,
         failed=failed_runs(instance, names, known, now) if asked else {},
         given_up=given_up_batches(instance, names, known, now) if asked else {},
