@@ -8,7 +8,7 @@ from lance_ops.core.records import dataclass
 
 __all__ = ["RecordedEvaluation", "newest_evaluation"]
 
-_RECORDS_LOOKED_AT = 20
+_RECORDS_AT_ONCE = 20
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,15 @@ class RecordedEvaluation:
 
 
 def newest_evaluation(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> RecordedEvaluation | None:
-    """Return the newest result of a check; None if its newest records have none.
+    """Return the newest result of a check; None if it has none.
 
     A run that failed before it came to the check leaves no result, only a record that it planned one.
     """
-    for record in instance.event_log_storage.get_asset_check_execution_history(check, limit=_RECORDS_LOOKED_AT):
-        evaluation = record.event.asset_check_evaluation if record.event is not None else None
-        if evaluation is not None:
-            return RecordedEvaluation(evaluation, record.id, record.run_id)
+    cursor: int | None = None
+    while records := instance.event_log_storage.get_asset_check_execution_history(check, _RECORDS_AT_ONCE, cursor):
+        for record in records:
+            evaluation = record.event.asset_check_evaluation if record.event is not None else None
+            if evaluation is not None:
+                return RecordedEvaluation(evaluation, record.id, record.run_id)
+        cursor = records[-1].id
     return None

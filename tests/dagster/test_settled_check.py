@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from lance_ops.dagster import batch_states
+from lance_ops.dagster import batch_states, newest_evaluation
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles
-from lance_ops.dagster.landing import batch_report, settled_check
+from lance_ops.dagster.landing import batch_report, batches, settled_check
 from lance_ops.dagster.landing.landing import Landing, list_landing
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.snapshot import Snapshot
@@ -31,6 +32,27 @@ def add_run(deployment: Deployment, key: str, status: dg.DagsterRunStatus, **tag
     run = dg.DagsterRun(job_name=deployment.names.of("ingest"), tags=of_run, status=status)
     deployment.instance.add_run(run)
     return run
+
+
+def ingest_junk(deployment: Deployment, key: str) -> None:
+    """Have a run set a batch aside."""
+    path = deployment.landing / f"{key}.parquet"
+    times = path.stat()
+    path.write_bytes(b"this is no Parquet")
+    os.utime(path, (times.st_atime, times.st_mtime))
+    with pytest.raises(dg.Failure, match="set aside"):
+        deployment.ingest(key)
+
+
+def newest(deployment: Deployment) -> dg.AssetCheckEvaluation | None:
+    """Return the check's newest recorded result."""
+    check = dg.AssetCheckKey(deployment.names.head, "batches_settled")
+    recorded = newest_evaluation.newest_evaluation(deployment.instance, check)
+    return None if recorded is None else recorded.evaluation
+
+
+def on_fire(*arguments: object, **options: object) -> None:
+    raise RuntimeError("the machine is on fire")
 
 
 def reported(deployment: Deployment) -> list[tuple[bool, list[str], list[str]]]:
@@ -102,6 +124,60 @@ def test_a_batch_between_its_partition_and_its_run_is_doubted_first(
     deployment.ingest("c")
     assert reported(deployment) == [], "the run said that it is green"
     assert deployment.check()["batches_settled"].passed
+
+
+def test_a_run_that_sets_a_batch_aside_forgets_no_other(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for(deployment, "a", "b", "c", "d")
+    assert reported(deployment) == [(True, [], ["a", "b", "c", "d"])]
+    ingest_junk(deployment, "a")
+    ingest_junk(deployment, "d")
+    last = newest(deployment)
+    assert last is not None
+    told = values(last.metadata)
+    assert set(told["lance/unsettled_batches"]) == {"a", "d"}, "the run named the earlier one, too"
+    assert told["lance/doubtful"] == 2
+    monkeypatch.setattr(settled_check, "_DOUBTED_FOR", timedelta(0))
+    assert reported(deployment) == [(False, ["a", "d", "b", "c"], ["b", "c"])], "both runs kept since when it is so"
+
+
+def test_doubtful_batches_beyond_those_recorded_are_counted(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settled_check, "_MOST_DOUBTS", 2)
+    monkeypatch.setattr(settled_check, "_DOUBTED_FOR", timedelta(0))
+    asked_for(deployment, "a", "b", "c", "d", "e")
+    told = []
+    for _ in range(2):
+        found = settled_check.evaluate_settled(deployment.config, deployment.instance)
+        deployment.instance.report_runless_asset_event(found)
+        told.append(str(found.description).partition("\n")[0])
+    assert told == [
+        "no batch needs somebody; no run of 5 others is found, and they are looked at again",
+        "2 batches need somebody; no run of 3 others is found, and they are looked at again",
+    ]
+    assert reported(deployment) == []
+    deployment.ingest("e")
+    assert "no run of 2 others" in str(
+        settled_check.evaluate_settled(deployment.config, deployment.instance).description
+    )
+
+
+def test_the_newest_result_is_found_behind_many_runs_without_one(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    before = newest(deployment)
+    assert before is not None and before.passed
+    monkeypatch.setattr(newest_evaluation, "_RECORDS_AT_ONCE", 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(batches, "ingest", on_fire)
+        deployment.land("b", range(3, 5))
+        for _ in range(3):
+            deployment.tick(raise_on_error=False)
+    assert newest(deployment) == before
 
 
 def test_a_failed_run_that_dagster_retries_is_under_way(

@@ -47,7 +47,7 @@ class BatchStatus:
     """The state of one batch. `reason` also says what to do, if somebody must: then `is_settled` is False.
 
     `version` is the one that ingested it. A late batch came into the table after one with a greater key. A doubtful
-    batch is unsettled only because no run of it is found, and one may be about to start.
+    batch is unsettled only because no run of it is found, and its run may be about to start.
     """
 
     key: str

@@ -16,7 +16,7 @@ from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
-from lance_ops.dagster.landing.settled_check import named_with_reasons, settled_evaluation
+from lance_ops.dagster.landing.settled_check import evaluate_settled, named_with_reasons
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.maintenance import ingested_batches
@@ -55,7 +55,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             context.log.warning("batch %s changed after it was ingested: what the table holds of it is recorded", key)
         metadata |= _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in landed], result)
         if result.refused:
-            raise _record_refused(context, names, metadata, result)
+            raise _record_refused(context, config, metadata, result)
         with names.partitions.answering_with(context.partition_keys):
             for key, of_batch in metadata.items():
                 context.add_asset_metadata(of_batch, names.batches, key)
@@ -86,7 +86,7 @@ def record_planned_batches(
     context.instance.add_dynamic_partitions(names.of("batches"), [batch.key for batch in batches])
     metadata = _metadata_by_batch(context.instance, names, batches, result)
     if result.refused:
-        raise _record_refused(context, names, metadata, result)
+        raise _record_refused(context, config, metadata, result)
     _record_ingested(context, names, metadata, result)
 
 
@@ -114,7 +114,7 @@ def _record_ingested(
 
 def _record_refused(
     context: dg.OpExecutionContext | dg.AssetExecutionContext,
-    names: DatasetNames,
+    config: DatasetConfig,
     metadata: Mapping[str, dict[str, Any]],
     result: IngestResult,
 ) -> dg.Failure:
@@ -123,6 +123,7 @@ def _record_refused(
     The run fails, so that its partitions show which batches are missing. If a run succeeds, Dagster records all of its
     partitions.
     """
+    names = DatasetNames(config.name)
     ingested = {key: of_batch for key, of_batch in metadata.items() if key not in result.refused}
     _record_ingested(context, names, ingested, result)
     for key, reason in result.refused.items():
@@ -130,7 +131,7 @@ def _record_refused(
         context.log_event(
             dg.AssetObservation(names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason})
         )
-    context.instance.report_runless_asset_event(settled_evaluation(names, result.refused))
+    context.instance.report_runless_asset_event(evaluate_settled(config, context.instance, result.refused))
     return dg.Failure(
         f"{len(result.refused)} of {len(metadata)} batches are set aside, the others are in the table. Mend or remove "
         f"these files; a mended one is asked for again:\n{named_with_reasons(result.refused)}",

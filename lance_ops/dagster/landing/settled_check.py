@@ -7,8 +7,9 @@ check of the landing folder with it, and reports each whose result differs from 
 A folder that cannot be listed once may be listed by the next tick. The sensor reports it if two ticks in a row cannot.
 
 A batch of which only no run is found may get its run a moment later: Dagster adds a tick's partitions before it
-launches their runs. The check names such a doubtful batch only if an evaluation at least two minutes earlier doubted
-it, too. Evaluations record since when they doubt a batch, so the newest one is all the memory that this needs.
+launches their runs. The check names such a doubtful batch once evaluations have found it without a break for two
+minutes or more. Each evaluation records since when that is so, and the next one takes it from there. Therefore every
+evaluation looks at all batches, also that of a run which sets some aside.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
@@ -25,29 +26,30 @@ from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport
 from lance_ops.dagster.landing.landing_check import evaluate_landing, landing_evaluation, was_listed
 from lance_ops.dagster.markdown import table
-from lance_ops.dagster.newest_evaluation import RecordedEvaluation, newest_evaluation
+from lance_ops.dagster.newest_evaluation import newest_evaluation
 
 __all__ = [
     "UNSETTLED_BATCHES",
     "build_settled_check",
     "build_settled_sensor",
+    "evaluate_settled",
     "named_with_reasons",
-    "settled_evaluation",
 ]
 
 UNSETTLED_BATCHES = "lance/unsettled_batches"
 """The metadata of the check's evaluations that names the first batches which need somebody, with the reasons."""
 
 _UNSETTLED = "lance/unsettled"
-_DOUBTFUL = "lance/doubtful_batches"
-"""The metadata that says since when evaluations have doubted a batch."""
+_DOUBTFUL = "lance/doubtful"
+_DOUBTED_SINCE = "lance/doubtful_batches"
+"""The metadata that says since when evaluations have doubted a batch, in ISO 8601."""
 
 _NAME = "batches_settled"
 _SHOWN = 20
 _DOUBTED_FOR = timedelta(minutes=2)
 """How long a batch must have been doubtful before the check names it."""
 _MOST_DOUBTS = 1000
-"""How many doubtful batches an evaluation records: the others wait until these are settled."""
+"""How many doubtful batches an evaluation records, and so may come to be named; of the others it says how many."""
 
 
 def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
@@ -56,8 +58,7 @@ def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
     def batches_settled(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        report = batch_states(config, context.instance)
-        found = _evaluate(names, report, _newest(names, context.instance))
+        found = evaluate_settled(config, context.instance)
         return dg.AssetCheckResult(passed=found.passed, description=found.description, metadata=dict(found.metadata))
 
     return dg.asset_check(
@@ -90,30 +91,22 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
                 again = dg.SkipReason(f"looked at again: {landing.description}")
                 return dg.SensorResult(skip_reason=again, cursor=datetime.now(UTC).isoformat())
             return _reported(context.instance, [landing], context.cursor)
-        found = _evaluate(names, report, _newest(names, context.instance))
+        found = _evaluate(names, report, _newest_recorded(names, context.instance))
         return _reported(context.instance, [found, landing_evaluation(names, report.set_aside)], cursor="")
 
     return settled
 
 
-def settled_evaluation(
-    names: DatasetNames,
-    unsettled: Mapping[str, str],
-    doubtful: Mapping[str, str] | None = None,
-    report: BatchReport | None = None,
+def evaluate_settled(
+    config: DatasetConfig, instance: dg.DagsterInstance, refused: Mapping[str, str] | None = None
 ) -> dg.AssetCheckEvaluation:
-    """Return the check's evaluation for these batches that need somebody, each with the reason.
+    """Evaluate the check.
 
-    `doubtful` maps batches of which no run is found to the time, in ISO 8601, since when that is so.
+    `refused` are the batches that the calling run sets aside, each with the reason: Dagster may not have stored the
+    run's events yet.
     """
-    return dg.AssetCheckEvaluation(
-        asset_key=names.head,
-        check_name=_NAME,
-        passed=not unsettled,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=_sentence(unsettled, len((doubtful or {}).keys() - unsettled.keys())),
-        metadata=_metadata(unsettled, doubtful or {}) | (_shown(report) if report else {}),
-    )
+    names, report = DatasetNames(config.name), batch_states(config, instance)
+    return _evaluate(names, report, _newest_recorded(names, instance), refused)
 
 
 def named_with_reasons(batches: Mapping[str, str]) -> str:
@@ -121,8 +114,9 @@ def named_with_reasons(batches: Mapping[str, str]) -> str:
     return "\n".join(f"{key}: {reason}" for key, reason in list(batches.items())[:_SHOWN])
 
 
-def _newest(names: DatasetNames, instance: dg.DagsterInstance) -> RecordedEvaluation | None:
-    return newest_evaluation(instance, dg.AssetCheckKey(names.head, _NAME))
+def _newest_recorded(names: DatasetNames, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation | None:
+    recorded = newest_evaluation(instance, dg.AssetCheckKey(names.head, _NAME))
+    return None if recorded is None else recorded.evaluation
 
 
 def _reported(instance: dg.DagsterInstance, found: Sequence[dg.AssetCheckEvaluation], cursor: str) -> dg.SensorResult:
@@ -138,41 +132,65 @@ def _reported(instance: dg.DagsterInstance, found: Sequence[dg.AssetCheckEvaluat
     return dg.SensorResult(skip_reason=dg.SkipReason(f"as before: {as_before}"), cursor=cursor)
 
 
-def _evaluate(names: DatasetNames, report: BatchReport, last: RecordedEvaluation | None) -> dg.AssetCheckEvaluation:
+def _evaluate(
+    names: DatasetNames,
+    report: BatchReport,
+    last: dg.AssetCheckEvaluation | None,
+    refused: Mapping[str, str] | None = None,
+) -> dg.AssetCheckEvaluation:
     """Evaluate the check of batches; `last` is its newest recorded result."""
     now = datetime.now(UTC)
-    before = last.evaluation.metadata.get(_DOUBTFUL) if last is not None else None
-    since = before.value if before is not None and isinstance(before.value, dict) else {}
-    keys = [batch.key for batch in report.unsettled if batch.is_doubtful][:_MOST_DOUBTS]
-    doubtful = {key: str(since.get(key, now.isoformat())) for key in keys}
-    confirmed = {key for key in since.keys() & doubtful if now - datetime.fromisoformat(doubtful[key]) >= _DOUBTED_FOR}
-    unsettled = {
-        batch.key: batch.reason for batch in report.unsettled if not batch.is_doubtful or batch.key in confirmed
-    }
-    return settled_evaluation(names, unsettled, doubtful, report)
+    doubtful = [batch.key for batch in report.unsettled if batch.is_doubtful]
+    before = _doubted_since(last)
+    since = {key: before.get(key, now.isoformat()) for key in doubtful[:_MOST_DOUBTS]}
+    confirmed = {key for key in before.keys() & since if now - datetime.fromisoformat(since[key]) >= _DOUBTED_FOR}
+    found = [batch for batch in report.unsettled if not batch.is_doubtful or batch.key in confirmed]
+    unsettled = {batch.key: batch.reason for batch in found} | dict(refused or {})
+    num_doubtful = sum(key not in unsettled for key in doubtful)
+    return dg.AssetCheckEvaluation(
+        asset_key=names.head,
+        check_name=_NAME,
+        passed=not unsettled,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=_sentence(unsettled, num_doubtful),
+        metadata=_metadata(unsettled, num_doubtful, since) | _shown(report),
+    )
+
+
+def _doubted_since(last: dg.AssetCheckEvaluation | None) -> dict[str, str]:
+    """Return the batches that an evaluation doubted, each with the time since when that is so."""
+    recorded = last.metadata.get(_DOUBTED_SINCE) if last is not None else None
+    since = recorded.value if recorded is not None and isinstance(recorded.value, dict) else {}
+    return {str(key): str(time) for key, time in since.items()}
 
 
 def _said(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
     """Return what an evaluation says: its sentence, the batches that need somebody, and the doubtful ones."""
-    found = (evaluation.metadata.get(name) for name in (_UNSETTLED, UNSETTLED_BATCHES, _DOUBTFUL))
+    found = (evaluation.metadata.get(name) for name in (_UNSETTLED, UNSETTLED_BATCHES, _DOUBTED_SINCE))
     return evaluation.passed, evaluation.description, *(each.value if each is not None else None for each in found)
 
 
-def _sentence(unsettled: Mapping[str, str], num_doubted: int) -> str:
-    doubt = f"; no run of {num_doubted} others is found, and they are looked at again" if num_doubted else ""
+def _sentence(unsettled: Mapping[str, str], num_doubtful: int) -> str:
+    doubt = f"; no run of {num_doubtful} others is found, and they are looked at again" if num_doubtful else ""
     if not unsettled:
         return f"no batch needs somebody{doubt}"
     return f"{len(unsettled)} batches need somebody{doubt}\n{named_with_reasons(unsettled)}"
 
 
-def _metadata(unsettled: Mapping[str, str], doubtful: Mapping[str, str]) -> dict[str, dg.MetadataValue[Any]]:
-    """Return the first unsettled batches, how many there are, and the doubtful ones if there are any."""
+def _metadata(
+    unsettled: Mapping[str, str], num_doubtful: int, since: Mapping[str, str]
+) -> dict[str, dg.MetadataValue[Any]]:
+    """Return the first unsettled batches and how many there are, and the same of doubtful ones if there are any."""
     first = dict(list(unsettled.items())[:_SHOWN])
     told: dict[str, dg.MetadataValue[Any]] = {
         _UNSETTLED: dg.MetadataValue.int(len(unsettled)),
         UNSETTLED_BATCHES: dg.MetadataValue.json(first),
     }
-    return told | ({_DOUBTFUL: dg.MetadataValue.json(dict(doubtful))} if doubtful else {})
+    if num_doubtful:
+        told[_DOUBTFUL] = dg.MetadataValue.int(num_doubtful)
+    if since:
+        told[_DOUBTED_SINCE] = dg.MetadataValue.json(dict(since))
+    return told
 
 
 def _shown(report: BatchReport) -> dict[str, dg.MetadataValue[Any]]:
