@@ -1,6 +1,6 @@
 """What the pages of `docs/` show is run as it stands: Python blocks, and every command in a block of `shell`.
 
-`test_shown_commands.py` runs the other commands of the pages.
+`test_shown_commands.py` and `test_shown_programs.py` have the other commands of the pages.
 
 mkdocs is no part of the tests. They hold what `make docs` would find: pages that the site lacks, links and anchors that
 lead nowhere, and names of the reference that do not exist.
@@ -20,14 +20,10 @@ import yaml
 from typer.testing import CliRunner
 
 from lance_ops.cli import app
+from tests.pages import DOCS, PAGES, ROOT
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-PAGES = (
-    pytest.param("quickstart.md", marks=pytest.mark.dagster),
-    "library.md",
-    *sorted(f"jobs/{page.name}" for page in DOCS.glob("jobs/*.md")),
-)
+RUN_IN_ORDER = ("quickstart.md", "library.md", *sorted(f"jobs/{page.name}" for page in DOCS.glob("jobs/*.md")))
+ON_DAGSTER = "quickstart.md"
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)#?([^)\s]*)\)")
 BLOCK = re.compile(r"^```(python|shell)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -42,7 +38,9 @@ def run_commands(block: str) -> int:
     return len(block.splitlines())
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(each, marks=[pytest.mark.dagster] if each == ON_DAGSTER else []) for each in RUN_IN_ORDER]
+)
 def test_a_page_s_blocks_run_in_their_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
@@ -54,6 +52,10 @@ def test_a_page_s_blocks_run_in_their_order(page: str, tmp_path: Path, monkeypat
         else:
             num_commands += run_commands(block)
     assert num_commands > 0, f"{page} shows no command"
+
+
+def test_no_other_page_has_commands_to_be_run_in_their_order() -> None:
+    assert {DOCS / page for page in RUN_IN_ORDER} == {page for page in PAGES if "```shell\n" in page.read_text()}
 
 
 def test_the_site_has_every_page_once_and_no_other() -> None:

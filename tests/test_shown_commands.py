@@ -2,6 +2,7 @@
 
 `test_docs.py` runs the blocks of `python` and `shell` in their order. Here is the rest: commands within sentences and
 tables, in indented lines, in blocks of other languages, and the example of each command's help.
+`test_shown_programs.py` has the commands of other programs.
 """
 
 from __future__ import annotations
@@ -23,12 +24,9 @@ from typer.testing import CliRunner
 from lance_ops.api import write_dataset
 from lance_ops.cli import app
 from lance_ops.cli.examples import EXAMPLES
+from tests.pages import BLOCK, PAGES, ROOT
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("jobs/*.md"))]
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-SHOWN = re.compile(r"(?:`|^ {4})lance-ops ([a-z][^`\n]*)", re.MULTILINE)
+SHOWN = re.compile(r"(?:`|^ {4} *)lance-ops ([a-z][^`\n]*)", re.MULTILINE)
 
 RUN_IN_ORDER = ("python", "shell")
 """The languages of the blocks that `test_docs.py` runs."""
@@ -71,7 +69,7 @@ def shown_commands() -> dict[str, list[str]]:
     shown = {"--help": [example.removeprefix("lance-ops ") for example in EXAMPLES.values()]}
     for page in PAGES:
         text = BLOCK.sub(lambda block: "" if block[1] in RUN_IN_ORDER else indented(block[2]), page.read_text())
-        shown[page.name] = [words.strip() for words in SHOWN.findall(text)]
+        shown[str(page.relative_to(ROOT))] = [words.strip() for words in SHOWN.findall(text)]
     return shown
 
 
@@ -119,6 +117,8 @@ def test_every_shown_command_runs(prepared: Path, tmp_path: Path, monkeypatch: p
     excused: set[str] = set()
     failed, num_run = [], 0
     for page, shown in shown_commands().items():
+        if not shown:
+            continue
         folder = tmp_path / page
         shutil.copytree(prepared, folder)
         monkeypatch.chdir(folder)
