@@ -13,7 +13,7 @@ from lance_ops.dagster.landing.tick import (
     Tick,
     Watermark,
     batches_to_ask_again,
-    doubtful_batches,
+    batches_to_compare,
     plan_tick,
     rewritten_batches,
 )
@@ -186,7 +186,7 @@ def test_run_keys_follow_keys_and_content() -> None:
 
 def test_the_history_is_queried_only_for_known_batches_above_the_watermark() -> None:
     ready = [batch("a", 1), batch("b", 2), batch("c", 3)]
-    assert doubtful_batches(ready, ["a", "b"], Watermark(*ready[0].order)) == (ready[1],)
+    assert batches_to_compare(ready, ["a", "b"], Watermark(*ready[0].order)) == (ready[1],)
 
 
 @pytest.mark.parametrize("cursor", [None, "", "{", "[]", "{}", '{"modified": 3, "key": "a"}', '{"modified": "x"}'])

@@ -19,7 +19,7 @@ from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
 from lance_ops.dagster.landing.settled_check import evaluate_settled, named_with_reasons
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.runners import LanceRunner, runner_key
-from lance_ops.maintenance import ingested_batches
+from lance_ops.maintenance import IngestedBatch, ingested_batches
 from lance_ops.maintenance.ingest import IngestBatch, IngestResult, ingest
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
@@ -43,7 +43,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         with retrying():
             landing = list_landing(config.landing(), started)
             before = open_if_exists(config)
-            landed, recorded_only = _landed(config, landing, before, context.partition_keys, context.instance)
+            landed, recorded_only = _requested(config, landing, before, context.partition_keys, context.instance)
             result = _ingest(config, landed, runner.logging_to(context.log)) if landed else _NOTHING_DONE
             result = replace(result, skipped=(*result.skipped, *recorded_only))
             newest = open_if_exists(config)
@@ -140,7 +140,7 @@ def _record_refused(
     )
 
 
-def _landed(
+def _requested(
     config: DatasetConfig,
     landing: Landing,
     table: Snapshot | None,
@@ -153,34 +153,46 @@ def _landed(
     ingested.
 
     The first run of these partitions may have died after its commit, and its repetition must record them all: also a
-    batch whose files are gone, and one that has changed. With `append`, the new content has a partition of its own.
-    With `refuse`, a batch that has no materialization yet is recorded as the table holds it; one that has was launched
-    by a person, and the run refuses it.
+    batch whose files are gone, and one that has changed.
     """
-    raw, names = config.landing(), DatasetNames(config.name)
     found, missing = landing.find(keys)
     held = ingested_batches(table) if table is not None else {}
     lost = [key for key in missing if key not in held]
     if lost:
         shown = ", ".join(lost[:5])
         raise dg.Failure(
-            f"{len(lost)} of {len(keys)} batches have no such files in {raw.location().public_uri}: {shown}; put "
-            "the files back as they were, or delete these partitions",
+            f"{len(lost)} of {len(keys)} batches have no such files in {config.landing().location().public_uri}: "
+            f"{shown}; put the files back as they were, or delete these partitions",
             allow_retries=False,
         )
-    changed: dict[str, str] = {}
-    if raw.changed != "replace" and raw.schema_mode is not SchemaMode.OVERWRITE:
-        tokens = {key: batch.token for key, batch in found.items() if key in held}
-        changed = {key: token for key, token in tokens.items() if token != held[key].token}
-    if changed and raw.changed == "refuse":
-        materialized = instance.get_materialized_partitions(names.batches)
-        changed = {key: token for key, token in changed.items() if key not in materialized}
+    changed = _changed_and_kept(config, found, held, instance)
     recorded_only = {
         key: {"lance/batch_token": held[key].token, "lance/replayed": True} for key in (*missing, *changed)
     }
-    for key, token in changed.items():
-        recorded_only[key][CHANGED_TOKEN] = token
+    for key in changed:
+        recorded_only[key][CHANGED_TOKEN] = found[key].token
     return tuple(found[key] for key in keys if key in found and key not in changed), recorded_only
+
+
+def _changed_and_kept(
+    config: DatasetConfig,
+    found: Mapping[str, LandedBatch],
+    held: Mapping[str, IngestedBatch],
+    instance: dg.DagsterInstance,
+) -> list[str]:
+    """Return the keys of batches that changed after they were ingested, and whose rows stay as they are.
+
+    With `append`, the new content has a partition of its own. With `refuse`, a batch that has no materialization yet
+    is recorded as the table holds it; one that has was launched by a person, and the run refuses it.
+    """
+    raw = config.landing()
+    if raw.changed == "replace" or raw.schema_mode is SchemaMode.OVERWRITE:
+        return []
+    changed = [key for key, batch in found.items() if key in held and batch.token != held[key].token]
+    if changed and raw.changed == "refuse":
+        materialized = instance.get_materialized_partitions(DatasetNames(config.name).batches)
+        changed = [key for key in changed if key not in materialized]
+    return changed
 
 
 def _ingest(config: DatasetConfig, landed: Sequence[LandedBatch], runner: Runner) -> IngestResult:

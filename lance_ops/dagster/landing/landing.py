@@ -159,47 +159,63 @@ def list_files(location: StoreLocation, *, follow_links: bool = False) -> Iterat
 def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: datetime) -> Landing:
     """Group listed files into batches by the configured key."""
     wanted = PathGlob(raw.glob)
-    listed: list[LandedFile] = []
-    set_aside: list[SetAside] = []
-    for file in files:
-        if isinstance(file, LandedFile):
-            listed.append(file)
-        elif PurePosixPath(file.path).name == raw.marker or (
-            _counts(file.path) and (file.is_folder or wanted.matches(file.path))
-        ):
-            set_aside.append(file)
-    marked = {_folder(file.path) for file in listed if _name(file.path) == raw.marker}
-    grouped: defaultdict[str, list[LandedFile]] = defaultdict(list)
+    listed, set_aside = _told_apart(files, raw.marker, wanted)
+    completeness = _Completeness(raw, listed, now)
     counting = [file for file in listed if _counts(file.path) and wanted.matches(file.path)]
     counting.sort(key=lambda file: file.path)
-
-    def is_complete(file: LandedFile) -> bool:
-        if raw.marker is not None:
-            return _folder(file.path) in marked
-        return (now - file.modified).total_seconds() >= raw.settle_seconds
-
-    def is_ignored(file: LandedFile) -> bool:
-        return raw.empty == "ignore" and file.size_bytes == 0 and is_complete(file)
-
-    def is_settled(file: LandedFile) -> bool:
-        still_written = file.size_bytes == 0 and raw.empty == "wait" and raw.marker is None
-        return is_complete(file) and not still_written
-
-    empty = tuple(file.path for file in counting if is_ignored(file))
-    counting = [file for file in counting if not is_ignored(file)]
+    left_out = tuple(file.path for file in counting if completeness.leaves_out(file))
+    counting = [file for file in counting if not completeness.leaves_out(file)]
+    grouped: defaultdict[str, list[LandedFile]] = defaultdict(list)
     for file, key in zip(counting, _keys(raw, [file.path for file in counting]), strict=True):
         if key is not None:
             grouped[safe_key(key)].append(file)
         elif raw.unmatched == "refuse":
             set_aside.append(SetAside(file.path, _NO_KEY))
-
     batches = sorted((LandedBatch(key, tuple(group)) for key, group in grouped.items()), key=lambda batch: batch.order)
     ready: list[LandedBatch] = []
     waiting: list[LandedBatch] = []
     for batch in batches:
-        (ready if all(map(is_settled, batch.files)) else waiting).append(batch)
+        (ready if all(map(completeness.is_ready, batch.files)) else waiting).append(batch)
     set_aside.sort(key=lambda file: file.path)
-    return Landing(tuple(ready), tuple(waiting), tuple(set_aside), empty)
+    return Landing(tuple(ready), tuple(waiting), tuple(set_aside), left_out)
+
+
+def _told_apart(
+    files: Iterable[LandedFile | SetAside], marker: str | None, wanted: PathGlob
+) -> tuple[list[LandedFile], list[SetAside]]:
+    """Return the listed files, and what is set aside where files of batches, or markers, may stand."""
+    listed: list[LandedFile] = []
+    set_aside: list[SetAside] = []
+    for file in files:
+        if isinstance(file, LandedFile):
+            listed.append(file)
+        elif PurePosixPath(file.path).name == marker or (
+            _counts(file.path) and (file.is_folder or wanted.matches(file.path))
+        ):
+            set_aside.append(file)
+    return listed, set_aside
+
+
+class _Completeness:
+    """Says which listed files are complete: old enough, or in a folder that has the marker."""
+
+    def __init__(self, raw: RawFiles, listed: Iterable[LandedFile], now: datetime) -> None:
+        self._raw, self._now = raw, now
+        self._marked = {_folder(file.path) for file in listed if _name(file.path) == raw.marker}
+
+    def leaves_out(self, file: LandedFile) -> bool:
+        """Return whether the file is in no batch, because it is complete and empty."""
+        return self._raw.empty == "ignore" and file.size_bytes == 0 and self._is_complete(file)
+
+    def is_ready(self, file: LandedFile) -> bool:
+        """Return whether the file is complete, and no empty one that may still be written."""
+        may_grow = file.size_bytes == 0 and self._raw.empty == "wait" and self._raw.marker is None
+        return self._is_complete(file) and not may_grow
+
+    def _is_complete(self, file: LandedFile) -> bool:
+        if self._raw.marker is not None:
+            return _folder(file.path) in self._marked
+        return (self._now - file.modified).total_seconds() >= self._raw.settle_seconds
 
 
 def _counts(path: str) -> bool:

@@ -6,7 +6,7 @@ One new batch becomes a run of its partition. A backlog becomes one run over a r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -27,11 +27,11 @@ from lance_ops.dagster.landing.tick import (
     NeighbouringBatches,
     Tick,
     batches_to_ask_again,
-    doubtful_batches,
+    batches_to_compare,
     plan_tick,
 )
 from lance_ops.dagster.opening import open_if_exists
-from lance_ops.maintenance import ingested_batches
+from lance_ops.maintenance import IngestedBatch, ingested_batches
 from lance_ops.maintenance.ingest import printable
 
 __all__ = ["build_raw_sensor"]
@@ -55,7 +55,7 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
         landing = list_landing(raw, now)
         for sentence in first_set_aside([file.sentence for file in landing.set_aside]):
             context.log.warning("%s", sentence)
-        tick = _decide(context, config, raw, landing, cursor, now)
+        tick = _decide(context.instance, config, landing, cursor, now)
         for batch in tick.changed:
             context.log.warning(_changed_sentence(batch))
         return dg.SensorResult(
@@ -72,47 +72,50 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
 
 
 def _decide(
-    context: dg.SensorEvaluationContext,
-    config: DatasetConfig,
-    raw: RawFiles,
-    landing: Landing,
-    cursor: Cursor,
-    now: datetime,
+    instance: dg.DagsterInstance, config: DatasetConfig, landing: Landing, cursor: Cursor, now: datetime
 ) -> Tick:
-    names = DatasetNames(config.name)
-    known = context.instance.get_dynamic_partitions(names.of("batches"))
-    failed = failed_runs(context.instance, names, known, now)
+    """Return what the tick requests; of the batches that changed and are left alone, those not yet reported."""
+    names, raw = DatasetNames(config.name), config.landing()
+    known = instance.get_dynamic_partitions(names.of("batches"))
+    failed = failed_runs(instance, names, known, now)
     retried = {key for key, runs in failed.items() if not runs.are_many}
     retried |= {original_key(key) for key in retried}
     ready = landing.wanted(raw)
-    tokens: dict[str, str] = {}
+    held: dict[str, IngestedBatch] = {}
     again: dict[str, str] = {}
     rewritten: dict[str, int] = {}
-    compared = doubtful_batches(ready, known, None if cursor.is_comparison_due(now) else cursor.watermark, retried)
+    compared = batches_to_compare(ready, known, None if cursor.is_comparison_due(now) else cursor.watermark, retried)
     if compared:
         snapshot = open_if_exists(config)
         held = ingested_batches(snapshot) if snapshot else {}
-        tokens = {key: batch.token for key, batch in held.items()}
-        suspects = [
-            (batch, asked)
-            for batch in compared
-            if (batch.key in retried or batch.key in tokens)
-            and (asked := batch.batch_to_request(tokens, raw.changed)) is not None
-        ]
-        left_alone = _left_alone(context.instance, names, known, suspects, now) if suspects else ()
+        suspects = [batch for batch in compared if batch.key in retried or batch.key in held]
+        left_alone = _left_alone(instance, names, known, _asked_for(suspects, held, raw), now)
         again, rewritten = batches_to_ask_again(compared, held, failed, left_alone, raw.changed)
     tick = plan_tick(
         ready,
         known,
         cursor.watermark,
-        tokens,
+        _tokens(held),
         max_files=raw.max_files_per_tick,
         changed=raw.changed,
         failed=again,
         rewritten=rewritten,
     )
-    reported = reported_changes(context.instance, names, tick.changed)
+    reported = reported_changes(instance, names, tick.changed)
     return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported))
+
+
+def _asked_for(
+    landed: Sequence[LandedBatch], held: Mapping[str, IngestedBatch], raw: RawFiles
+) -> list[tuple[LandedBatch, LandedBatch]]:
+    """Pair each landed batch that a run would be asked for with the batch that the run would ingest."""
+    tokens = _tokens(held)
+    pairs = ((batch, batch.batch_to_request(tokens, raw.changed)) for batch in landed)
+    return [(batch, asked) for batch, asked in pairs if asked is not None]
+
+
+def _tokens(held: Mapping[str, IngestedBatch]) -> dict[str, str]:
+    return {key: batch.token for key, batch in held.items()}
 
 
 def _left_alone(
@@ -122,10 +125,9 @@ def _left_alone(
     suspects: Sequence[tuple[LandedBatch, LandedBatch]],
     now: datetime,
 ) -> set[str]:
-    """Return the keys of batches that a tick does not ask for again.
-
-    `suspects` pairs each landed batch with the one that a run would be asked for.
-    """
+    """Return the keys of batches that a tick does not ask for again; `suspects` are as `_asked_for` pairs them."""
+    if not suspects:
+        return set()
     given_up = given_up_batches(instance, names, known, now)
     left = {asked.key for batch, asked in suspects if asked.key in given_up and given_up[asked.key] > batch.modified}
     left.update(refusals(instance, names, [asked for _, asked in suspects]))

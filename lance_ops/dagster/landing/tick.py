@@ -30,7 +30,7 @@ __all__ = [
     "Tick",
     "Watermark",
     "batches_to_ask_again",
-    "doubtful_batches",
+    "batches_to_compare",
     "plan_tick",
     "rewritten_batches",
 ]
@@ -121,16 +121,16 @@ class Tick:
     num_left: int = 0
 
 
-def doubtful_batches(
+def batches_to_compare(
     ready: Sequence[LandedBatch], known: Sequence[str], watermark: Watermark | None, others: Container[str] = ()
 ) -> tuple[LandedBatch, ...]:
-    """Return the known batches above the watermark, and `others` among them; these need a look into the history."""
+    """Return the known batches that must be compared with the history: those above the watermark, and `others`."""
     keys = set(known)
 
-    def is_doubtful(batch: LandedBatch) -> bool:
-        return watermark is None or Watermark(*batch.order) > watermark or batch.key in others
+    def is_above(batch: LandedBatch) -> bool:
+        return watermark is None or Watermark(*batch.order) > watermark
 
-    return tuple(batch for batch in ready if batch.key in keys and is_doubtful(batch))
+    return tuple(batch for batch in ready if batch.key in keys and (is_above(batch) or batch.key in others))
 
 
 def rewritten_batches(ready: Sequence[LandedBatch], held: Mapping[str, IngestedBatch]) -> dict[str, int]:
@@ -185,15 +185,15 @@ def plan_tick(
 ) -> Tick:
     """Decide which of the ready batches to ingest now; the order of the batches is kept.
 
-    `known` are Dagster's keys in its own order. `ingested` maps the keys of `doubtful_batches` to the tokens that the
+    `known` are Dagster's keys in its own order. `ingested` maps the keys of `batches_to_compare` to the tokens that the
     dataset's history holds. `failed` maps keys of batches, also those that they had before they changed, to the runs
     that failed to ingest them. `rewritten` are `rewritten_batches`. A tick takes at least one batch, however many files
     it has.
     """
     failed, rewritten = failed or {}, rewritten or {}
     known_keys = set(known)
-    doubtful = {batch.key for batch in doubtful_batches(ready, known, watermark, {*failed, *rewritten})}
-    candidates = [batch for batch in ready if batch.key not in known_keys or batch.key in doubtful]
+    compared = {batch.key for batch in batches_to_compare(ready, known, watermark, {*failed, *rewritten})}
+    candidates = [batch for batch in ready if batch.key not in known_keys or batch.key in compared]
     wanted: list[LandedBatch] = []
     differing: list[LandedBatch] = []
     reached = watermark
