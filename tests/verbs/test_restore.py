@@ -165,3 +165,22 @@ def test_columns_that_are_not_compared_are_named(numbers: LanceDataset) -> None:
     preview = previewed(numbers.uri)
     assert "Rows that differ only in these columns are not counted: x" in preview.warnings
     assert preview.facts["going_rows"] == 0
+
+
+def test_a_column_that_took_the_name_of_another_one_is_compared_by_its_values(numbers: LanceDataset) -> None:
+    numbers.drop_columns(["s"])
+    numbers.add_columns(pa.schema([pa.field("s", pa.string())]))
+    fragments = [dataset(numbers.uri, version).snapshot.fragments for version in (1, None)]
+    assert fragments[0] == fragments[1], "only the schema has changed"
+    preview = previewed(numbers.uri)
+    assert preview.facts == {"restored_version": 1, "going_rows": 8, "returning_rows": 8}
+    assert section(preview, GO)["s"] != section(preview, RETURN)["s"] == ("old",) * 5
+
+
+def test_columns_that_exchanged_their_names_are_compared_by_their_values(dataset_uri: str) -> None:
+    data = write_dataset(pa.table({"x": [1, 2, 3], "y": [1, 2, 4]}), dataset_uri)
+    for old, new in (("x", "z"), ("y", "x"), ("z", "y")):
+        data.alter_columns({"path": old, "name": new})
+    preview = previewed(data.uri)
+    assert preview.facts == {"restored_version": 1, "going_rows": 1, "returning_rows": 1}
+    assert (section(preview, GO), section(preview, RETURN)) == ({"x": ("4",), "y": ("3",)}, {"x": ("3",), "y": ("4",)})

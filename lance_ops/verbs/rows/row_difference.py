@@ -1,7 +1,7 @@
 """Find the rows that only one of two versions of a table has.
 
-Rows at the same address of the same files are the same. Compactions and updates move rows, so all other rows are
-compared by the digest of their values.
+Rows at the same address of the same files are the same, if no column took the name of another one. Compactions and
+updates move rows, so all other rows are compared by the digest of their values.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True)
 class UnsharedRows:
-    """Live rows of `version` that have no live row of the other version at the same address.
+    """Live rows of `version` that have no live row of the other version at the same address of the same files.
 
-    They are compared by `columns`: those that both versions have, with the same type. Blobs are not compared, nor are
-    columns whose type differs; `not_compared` names these.
+    If a column of `version` has the name of another column of the other version, these are all live rows. They are
+    compared by `columns`: those that both versions have, with the same type. Blobs are not compared, nor are columns
+    whose type differs; `not_compared` names these.
     """
 
     version: Snapshot
@@ -45,17 +46,20 @@ class UnsharedRows:
     @classmethod
     def of(cls, version: Snapshot, other: Snapshot) -> UnsharedRows:
         """Return the rows of `version` that `other` has not at the same address. No data file is read."""
+        others = {field.name: field for field in other.schema.fields}
+        common = [field for field in version.schema.fields if field.name in others]
+        same_columns = all(_ids(field) == _ids(others[field.name]) for field in common)
         theirs = other.fragments_by_id
         found: dict[int, BitMap] = {}
         for fragment in version.fragments:
             deleted, same = version.deletion_vector(fragment), theirs.get(fragment.id)
-            if same is not None and same.files == fragment.files:
+            if same_columns and same is not None and same.files == fragment.files:
                 found[fragment.id] = other.deletion_vector(same) - deleted
             else:
                 found[fragment.id] = BitMap(range(fragment.physical_rows)) - deleted
-        types = {field.name: field.arrow_type for field in other.schema.fields}
-        common = [field for field in version.schema.fields if field.name in types]
-        columns = [field.name for field in common if not _is_blob(field) and field.arrow_type == types[field.name]]
+        columns = [
+            field.name for field in common if not _is_blob(field) and field.arrow_type == others[field.name].arrow_type
+        ]
         not_compared = tuple(field.name for field in common if field.name not in columns)
         return cls(version, RowAddressSet.from_bitmaps(found), tuple(columns), not_compared)
 
@@ -139,6 +143,11 @@ def _unmatched(rows: UnsharedRows, digests: Iterable[bytes], others: Iterable[by
         else:
             places.append(place)
     return RowDifference(len(places), rows.sample(places[:SAMPLE_ROWS]))
+
+
+def _ids(field: Field) -> list[int]:
+    """Return the ids of a column and of the fields within it; a column that is added again has other ids."""
+    return [each.id for each in field.walk()]
 
 
 def _is_blob(field: Field) -> bool:
