@@ -13,11 +13,12 @@ if TYPE_CHECKING:
         erase,
         plan_erasure,
     )
-    from lance_ops.maintenance.erasure.holdings import Holdings
+    from lance_ops.maintenance.erasure.holdings import Cause, Holdings
     from lance_ops.maintenance.erasure.report import ErasureReport
     from lance_ops.maintenance.erasure.subject import Subject
 
 __all__ = [
+    "Cause",
     "ErasureOptions",
     "ErasureReport",
     "Holdings",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Cause": "holdings",
     "ErasureOptions": "erasing",
     "ErasureReport": "report",
     "Holdings": "holdings",

@@ -204,7 +204,7 @@ class _Erasing:
         self._report = report
         self._tainted: NamedFiles | None = None
         self._others: frozenset[str] = frozenset()
-        self._superseded: set[str] = set()
+        self._branches_with_empty_version: set[str] = set()
         """The branches on which a version that changes nothing was committed, once each."""
 
     def run(self, found: Holdings) -> ErasureReport:
@@ -270,15 +270,17 @@ class _Erasing:
         """Return whether a branch's newest version holds the rows, and a commit can change that."""
         if not branch.head_holds:
             return False
-        return bool(branch.tainted_fragments or branch.stale_indices) or self._can_supersede(branch)
+        return bool(branch.tainted_fragments or branch.stale_indices) or self._can_commit_empty_version(branch)
 
-    def _can_supersede(self, branch: BranchHoldings) -> bool:
+    def _can_commit_empty_version(self, branch: BranchHoldings) -> bool:
         """Return whether to commit a version that changes nothing, so that the newest one can be removed.
 
         Another writer may commit such a transaction again and again, so it is done once on each branch.
         """
         why = branch.holding.get(branch.head.version)
-        return why is not None and why.cause is Cause.TRANSACTION and branch.name not in self._superseded
+        return (
+            why is not None and why.cause is Cause.TRANSACTION and branch.name not in self._branches_with_empty_version
+        )
 
     def _mend_head(self, branch: BranchHoldings) -> None:
         """Delete the rows, rewrite the fragments that store them, and build the indices anew.
@@ -318,9 +320,9 @@ class _Erasing:
         for name in sorted(branch.stale_indices & present):
             head = rebuild_index(head, name, runner=self._runner)
             self._search.mark_rebuilt(index for index in head.manifest.indices if index.name == name)
-        if head.version == branch.head.version and self._can_supersede(branch):
+        if head.version == branch.head.version and self._can_commit_empty_version(branch):
             head = commit_operation(head, UpdateConfig(), properties=properties)
-            self._superseded.add(branch.name)
+            self._branches_with_empty_version.add(branch.name)
         names = {*self._report.rebuilt_indices, *(branch.stale_indices & present)}
         self._report = self._report.with_values(rebuilt_indices=tuple(sorted(names)))
         if head.version != branch.head.version:

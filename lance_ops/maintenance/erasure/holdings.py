@@ -21,7 +21,7 @@ from lance_ops.core.file_names import MAIN_BRANCH, is_detached
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
-from lance_ops.maintenance.erasure.index_search import IndexSearch
+from lance_ops.maintenance.erasure.index_search import FragmentFiles, IndexSearch
 from lance_ops.maintenance.erasure.row_search import FilterColumns, columns_read, search_fragments
 from lance_ops.maintenance.erasure.sought_values import long_enough, stated_values
 from lance_ops.maintenance.erasure.stated_texts import StatedTexts, stated_texts
@@ -34,9 +34,6 @@ from lance_ops.transactions import CommittedVersion
 
 __all__ = ["BranchHoldings", "Cause", "Holdings", "Search", "Why"]
 
-_Files = frozenset[str]
-"""The URIs of a fragment's data files."""
-
 
 class Cause(Enum):
     """Why a version is taken to hold the rows, in words for people."""
@@ -46,11 +43,6 @@ class Cause(Enum):
     INDEX = "an index may have entries of the rows"
     TRANSACTION = "its transaction states a value of the rows"
     METADATA = "its config or metadata states a value of the rows"
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the version is known to hold a value in a text only."""
-        return self in (Cause.TRANSACTION, Cause.METADATA)
 
 
 @dataclass(frozen=True)
@@ -133,10 +125,9 @@ class Holdings:
         """How many rows readers of the heads see."""
         return sum(branch.num_live_rows for branch in self.branches)
 
-    @property
-    def num_removed_for_texts(self) -> int:
-        """How many versions are to be removed only because a text of theirs is a value of the rows."""
-        return sum(branch.holding[each].cause.is_text for branch in self.branches for each in branch.removable)
+    def num_removed_for(self, *causes: Cause) -> int:
+        """Return how many versions are to be removed for one of these causes."""
+        return sum(branch.holding[each].cause in causes for branch in self.branches for each in branch.removable)
 
 
 class Search:
@@ -145,9 +136,9 @@ class Search:
     def __init__(self, subject: Subject, runner: Runner) -> None:
         self._subject = subject
         self._runner = runner
-        self._indices = IndexSearch()
+        self._indices = IndexSearch(self._are_clean)
         self._predicates: dict[Schema, Predicate | None] = {}
-        self._rows: dict[_Files, dict[FilterColumns, BitMap]] = {}
+        self._rows: dict[FragmentFiles, dict[FilterColumns, BitMap]] = {}
         self._values: frozenset[bytes] = frozenset()
         self._stated: dict[tuple[str, int], StatedTexts] = {}
         self._with_dropped_columns: frozenset[str] = frozenset()
@@ -186,6 +177,10 @@ class Search:
         for opened in versions.values():
             for version in opened:
                 self._search(version)
+                if version.manifest.indices:
+                    self._indices.note_covered(
+                        version, {each.id: _files_of(version, each) for each in version.fragments}
+                    )
         stored = (files for files, found in self._rows.items() if any(found.values()))
         self._tainted = self._with_dropped_columns.union(*stored)
         for name, opened in reversed(versions.items()):
@@ -289,6 +284,10 @@ class Search:
     def _tainted_fragments(self, version: Snapshot) -> BitMap:
         return BitMap(each.id for each in version.fragments if _files_of(version, each) & self._tainted)
 
+    def _are_clean(self, shown: Collection[FragmentFiles]) -> bool:
+        """Return whether a fragment that versions show with these files was searched, and stores no such row."""
+        return any(files in self._rows for files in shown) and not any(files & self._tainted for files in shown)
+
     def _stale_indices(self, branch: str, version: Snapshot) -> set[str]:
         tainted = self._tainted_fragments(version) if version.manifest.indices else BitMap()
         return self._indices.stale_indices(branch, version, tainted, self._bound(version))
@@ -316,7 +315,7 @@ def _retained(head: Snapshot) -> Iterator[CommittedVersion]:
             yield CommittedVersion(head.at(version).manifest, None)
 
 
-def _files_of(version: Snapshot, fragment: Fragment) -> _Files:
+def _files_of(version: Snapshot, fragment: Fragment) -> FragmentFiles:
     return frozenset(_uris_of(version, fragment))
 
 

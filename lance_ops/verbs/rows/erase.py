@@ -10,6 +10,7 @@ from lance_ops.core.errors import ErasureNotProven, InvalidInput, UnsafePath, Un
 from lance_ops.core.file_names import MAIN_BRANCH
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.erasure import (
+    Cause,
     ErasureOptions,
     Holdings,
     Subject,
@@ -91,7 +92,8 @@ class Erase(Verb):
             facts={
                 "matching_rows": found.num_live_rows,
                 "rewritten_fragments": len(rewritten),
-                "versions_removed_for_texts": found.num_removed_for_texts,
+                "versions_removed_for_texts": found.num_removed_for(Cause.TRANSACTION, Cause.METADATA),
+                "versions_removed_for_indices": found.num_removed_for(Cause.INDEX),
             },
             does_nothing=found.is_clean,
         )
