@@ -152,14 +152,6 @@ def table_uri(root: str, table: str) -> str:
     return root if table == ROOT_ITSELF else f"{root.rstrip('/')}/{table}"
 
 
-def _is_gone(root: str, table: str, storage_options: Mapping[str, str]) -> bool:
-    """Return whether nothing at all lies where a table was: data without versions is damage."""
-    try:
-        return next(open_store(table_uri(root, table), storage_options).list(), None) is None
-    except _FAILURES:
-        return False
-
-
 class _Night:
     """The state of one call: the ledger, what is left of the budget, and how many tables failed."""
 
@@ -182,7 +174,6 @@ class _Night:
         self._runner = runner
         self._store = open_store(measure.root, measure.storage_options)
         self._ledger = Ledger.load(self._store).for_night(night)
-        self._present = [each.table for each in measured]
         self._planned_bytes = 0
         self._num_begun = 0
         self._num_failed = 0
@@ -196,6 +187,8 @@ class _Night:
 
     def pay(self) -> Iterator[TableOutcome]:
         """Yield the outcome of each table: first those that cannot be measured, then the worst debt first."""
+        if not self._ledger.tables and not self._dry_run:
+            self._ledger.save(self._store)  # a root without tables is then told from one that is lost
         for each in self._measured:
             if each.debt is None:
                 yield self._failed(TableOutcome(each.table, FleetStatus.FAILED, reason=each.reason))
@@ -290,19 +283,22 @@ class _Night:
     def _failed(self, outcome: TableOutcome) -> TableOutcome:
         """Count a failure, unless the table was removed: then return that instead.
 
-        If every table is gone, the root itself is lost, and each table that is not done has failed.
+        A table was removed if nothing at all lies where it was: data without versions is damage. If nothing lies
+        beneath the root either, not even the ledger, the root itself is lost, and the table has failed.
         """
-        if self._is_gone(outcome.table):
-            while self._present and self._is_gone(self._present[-1]):
-                self._present.pop()
-            if self._present:
-                return replace(outcome, status=FleetStatus.VANISHED, reason="removed since the night began")
-            outcome = replace(outcome, reason=f"all tables are gone: check {self._measure.root}")
+        try:
+            if not self._has_objects(outcome.table):
+                if self._has_objects(ROOT_ITSELF):
+                    return replace(outcome, status=FleetStatus.VANISHED, reason="removed since the night began")
+                outcome = replace(outcome, reason=f"nothing is left beneath {self._measure.root}: check it")
+        except _FAILURES:  # the store does not answer, so the failure stands
+            pass
         self._num_failed += 1
         return outcome
 
-    def _is_gone(self, table: str) -> bool:
-        return _is_gone(self._measure.root, table, self._measure.storage_options)
+    def _has_objects(self, table: str) -> bool:
+        store = open_store(table_uri(self._measure.root, table), self._measure.storage_options)
+        return next(store.list(), None) is not None
 
 
 def _paid(table: str, paid: Payment) -> TableOutcome:

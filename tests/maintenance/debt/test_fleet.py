@@ -6,12 +6,13 @@ import os
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import CorruptFile, DatasetNotFound, InvalidInput
+from lance_ops.errors import CorruptFile, DatasetNotFound, InvalidInput, StoreError
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.debt import DebtPolicy, Rates, measure_debt
 from lance_ops.maintenance.fleet import (
@@ -25,6 +26,7 @@ from lance_ops.maintenance.fleet import (
 )
 from lance_ops.maintenance.fleet.ledger import LEDGER_PATH, Ledger
 from lance_ops.maintenance.health import HealthThresholds
+from lance_ops.runners import InThreads
 from lance_ops.store import open_store
 
 DONE, WAITING, FAILED, QUIET = (
@@ -211,13 +213,44 @@ def test_a_root_that_is_lost_during_the_night_is_a_failure(tmp_path: Path) -> No
     night = maintain(str(root), failure_threshold=0.0, on_outcome=unmount)
     assert not night.ok and (night.count(DONE), night.count(FAILED), night.count(WAITING)) == (1, 1, 2)
     (failed,) = [each for each in night.outcomes if each.status is FAILED]
-    assert failed.reason == f"all tables are gone: check {root}"
+    assert failed.reason == f"nothing is left beneath {root}: check it"
 
 
-def test_a_fleet_whose_tables_all_vanish_is_not_well(tmp_path: Path) -> None:
-    outcomes = tuple(TableOutcome(name, FleetStatus.VANISHED) for name in "ab")
-    assert not FleetReport(str(tmp_path), outcomes, 1.0, dry_run=False).ok
-    assert FleetReport(str(tmp_path), (*outcomes, TableOutcome("c", QUIET)), 0.0, dry_run=False).ok
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_the_last_table_may_be_removed_as_any_other(tmp_path: Path, names: str) -> None:
+    for name in names:
+        plant(tmp_path / name, 30)
+
+    class Removing(InThreads):
+        """Removes every table as soon as its debt is known."""
+
+        def map(self, function: Any, tasks: Any, *rest: Any) -> Any:
+            found = super().map(function, tasks, *rest)
+            for name in names:
+                shutil.rmtree(tmp_path / name, ignore_errors=True)
+            return found
+
+    night = maintain(str(tmp_path), failure_threshold=0.0, runner=Removing())
+    assert night.ok and {each.status for each in night.outcomes} == {FleetStatus.VANISHED}
+    assert len(night.outcomes) == len(names)
+
+
+def test_a_table_that_is_gone_from_a_store_that_does_not_answer_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        plant(tmp_path / name, 30)
+
+    def lose_connection(outcome: TableOutcome) -> None:
+        if outcome.table == "a":
+            shutil.rmtree(tmp_path / "b")
+            monkeypatch.setattr(maintaining, "open_store", refuse)
+
+    def refuse(*_: object) -> None:
+        raise StoreError("no connection")
+
+    night = maintain(str(tmp_path), failure_threshold=0.0, on_outcome=lose_connection)
+    assert (night.count(DONE), night.count(FAILED)) == (1, 1)
 
 
 def test_a_step_that_gained_nothing_is_remembered_by_the_ledger(
