@@ -92,6 +92,17 @@ def test_empty_cells_and_words_are_null_as_options_say(
     assert ([row["code"] for row in rows], [row["n"] for row in rows]) == (codes, numbers)
 
 
+@pytest.mark.parametrize("text", [TextReading(), TextReading(null_values=("-",)), TextReading(empty_as_null=True)])
+def test_a_column_with_a_dictionary_of_texts_has_the_nulls_of_a_column_of_texts(
+    tmp_path: Path, text: TextReading
+) -> None:
+    columns = {"kind": pa.dictionary(pa.int32(), pa.string())}
+    cells = "kind,name\nNA,NA\nnull,null\n-,-\n,\nx,x\n"
+    rows = load(tmp_path, "a.csv", cells, None, text, column_types={**columns, "name": pa.string()})
+    assert [row["kind"] for row in rows] == [row["name"] for row in rows]
+    assert rows[0] == {"kind": "NA", "name": "NA"}
+
+
 @BOTH
 def test_delimiter_quote_encoding_and_a_missing_header(tmp_path: Path, isolated: bool) -> None:
     text = TextReading(delimiter=";", quote="'", header=False, encoding="latin-1")

@@ -98,7 +98,7 @@ def _batches(
             return
         columns = []
         for column, wanted in zip(batch.columns, schema, strict=True):
-            nulls = in_texts if column.type == wanted.type else in_others
+            nulls = in_texts if column.type == _value_type(wanted.type) else in_others
             if nulls and (pt.is_string(column.type) or pt.is_large_string(column.type)):
                 matches = pc.is_in(column, value_set=pa.array(nulls, column.type))
                 column = pc.if_else(matches, pa.scalar(None, column.type), column)
@@ -133,8 +133,7 @@ def _types_by_format(batch: pa.RecordBatch | None, text: TextReading) -> dict[st
 
 def _cell_type(kind: pa.DataType, text: TextReading) -> pa.DataType:
     """Return the type as which Arrow reads a column of this type: text where it does not know the type, or a format."""
-    if pt.is_dictionary(kind):
-        return _cell_type(kind.value_type, text)
+    kind = _value_type(kind)
     if pt.is_string_view(kind):
         return pa.string()
     if pt.is_binary_view(kind):
@@ -143,6 +142,11 @@ def _cell_type(kind: pa.DataType, text: TextReading) -> pa.DataType:
         return pa.float32()
     by_format = (pt.is_date(kind) and text.date_formats) or (pt.is_timestamp(kind) and text.timestamp_formats)
     return pa.string() if by_format or pt.is_decimal256(kind) else kind
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values that a dictionary has, or the type itself."""
+    return kind.value_type if pt.is_dictionary(kind) else kind
 
 
 def _parsed_type(read: pa.DataType, wanted: pa.DataType) -> pa.DataType:
