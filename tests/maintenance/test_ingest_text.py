@@ -318,14 +318,13 @@ def test_rows_of_json_may_be_the_items_of_an_array(tmp_path: Path, content: str,
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ('[{"id": 1}, null]', [1, None]),
         ('[{"id": 1}, ]', [1]),
         ('[{"id": 1},, {"id": 2}]', [1, 2]),
         (b"\xef\xbb\xbf" + b" " * 4000 + b'[{"id": 1}]', [1]),
     ],
-    ids=["null", "comma at the end", "two commas", "spaces"],
+    ids=["comma at the end", "two commas", "spaces"],
 )
-def test_an_array_may_have(tmp_path: Path, content: str | bytes, expected: list[int | None]) -> None:
+def test_an_array_may_have(tmp_path: Path, content: str | bytes, expected: list[int]) -> None:
     assert [row["id"] for row in load(tmp_path, "a.json", content, None)] == expected
 
 
@@ -336,9 +335,25 @@ def test_an_array_may_be_compressed_or_of_another_encoding(tmp_path: Path) -> No
     assert load(tmp_path, "b.json", content.encode("utf-16"), None, utf16)[1:] == [{"city": "Zürich"}]
 
 
-def test_an_array_of_nulls_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RawFileRefused, match=r"a\.json: "):  # Arrow ends the process that decodes it
-        load(tmp_path, "a.json", "[null]", None, isolated=True)
+NO_ROWS = {
+    "null": ("[null]", "line 1: null is no row"),
+    "nulls first": ('[null, null, {"id": 1}]', "line 1: null is no row"),
+    "null in a line": ('{"id": 1}\n\nnull\n', "line 3: null is no row"),
+    "null behind a block": ('{"id": 1}\n' * 104_857 + "{}   \nnull\n", "line 104859: null is no row"),
+    "null in a row's line": ('{"id": 1} null\n', "it has text between its rows"),
+    "numbers": ("[1, 2]", "line 1: 1 is no row: each row is an object of fields"),
+    "text": ('"a{}"\n', 'line 1: "a{}" is no row'),
+    "lists": ('{"id": 1}\n[{"id": 2}]\n', 'line 2: [{"id": 2}] is no row'),
+    "no JSON": ("id=1\n", "it has text between its rows"),
+}
+
+
+@pytest.mark.parametrize(("content", "reason"), NO_ROWS.values(), ids=NO_ROWS)
+def test_json_whose_rows_are_no_objects_is_refused_before_arrow_ends_the_process(
+    tmp_path: Path, content: str, reason: str
+) -> None:
+    with pytest.raises(RawFileRefused, match=re.escape(reason)):
+        load(tmp_path, "a.json", content, None)
 
 
 @BOTH

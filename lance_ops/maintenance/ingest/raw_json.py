@@ -45,6 +45,8 @@ _JSON_KEY = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:', re.DOTALL)
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
+_BETWEEN_ROWS = np.isin(np.arange(256), list(b"} \t\r\n\xef\xbb\xbf"))
+"""The bytes that may stand where no object is open, with the end of one and those of a byte order mark."""
 _LINE_OF_ARRAY = bytes.maketrans(b"\n\r", b"  ")
 _SPACES = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
@@ -232,6 +234,10 @@ def _fault_of(line: bytes, fault: Callable[[object], str]) -> str:
         return ""
 
 
+def _no_row(value: object) -> str:
+    return "" if isinstance(value, dict) else f"{json.dumps(value)[:_SHOWN]} is no row: each row is an object of fields"
+
+
 def _field_outside(value: object, kind: pa.DataType) -> str:
     """Return the field, by its dotted name, that the value has and the type lacks, or an empty text."""
     name = _name_outside(value, kind)
@@ -300,7 +306,10 @@ def _casts(text: str, kind: pa.DataType) -> bool:
 
 
 def check_json(source: RawSource, limits: RawLimits) -> None:
-    """Refuse deep values before Arrow sees them: its parser recurses. Its schema follows from the first block alone."""
+    """Refuse what Arrow's parser does not survive: deep values, because it recurses, and nulls in place of rows.
+
+    Its schema follows from the first block alone.
+    """
     marks, size_bytes = _Marks(b"[]{}"), 0
     with source.open() as file:
         num_keys = len(set(_JSON_KEY.findall(file.read(BLOCK_BYTES))))
@@ -310,7 +319,12 @@ def check_json(source: RawSource, limits: RawLimits) -> None:
             size_bytes += len(block)
             if size_bytes > source.allowed_bytes:
                 raise DecodingRefused(f"it has more than {source.allowed_bytes:,} bytes decompressed", "expansion")
-            _, _, depths = marks.feed(block)
+            first_depth = marks.depth
+            places, _, depths = marks.feed(block)
+            lengths = np.diff(places, prepend=0, append=len(block))
+            is_outside = np.repeat(np.append(first_depth, depths) == 0, lengths)
+            if not _BETWEEN_ROWS[np.frombuffer(block, np.uint8)[is_outside]].all():
+                raise DecodingRefused(_line_where(source, _no_row) or "it has text between its rows, which are objects")
             if depths.max(initial=0) > limits.depth:
                 raise DecodingRefused(f"its values are nested more than {limits.depth} deep", "depth")
             num_rows = int(np.count_nonzero(depths == 0))
