@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from lance_ops.dagster.project.project_files import NewProject
 from lance_ops.dagster.project.start import start_project
 from lance_ops.dagster.project.table_survey import survey_tables
 from lance_ops.errors import ConfigError
-from lance_ops.maintenance.ingest import RawFile, RawReader, RawReading
+from lance_ops.maintenance.ingest import RawFile, RawReader, RawReading, TextReading
 
 pytestmark = pytest.mark.dagster
 
@@ -348,13 +347,13 @@ def test_files_without_numbers_are_one_dataset_whatever_their_delimiter(landing:
 
 
 def test_a_survey_opens_each_file_once(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, plain = list[str](), RawReader._opened
+    opened, plain = list[str](), RawReader.guessed_schema
 
-    def recorded(reader: RawReader, file: RawFile) -> AbstractContextManager[int]:
+    def recorded(reader: RawReader, file: RawFile, guess: Callable[[bytes, bool], TextReading]) -> pa.Schema:
         opened.append(Path(file.uri).name)
-        return plain(reader, file)
+        return plain(reader, file, guess)
 
-    monkeypatch.setattr(RawReader, "_opened", recorded)
+    monkeypatch.setattr(RawReader, "guessed_schema", recorded)
     names = [f"2024-01-0{day}.csv" for day in (1, 2, 3)] + ["bern.jsonl", "basel.jsonl"]
     land(landing, *names)
     for name in names[3:]:

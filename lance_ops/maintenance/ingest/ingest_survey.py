@@ -1,7 +1,7 @@
 """Look at raw files before an ingestion: which fit, what becomes of their columns, and which are refused and why.
 
-A survey reads footers of files that know their types, and the first block of text files; a file of a store is copied
-whole for that. It does not find values that do not fit; those are found when the rows are read.
+A survey reads footers of files that know their types, and the first block of text files. It copies no more of most
+files of a store (`raw_copies.py`). It does not find values that do not fit; those are found when the rows are read.
 """
 
 from __future__ import annotations

@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, RawFileTooLarge
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
+from lance_ops.maintenance.ingest.raw_copies import StoredFile
 from lance_ops.maintenance.ingest.raw_decoding import decode
 from lance_ops.maintenance.ingest.raw_limits import START_BYTES, DecodingRefused, RawLimits, RawRequest, TextReading
 from lance_ops.maintenance.ingest.raw_locations import (
@@ -55,7 +56,6 @@ _TEXT = ("csv", "json")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _NOT_READ = {".avro": "Arrow does not read Avro: write the file as Parquet or ORC"}
 
-_COPIED_BYTES = 4 * 1024**2
 _NO_MOMENT = datetime.fromtimestamp(0, UTC)
 """Stands for the modification time of a local file that is no date."""
 
@@ -142,8 +142,8 @@ class RawReader:
         Of a text file, `lead` gets the request and the schema that the first rows have by inference, or None if they
         agree on none. It returns the request with the types to read, by which bad rows are named.
         """
-        request = self.request(file)
-        with self._refusals(file), self._opened(file) as descriptor:
+        asked = self.request(file)
+        with self._refusals(file), self._opened(file, asked, only_schema=False) as (descriptor, request):
             if lead is not None and request.kind in _TEXT:
                 request = lead(request, self._inferred(descriptor, request))
             if self._process is not None:
@@ -160,8 +160,8 @@ class RawReader:
         request = self.request(file)
         if request.kind == "csv" and not self._text.header and names is not None:
             request = replace(request, names=tuple(names))
-        with self._refusals(file), self._opened(file) as descriptor:
-            schema, num_rows = self._look(descriptor, request)
+        with self._refusals(file), self._opened(file, request, only_schema=True) as (descriptor, looked):
+            schema, num_rows = self._look(descriptor, looked)
             return schema.remove_metadata(), num_rows
 
     def guessed_schema(self, file: RawFile, guess: Callable[[bytes, bool], TextReading]) -> pa.Schema:
@@ -169,8 +169,8 @@ class RawReader:
 
         `guess` gets the first bytes of a text file, decompressed, and whether they are the whole file.
         """
-        request = self.request(file)
-        with self._refusals(file), self._opened(file) as descriptor:
+        asked = self.request(file)
+        with self._refusals(file), self._opened(file, asked, only_schema=True) as (descriptor, request):
             if request.kind in _TEXT:
                 start = self._start(descriptor, request)
                 request = replace(request, text=guess(start, len(start) < START_BYTES))
@@ -220,36 +220,26 @@ class RawReader:
             raise RawFileRefused(name, f"{error}; repair or remove the file") from error
 
     @contextmanager
-    def _opened(self, file: RawFile) -> Iterator[int]:
-        """Open a file for reading, by descriptor. One of a store is first copied to a temporary file without a name."""
+    def _opened(self, file: RawFile, request: RawRequest, *, only_schema: bool) -> Iterator[tuple[int, RawRequest]]:
+        """Open a file for reading, by descriptor; also yield the request with which to read it.
+
+        A file of a store is first copied to a temporary file without a name; with `only_schema`, as much as is needed.
+        """
         path = local_path(file.uri)
         if path is None:
+            stored = StoredFile(file.uri, file.size_bytes, self._storage_options)
             with tempfile.TemporaryFile() as copy:
-                self._copy(file, copy)
-                yield copy.fileno()
+                if only_schema:
+                    request = stored.copy_schema(copy, request, self._limits)
+                else:
+                    stored.copy_whole(copy, self._limits)
+                yield copy.fileno(), request
             return
         descriptor = open_local(path, file.listed)
         try:
-            yield descriptor
+            yield descriptor, request
         finally:
             os.close(descriptor)
-
-    def _copy(self, file: RawFile, copy: IO[bytes]) -> None:
-        with failures_of_store(file.uri, self._storage_options):
-            filesystem, path = remote_file_system(file.uri, self._storage_options)
-            source = filesystem.open(path, "rb")
-        with source:
-            size_bytes = 0
-            while True:
-                with failures_of_store(file.uri, self._storage_options):
-                    block = source.read(_COPIED_BYTES)
-                size_bytes += len(block)
-                if size_bytes > self._limits.file_bytes:
-                    raise DecodingRefused(f"it has more than {self._limits.file_bytes:,} bytes", "file_bytes")
-                if not block:
-                    break
-                copy.write(block)
-        copy.flush()
 
 
 def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None = None) -> RawFile:

@@ -58,7 +58,7 @@ def decode_json(
     source: RawSource, request: RawRequest, limits: RawLimits
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of a file of JSON lines, or of one array of rows."""
-    source = JsonSource(source.path, source.compression, source.encoding, source.allowed_bytes)
+    source = JsonSource(source.path, source.compression, source.encoding, source.allowed_bytes, source.is_cut)
     check_json(source, limits)
     if request.lead is None:
         with pa.json.open_json(source.open()) as first:
@@ -82,12 +82,11 @@ def decode_json(
 class JsonSource(RawSource):
     """An open file's path; its rows are lines, also if they are the items of an array in the file."""
 
-    def open(self) -> Any:
-        """Return a stream of rows, a line each."""
-        with super().open() as stream:
+    def _whole(self) -> Any:
+        with super()._whole() as stream:
             start = stream.read(_START_BYTES)
         is_array = start.removeprefix(_BOM).lstrip(_SPACES).startswith(b"[")
-        return _ArrayLines(super().open()) if is_array else super().open()
+        return _ArrayLines(super()._whole()) if is_array else super()._whole()
 
 
 class _Marks:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 __all__ = [
     "BLOCK_BYTES",
+    "CUT_BYTES",
     "FREE_BYTES",
     "START_BYTES",
     "DecodingRefused",
@@ -31,6 +32,10 @@ BLOCK_BYTES = 1024**2
 
 START_BYTES = 256 * 1024
 """A guess of how text is written reads this many decompressed bytes."""
+
+CUT_BYTES = 2 * BLOCK_BYTES
+"""Of a text that is cut off so many bytes are read: Arrow infers a schema from the first block, and may not see an end
+there."""
 
 FREE_BYTES = 256 * 1024**2
 """So many decoded bytes are allowed for a file of any size."""
@@ -113,6 +118,7 @@ class RawRequest:
 
     `lead` has the types of the columns that are wanted, under the file's names. Other columns of the file are refused,
     or left out if `ignore_others`. Without `lead` the types are inferred. `names` are those of a CSV without a header.
+    If `is_cut`, a text is cut off somewhere beyond its first `CUT_BYTES`, and only its schema may be asked for.
     """
 
     kind: str
@@ -121,6 +127,7 @@ class RawRequest:
     lead: pa.Schema | None = None
     ignore_others: bool = False
     names: tuple[str, ...] | None = None
+    is_cut: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the request as JSON values."""
@@ -132,6 +139,7 @@ class RawRequest:
             "lead": lead,
             "ignore_others": self.ignore_others,
             "names": self.names,
+            "is_cut": self.is_cut,
         }
 
     @classmethod
@@ -148,20 +156,32 @@ class RawRequest:
             None if lead is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(lead))),
             values["ignore_others"],
             None if values["names"] is None else tuple(values["names"]),
+            values["is_cut"],
         )
 
 
 @dataclass(frozen=True)
 class RawSource:
-    """An open file's path, and how its bytes become UTF-8."""
+    """An open file's path, and how its bytes become UTF-8; of one that is cut off, only the first lines count."""
 
     path: str
     compression: str | None
     encoding: str
     allowed_bytes: int
+    is_cut: bool = False
 
     def open(self) -> Any:
         """Return a stream of the decompressed bytes; text in another encoding becomes UTF-8."""
+        if not self.is_cut:
+            return self._whole()
+        with self._whole() as stream:
+            start = stream.read(CUT_BYTES)
+        end = max(start.rfind(b"\n"), start.rfind(b"\r")) + 1
+        if not end:
+            raise DecodingRefused(f"its first row has more than {BLOCK_BYTES:,} bytes")
+        return pa.BufferReader(start[:end])
+
+    def _whole(self) -> Any:
         stream = pa.OSFile(self.path)
         if self.compression is not None:
             stream = pa.CompressedInputStream(stream, self.compression)
