@@ -234,6 +234,7 @@ EVERY_POLICY = {
         "date_formats": ["%d.%m.%Y"],
         "timestamp_formats": ["%d.%m.%Y %H:%M"],
         "decimal_point": ",",
+        "thousands": ".",
         "skip_lines": 2,
         "distinct_names": True,
     },

@@ -92,8 +92,14 @@ def test_digits_that_are_no_numbers_are_text() -> None:
     [
         ("a,d\n1,01/02/2026\n", "d: does the day or the month come first? Set text.date_formats to ['%d/%m/%Y'] or"),
         ("d,e\n31/01/2026,12/31/2026\n", "d: does the day or the month come first?"),
-        ("a;n\n1;1,234\n", "n: does the comma of its numbers stand before a fraction?"),
-        ("a;n\n1;1.234,50\n", "n: its numbers have separators of thousands"),
+        ("a;n\n1;1,234\n", "n: does the comma of its numbers stand before a fraction, or between thousands?"),
+        ('a;n\n1;"123 456"\n2;789 012\n', 'n: does " " stand between the thousands of its numbers?'),
+        (
+            "a;n\n1;1,234,567\n",
+            'n: does "," stand between the thousands of its numbers? If so, set text.thousands: ","',
+        ),
+        ("a;n\n1;12\u00a0345\n", 'n: does "\\u00a0" stand between the thousands of its numbers?'),
+        ("a;n\n1;1,234,567\n2;1,5\n", 'n: does "," stand between the thousands'),
         ("a;n;m\n1;1,5;2.5\n", "Some numbers have a comma before their fraction, some a point"),
         ("7,x\n8,y\n", "Is 7 a column's name?"),
     ],
@@ -166,10 +172,51 @@ def test_a_doubt_that_another_file_answers_is_none(newer: str, older: str, expec
     assert joint_guess([guess(older), guess(newer)]).doubts == ()
 
 
-def test_a_decimal_comma_leaves_the_doubts_about_other_columns() -> None:
-    found = guess("a;b;c\n1,5;1.234,50;1,234\n")
-    assert changed(found) == {"delimiter": ";", "decimal_point": ","}
-    assert found.doubts == ("b: its numbers have separators of thousands, so they stay text",)
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ("1,234.50", {"thousands": ","}),
+        ("1.234,50", {"thousands": ".", "decimal_point": ","}),
+        ("1 234,50", {"thousands": " ", "decimal_point": ","}),
+        ("1\u202f234,5", {"thousands": "\u202f", "decimal_point": ","}),
+        ("1'234'567|999", {"thousands": "'"}),
+        ("1,234,567|1,234|7", {"thousands": ","}),
+        ("1.234.567|7", {"thousands": ".", "decimal_point": ","}),
+        ("-1.234,50|1.234|12,5", {"thousands": ".", "decimal_point": ","}),
+        ("1,234.50|x", {}),
+        ("01,234.50", {}),
+        ("1,23,456.50", {}),
+        ("1,234,50", {}),
+    ],
+)
+def test_separators_of_thousands_are_guessed_where_numbers_tell(numbers: str, expected: dict[str, Any]) -> None:
+    found = guess("a;n\n" + "".join(f'x;"{number}"\n' for number in numbers.split("|")))
+    assert (changed(found), found.doubts) == ({"delimiter": ";"} | expected, ())
+
+
+def test_one_column_tells_what_the_comma_and_the_point_of_others_are() -> None:
+    found = guess("a;b;c;d\n1,5;1.234,50;1,234;1.234\n")
+    assert (changed(found), found.doubts) == ({"delimiter": ";", "decimal_point": ",", "thousands": "."}, ())
+    found = guess("a;b\n1,234.50;1,234\n")
+    assert (changed(found), found.doubts) == ({"delimiter": ";", "thousands": ","}, ())
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [("1,234.50;1.234,50", ',", "."'), ("1 234,50;1'234,50", '" ", "\'", ","'), ("1,234.5;1,5", '",", "."')],
+)
+def test_columns_that_contradict_each_other_leave_thousands_text_and_a_doubt(columns: str, shown: str) -> None:
+    found = guess(f"a;b\n{columns}\n")
+    assert found.reading.thousands == ""
+    assert found.doubts[-1].startswith("Numbers have several separators of thousands, or of fractions: ")
+    assert shown in found.doubts[-1]
+
+
+def test_files_that_contradict_each_other_about_numbers_can_be_read() -> None:
+    found = joint_guess([guess("a;b\nx;1,5\n"), guess("a;b\nx;1,234.50\n")])
+    assert (found.reading.decimal_point, found.reading.thousands) == (",", "")
+    assert found.reading.flaw() is None
+    assert [doubt.partition(" is ")[0] for doubt in found.doubts] == ["text.decimal_point"]
 
 
 def test_columns_have_the_names_that_ingestion_gives_them() -> None:

@@ -292,8 +292,59 @@ def test_a_column_that_is_declared_as_binary_holds_any_bytes(tmp_path: Path) -> 
 def test_options_of_text_are_checked_where_they_are_made() -> None:
     with pytest.raises(InvalidInput, match="skip_lines must not be negative"):
         RawReading(text=TextReading(skip_lines=-1))
+    for sign in ("ab", "7", "-"):
+        with pytest.raises(InvalidInput, match="thousands must be one character that is no part of a number"):
+            RawReading(text=TextReading(thousands=sign))
+    with pytest.raises(InvalidInput, match="cannot be both thousands and decimal_point"):
+        RawReading(text=TextReading(thousands="."))
     with pytest.raises(InvalidInput, match="decimal_point must be one ASCII character"):
         RawReading(text=TextReading(decimal_point=""))
+
+
+GROUPED = [
+    (TextReading(thousands=","), ["1,234.50", "-12,345,678", "7.25", ""]),
+    (TextReading(thousands=".", decimal_point=","), ["1.234,50", "-12.345.678", "7,25", ""]),
+    (TextReading(thousands=" ", decimal_point=","), [" 1 234,50", "-12 345 678", "7,25", "NA"]),
+    (TextReading(thousands="\u202f", null_values=("-",)), ["1\u202f234.50", "-12\u202f345\u202f678", "7.25", "-"]),
+]
+AMOUNTS = [Decimal("1234.50"), Decimal(-12345678), Decimal("7.25"), None]
+
+
+@BOTH
+@pytest.mark.parametrize(("text", "cells"), GROUPED, ids=["comma", "point", "space", "narrow space"])
+def test_numbers_may_have_separators_of_thousands(
+    tmp_path: Path, text: TextReading, cells: list[str], isolated: bool
+) -> None:
+    content = "n,d\n" + "".join(f'"{cell}","{cell}"\n' for cell in cells)
+    table = pa.schema([("n", pa.float64()), ("d", pa.decimal128(12, 2))])
+    rows = load(tmp_path, "a.csv", content, table, text, isolated)
+    assert [row["d"] for row in rows] == AMOUNTS
+    assert [row["n"] for row in rows] == [None if each is None else float(each) for each in AMOUNTS]
+
+
+@BOTH
+def test_new_columns_are_numbers_if_all_their_cells_have_separators_of_thousands_or_none(
+    tmp_path: Path, isolated: bool
+) -> None:
+    content = 'id,whole,part,phone,date,code\n1,"1,234","1,234.5","030,123,456","12,5",1\n2,7,8,"1,234,567","1,2",x\n'
+    rows = load(tmp_path, "a.csv", content, None, TextReading(thousands=","), isolated)
+    assert rows == [
+        {"id": 1, "whole": 1234, "part": 1234.5, "phone": "030,123,456", "date": "12,5", "code": "1"},
+        {"id": 2, "whole": 7, "part": 8.0, "phone": "1,234,567", "date": "1,2", "code": "x"},
+    ]
+    assert load(tmp_path, "b.csv", 'id,whole\n"1,000","2,000,000"\n', None, TextReading(thousands=","), isolated)[
+        2:
+    ] == [{"id": 1000, "whole": 2_000_000, "part": None, "phone": None, "date": None, "code": None}]
+
+
+@BOTH
+@pytest.mark.parametrize("cell", ["1,23", "12,34,567", ",123", "1,234.5", "0,123", "1,,234", "3,000,000,000"])
+def test_a_separator_in_another_place_is_refused_by_line_column_and_value(
+    tmp_path: Path, cell: str, isolated: bool
+) -> None:
+    table = pa.schema([("n", pa.int32())])
+    with pytest.raises(RawFileRefused, match=rf"line 3: column 'n': '{cell}' is no int32"):
+        load(tmp_path, "a.csv", f'n\n"1,000"\n"{cell}"\n', table, TextReading(thousands=","), isolated)
 
 
 ARRAYS = {

@@ -93,6 +93,7 @@ def ingest_files(
         typer.Option(metavar="FORMAT", help="A form of timestamps, besides ISO 8601; may be repeated."),
     ] = None,
     decimal_point: Annotated[str, typer.Option(help=help_of(verbs.IngestFiles, "decimal_point"))] = _TEXT.decimal_point,
+    thousands: Annotated[str, typer.Option(help=help_of(verbs.IngestFiles, "thousands"))] = _TEXT.thousands,
     skip_lines: Annotated[int, typer.Option(min=0, help=help_of(verbs.IngestFiles, "skip_lines"))] = _TEXT.skip_lines,
     distinct_names: Annotated[
         bool, typer.Option("--distinct-names", help=help_of(verbs.IngestFiles, "distinct_names"))
@@ -137,6 +138,7 @@ def ingest_files(
         date_formats=tuple(date_format or ()),
         timestamp_formats=tuple(timestamp_format or ()),
         decimal_point=decimal_point,
+        thousands=thousands,
         skip_lines=skip_lines,
         distinct_names=distinct_names,
         data_storage_version=data_storage_version,

@@ -51,6 +51,7 @@ class RawText(DeclaredModel):
     decimal_point: str = Field(
         default=".", description="The character between whole part and fraction of numbers in CSV."
     )
+    thousands: str = Field(default="", description="The character between groups of three digits in CSV; empty: none.")
     skip_lines: int = Field(
         default=0, ge=0, description="The number of lines to skip at the beginning of CSV, before its header."
     )

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from lance_ops.core.records import dataclass
+from lance_ops.dagster.project.number_guess import is_number, number_form
 from lance_ops.maintenance.ingest import TextReading, distinct_names
 
 __all__ = ["TextGuess", "guess_text", "joint_guess"]
@@ -29,10 +30,6 @@ _MOST_ROWS = 2000
 _MOST_TITLES = 20
 _LONGEST_WHOLE = 18
 """Every whole number of so many digits is an int64."""
-_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
-_COMMA_NUMBER = re.compile(r"[+-]?\d+(?:,(?P<fraction>\d+))?")
-_POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
-_GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?P<group>[.,' ])\d{3})(?:(?P=group)\d{3})*(?:[.,]\d+)?")
 _DAY = re.compile(
     r"(?:(?P<first>\d{1,2})(?P<sign>[./-])(?P<second>\d{1,2})(?P=sign)\d{4}|\d{4}(?P<slash>/)\d{1,2}/\d{1,2})"
     r"(?P<time> \d{1,2}:\d{2}(?P<seconds>:\d{2})?)?"
@@ -110,7 +107,7 @@ def joint_guess(guesses: Sequence[TextGuess]) -> TextGuess:
 def _guess_from(files: tuple[_Evidence, ...]) -> TextGuess:
     options: dict[str, Any] = {"distinct_names": any(each.options.get("distinct_names") for each in files)}
     doubts = []
-    for option in ("encoding", "delimiter", "skip_lines", "decimal_point"):
+    for option in ("encoding", "delimiter", "skip_lines", "decimal_point", "thousands"):
         value, *others = _shown(files, option) or [getattr(TextReading, option)]
         options[option] = value
         doubts += [
@@ -121,9 +118,12 @@ def _guess_from(files: tuple[_Evidence, ...]) -> TextGuess:
     doubts += [doubt for each in files for doubt in each.doubts]
     formats, undecided = _formats([column for each in files for column in each.dates])
     doubts += undecided
-    if options["decimal_point"] != ",":
+    if options["thousands"] == options["decimal_point"]:  # a doubt says that files contradict each other
+        options["thousands"] = ""
+    if "," not in (options["decimal_point"], options["thousands"]):
         doubts += [
-            f"{name}: does the comma of its numbers stand before a fraction? If so, set text.decimal_point: ','"
+            f"{name}: does the comma of its numbers stand before a fraction, or between thousands? Set "
+            "text.decimal_point or text.thousands to ','"
             for each in files
             for name in each.comma_columns
         ]
@@ -160,21 +160,21 @@ def _evidence(start: bytes, *, is_csv: bool, is_whole: bool) -> _Evidence:
     if table is None:
         return _Evidence(options, words)
     columns = list(table.columns())
-    point, comma_columns, doubts = _decimal_point(columns)
+    numbers = number_form(columns)
     options |= {
         "delimiter": table.delimiter,
         "skip_lines": table.skip_lines,
         "distinct_names": [name for name, _ in columns] != table.header,
     }
-    if point is not None:
-        options["decimal_point"] = point
+    shown = {"decimal_point": numbers.point, "thousands": numbers.thousands}
+    options |= {name: sign for name, sign in shown.items() if sign is not None}
     return _Evidence(
         options,
         words,
         tuple(name for name, cells in columns if _are_codes(cells)),
         tuple((name, form) for name, cells in columns if (form := _date_form(cells)) is not None),
-        tuple(comma_columns),
-        (*_doubts_of_header(columns), *doubts),
+        numbers.comma_columns,
+        (*_doubts_of_header(columns), *numbers.doubts),
     )
 
 
@@ -227,15 +227,13 @@ def _by_delimiter(text: str, delimiter: str, *, is_whole: bool) -> _Table | None
     if width < 2 or at is None or at > _MOST_TITLES or any(len(cells) != width for _, cells in rows[at:]):
         return None
     skipped, header = rows[at]
-    if at and (at + 1 == len(rows) or any(map(_NUMBER.fullmatch, header))):
+    if at and (at + 1 == len(rows) or any(map(is_number, header))):
         return None
     return _Table(delimiter, skipped if at else 0, header, [cells for _, cells in rows[at + 1 :]])
 
 
 def _doubts_of_header(columns: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
-    alike = [
-        name for name, cells in columns if cells and _NUMBER.fullmatch(name) and all(map(_NUMBER.fullmatch, cells))
-    ]
+    alike = [name for name, cells in columns if cells and is_number(name) and all(map(is_number, cells))]
     if alike:
         yield (
             f"Is {alike[0]} a column's name? If the files have no header, set text.header: false, and name the columns "
@@ -247,34 +245,6 @@ def _are_codes(cells: Sequence[str]) -> bool:
     """Whether all cells are digits, and some would change as numbers: they begin with a zero, or are too long."""
     return all(cell.isdecimal() for cell in cells) and any(
         (cell.startswith("0") and len(cell) > 1) or len(cell) > _LONGEST_WHOLE for cell in cells
-    )
-
-
-def _decimal_point(columns: Iterable[tuple[str, list[str]]]) -> tuple[str | None, list[str], list[str]]:
-    """Return what stands before the fraction of numbers; columns whose comma may mean two things; doubts."""
-    points: set[str] = set()
-    comma_columns, doubts = [], []
-    for name, cells in columns:
-        fractions = [found["fraction"] or "" for cell in cells if (found := _COMMA_NUMBER.fullmatch(cell))]
-        if any(map(_POINT_NUMBER.fullmatch, cells)):
-            points.add(".")
-        if len(fractions) == len(cells) and any(fractions):
-            if any(len(fraction) not in {0, 3} for fraction in fractions):
-                points.add(",")
-            else:
-                comma_columns.append(name)
-        elif _are_grouped(cells):
-            doubts.append(f"{name}: its numbers have separators of thousands, so they stay text")
-    if len(points) == 2:
-        doubts.append("Some numbers have a comma before their fraction, some a point: the former stay text")
-    return min(points, key=".,".index, default=None), comma_columns, doubts
-
-
-def _are_grouped(cells: Sequence[str]) -> bool:
-    """Whether all cells are numbers, and some have separators of thousands."""
-    grouped = [cell for cell in cells if _GROUPED.fullmatch(cell)]
-    return any(not _NUMBER.fullmatch(cell) for cell in grouped) and all(
-        _GROUPED.fullmatch(cell) or _NUMBER.fullmatch(cell) for cell in cells
     )
 
 

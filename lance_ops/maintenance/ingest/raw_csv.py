@@ -31,7 +31,7 @@ from lance_ops.maintenance.ingest.raw_limits import (
     TextReading,
     check_count,
 )
-from lance_ops.maintenance.ingest.raw_values import bad_text, holds_text_to_parse, parsed
+from lance_ops.maintenance.ingest.raw_values import bad_text, holds_text_to_parse, is_number, parsed
 
 __all__ = ["NO_UTF8", "decode_csv", "distinct_names"]
 
@@ -79,8 +79,8 @@ def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tup
         )
 
     reader = _named(opened, source, text, names)
-    if request.lead is None and (text.date_formats or text.timestamp_formats):
-        types = _types_by_format(_named(lambda: next(reader, None), source, text, names), text)
+    if request.lead is None and (text.date_formats or text.timestamp_formats or text.thousands):
+        types = _types_by_form(_named(lambda: next(reader, None), source, text, names), text)
         reader = _named(opened, source, text, names)
     fields = [each.with_type(_parsed_type(each.type, types.get(each.name, each.type))) for each in reader.schema]
     schema = pa.schema(fields)
@@ -115,16 +115,22 @@ def _null_cells(text: TextReading) -> list[str]:
     return ["", *(pa.csv.ConvertOptions().null_values if text.null_values is None else text.null_values)]
 
 
-def _types_by_format(batch: pa.RecordBatch | None, text: TextReading) -> dict[str, pa.DataType]:
-    """Return the types of the text columns whose cells in the first batch are all dates, or all timestamps, or null."""
+def _types_by_form(batch: pa.RecordBatch | None, text: TextReading) -> dict[str, pa.DataType]:
+    """Return the types of the text columns whose cells in the first batch all have one declared form, or are null."""
     found: dict[str, pa.DataType] = {}
     nulls = pa.array(_null_cells(text), pa.string())
+    forms = (
+        (text.date_formats, pa.date32()),
+        (text.timestamp_formats, pa.timestamp("us")),
+        (text.thousands, pa.int64()),
+        (text.thousands, pa.float64()),
+    )
     for name, column in () if batch is None else zip(batch.schema.names, batch.columns, strict=True):
         if not pt.is_string(column.type):
             continue
         cells = column.filter(pc.invert(pc.is_in(column, value_set=nulls)))
-        for formats, kind in ((text.date_formats, pa.date32()), (text.timestamp_formats, pa.timestamp("us"))):
-            if formats and len(cells) and name not in found:
+        for form, kind in forms:
+            if form and len(cells) and name not in found:
                 with suppress(pa.ArrowInvalid):
                     parsed(cells, kind, text)
                     found[name] = kind
@@ -140,8 +146,12 @@ def _cell_type(kind: pa.DataType, text: TextReading) -> pa.DataType:
         return pa.binary()
     if pt.is_float16(kind):
         return pa.float32()
-    by_format = (pt.is_date(kind) and text.date_formats) or (pt.is_timestamp(kind) and text.timestamp_formats)
-    return pa.string() if by_format or pt.is_decimal256(kind) else kind
+    has_form = (
+        (pt.is_date(kind) and text.date_formats)
+        or (pt.is_timestamp(kind) and text.timestamp_formats)
+        or (is_number(kind) and text.thousands)
+    )
+    return pa.string() if has_form or pt.is_decimal256(kind) else kind
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

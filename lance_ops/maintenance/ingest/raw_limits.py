@@ -66,15 +66,17 @@ class RawLimits:
 class TextReading:
     """How CSV and JSON are read.
 
-    `delimiter`, `quote`, `escape` (empty: none), `decimal_point`, `skip_lines`, `header` and `distinct_names` are those
-    of CSV. `skip_lines` is the number of lines to skip before the header, and `decimal_point` the character between
-    whole part and fraction of numbers. A file without a header has the table's columns, in their order.
+    `delimiter`, `quote`, `escape` (empty: none), `decimal_point`, `thousands` (empty: none), `skip_lines`, `header` and
+    `distinct_names` are those of CSV. `skip_lines` is the number of lines to skip before the header, `decimal_point`
+    the character between whole part and fraction of numbers, and `thousands` the one between groups of three digits. A
+    file without a header has the table's columns, in their order.
     With `distinct_names`, a name that occurs again in the header becomes `name_2`, and the fourth column, if it has no
     name, `column_4`. Cells that are one of `null_values` are null; by default a cell of a text column is never null,
     and of another column if it is empty or one of Arrow's own words (`NULL`, `NA`, `NaN`, …). `empty_as_null`
     makes an empty cell of a text column null, too. Dates and timestamps are ISO 8601, or match one of the formats of
     C's `strptime`; without a zone they are in the column's zone. Where the types of CSV are inferred, a text column
-    becomes a date or a timestamp if all its cells in the first MiB match; a later cell that does not match is refused.
+    becomes a date, a timestamp or a number if all its cells in the first MiB match a format, or are numbers with
+    `thousands`; a later cell that does not match is refused.
     """
 
     delimiter: str = ","
@@ -87,6 +89,7 @@ class TextReading:
     date_formats: tuple[str, ...] = ()
     timestamp_formats: tuple[str, ...] = ()
     decimal_point: str = "."
+    thousands: str = ""
     skip_lines: int = 0
     distinct_names: bool = False
 
@@ -96,6 +99,10 @@ class TextReading:
             text = getattr(self, name)
             if len(text.encode()) > 1 or (required and not text):
                 return f"{name} must be one ASCII character, not {text!r}"
+        if len(self.thousands) > 1 or self.thousands.isalnum() or self.thousands in ("+", "-"):
+            return f"thousands must be one character that is no part of a number, not {self.thousands!r}"
+        if self.thousands == self.decimal_point:
+            return f"{self.thousands!r} cannot be both thousands and decimal_point"
         try:
             codecs.lookup(self.encoding)
         except LookupError:

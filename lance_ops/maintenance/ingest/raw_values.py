@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from lance_ops.maintenance.ingest.raw_limits import TextReading
 
-__all__ = ["bad_text", "holds_text_to_parse", "is_list", "parsed"]
+__all__ = ["bad_text", "holds_text_to_parse", "is_list", "is_number", "parsed"]
 
 _QUOTED = re.compile(r"'(?:1970-01-01T)?(.*?)'(?= as a scalar| is not a valid|[.,:]|$)", re.DOTALL)
 
@@ -50,8 +50,8 @@ def parsed(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Array:
     if pt.is_time(wanted):
         moments = pc.binary_join_element_wise(pa.scalar("1970-01-01T"), array, pa.scalar(""))
         return pc.cast(pc.cast(moments, pa.timestamp(wanted.unit)), wanted)
-    if pt.is_decimal(wanted):
-        return _decimals(array, wanted, text.decimal_point)
+    if is_number(wanted):
+        return _numbers(array, wanted, text)
     return pc.cast(array, wanted)
 
 
@@ -67,6 +67,11 @@ def holds_text_to_parse(given: pa.DataType, wanted: pa.DataType) -> bool:
         or pt.is_nested(wanted)
         or pt.is_null(wanted)
     )
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether the type is one of numbers, as text states them."""
+    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
 
 
 def bad_text(error: Exception) -> str | None:
@@ -86,20 +91,35 @@ def is_list(kind: pa.DataType) -> bool:
     )
 
 
-def _decimals(array: pa.Array, wanted: pa.DataType, point: str) -> pa.Array:
-    """Parse decimals that have `point` before their fraction; if it is another character, refuse a full stop."""
-    if point == ".":
-        return pc.cast(array, wanted)
-    stopped = array.filter(pc.match_substring(array, "."))
-    if len(stopped):
-        raise pa.ArrowInvalid(f"'{stopped[0]}': its decimal point is no {point!r}")
+def _numbers(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Array:
+    """Parse numbers with the declared decimal point and separators of thousands; a separator elsewhere is refused."""
+    point, plain = text.decimal_point, array
+    if text.thousands:
+        plain = pc.utf8_trim_whitespace(plain)
+        group = re.escape(text.thousands)
+        grouped = rf"^[+-]?[1-9][0-9]{{0,2}}(?:{group}[0-9]{{3}})+(?:{re.escape(point)}[0-9]*)?$"
+        _refuse(
+            plain,
+            pc.and_(pc.match_substring(plain, text.thousands), pc.invert(pc.match_substring_regex(plain, grouped))),
+        )
+        plain = pc.replace_substring(plain, text.thousands, "")
+    if point != ".":
+        _refuse(plain, pc.match_substring(plain, "."))
+        plain = pc.replace_substring(plain, point, ".")
     try:
-        return pc.cast(pc.replace_substring(array, point, "."), wanted)
+        return pc.cast(plain, wanted)
     except pa.ArrowInvalid as error:
         bad = bad_text(error)
-        if bad is None:
+        at = -1 if bad is None else pc.index(plain, bad).as_py()
+        if at < 0:
             raise
-        raise pa.ArrowInvalid(f"'{bad.replace('.', point)}'") from error
+        raise pa.ArrowInvalid(f"'{array[at]}'") from error
+
+
+def _refuse(array: pa.Array, is_bad: pa.BooleanArray) -> None:
+    bad = array.filter(is_bad)
+    if len(bad):
+        raise pa.ArrowInvalid(f"'{bad[0]}' is not a valid number")
 
 
 def _moments(array: pa.Array, wanted: pa.DataType, formats: tuple[str, ...]) -> pa.Array:

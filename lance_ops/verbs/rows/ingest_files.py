@@ -140,6 +140,9 @@ class IngestFiles(Verb):
     decimal_point: Annotated[str, Option("The character between whole part and fraction of numbers in CSV.")] = (
         _TEXT.decimal_point
     )
+    thousands: Annotated[str, Option("The character between groups of three digits in CSV; empty: none.")] = (
+        _TEXT.thousands
+    )
     skip_lines: Annotated[
         int, Option("The number of lines to skip at the beginning of CSV, before its header.", at_least=0)
     ] = _TEXT.skip_lines
