@@ -31,7 +31,7 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["MergeSource", "TakesFrames", "merge_source", "stored_rows"]
+__all__ = ["MergeSource", "TakesFrames", "merge_source", "paths_of", "stored_rows"]
 
 MergeSource: TypeAlias = "pa.Table | by_tasks.SourceRows"
 """Rows in memory, or rows that tasks read."""
@@ -109,10 +109,18 @@ def stored_rows(data: Any) -> by_tasks.SourceRows | None:
     return None
 
 
+def paths_of(data: Any) -> list[str]:
+    """Return the paths that the data is: one, or a list of them; none for other data."""
+    several = data if isinstance(data, list | tuple) else [data]
+    if not several or not all(isinstance(each, str | PathLike) for each in several):
+        return []
+    return [fspath(each) for each in several]
+
+
 def _rows_of(
     stage: _Stage, data: Any, schema: pa.Schema | None, runner: Runner | None, on: tuple[str, ...]
 ) -> MergeSource:
-    paths, frames = _paths(data), _taker(runner, data)
+    paths, frames = paths_of(data), _taker(runner, data)
     if schema is not None and (paths or frames):
         raise InvalidInput("schema: raw files and data frames of a cluster are cast to the table's types")
     if len(paths) == 1 and (paths[0].rstrip("/").endswith(".lance") or os.path.isdir(paths[0])):
@@ -153,14 +161,6 @@ def _check_has(names: Iterable[str], keys: Iterable[str]) -> None:
 
 def _size_bytes(rows: by_tasks.SourceRows) -> int:
     return rows.version.open().size_bytes
-
-
-def _paths(data: Any) -> list[str]:
-    """Return the paths that the data is, or none."""
-    several = data if isinstance(data, list | tuple) else [data]
-    if not several or not all(isinstance(each, str | PathLike) for each in several):
-        return []
-    return [fspath(each) for each in several]
 
 
 class _Stage:

@@ -1,5 +1,7 @@
 """Stage data whose rows name rows of a table by `_rowaddr` or `_rowid`, so that tasks read it.
 
+The data is a stream of batches, a data frame of the runner's cluster, or raw files, which tasks read.
+
 A stage is a dataset beneath the table's `data`. It is removed when the verb is done. With a checkpoint it has a name of
 its own and stays after a failure: the next attempt reads it, and does not compute the data again. Clean-up removes a
 stage that nobody came back for, by age.
@@ -8,37 +10,70 @@ stage that nobody came back for, by age.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
 
-from lance_ops import changing, writing
-from lance_ops.api.merge_source import TakesFrames
+from lance_ops import changing, transactions, writing
+from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.merge_source import TakesFrames, paths_of
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.committers import MANIFEST_STORE_OPTION, open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.file_names import DATA_DIR
+from lance_ops.core.records import dataclass
+from lance_ops.core.schema import CaseRule, Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS, ROW_ID
-from lance_ops.runners import Runner
+from lance_ops.maintenance import ingest
+from lance_ops.reading import ROW_ADDRESS, ROW_ID
+from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot
+from lance_ops.table import Fragment
+from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["names_rows", "staged_row_values", "takes"]
-
-_FRAGMENT_ID = "_fragid"  # what reads of Spark call the fragment's id
+__all__ = ["names_rows", "row_value_source", "staged_row_values"]
 
 
-def takes(runner: object, data: Any) -> bool:
-    """Return whether the data is a data frame of the runner's cluster."""
-    return _taker(runner, data) is not None
+@dataclass(frozen=True)
+class _RowFiles:
+    """Raw files that have the same columns; of these, one names rows."""
+
+    files: tuple[ingest.RawFile, ...]
+    schema: pa.Schema
+
+    @classmethod
+    def at(cls, paths: Sequence[str]) -> _RowFiles:
+        """Find the files and their columns."""
+        stored = next((path for path in paths if path.rstrip("/").endswith(".lance")), None)
+        if stored is not None:
+            raise InvalidInput(f"{stored} is a dataset, and no column of it names rows: merge it by key instead")
+        files = tuple(ingest.found_file(path, {}) for path in paths)
+        return cls(files, ingest.unified_raw_schema(files, {}, case_rule=CaseRule.SENSITIVE))
+
+
+def row_value_source(data: Any, schema: pa.Schema | None, runner: Runner) -> Any:
+    """Return data as `staged_row_values` takes it, or as a stream that names no rows.
+
+    The data is what `reader_of` takes, a data frame that the runner takes, or the path of a raw file or a list of them.
+    Raises what `reader_of` raises, `InvalidInput` for a dataset's path or for a `schema` beside files, and
+    `RawFileRefused` for a file that cannot be read.
+    """
+    paths = paths_of(data)
+    if not paths:
+        return data if _taker(runner, data) is not None else reader_of(data, schema)
+    if schema is not None:
+        raise InvalidInput("schema: raw files have the types of their columns")
+    return _RowFiles.at(paths)
 
 
 def names_rows(data: Any, runner: object) -> bool:
-    """Return whether a stream has a column that names rows; a data frame of the runner's cluster must have one."""
-    return takes(runner, data) or _key_in(data.schema.names) is not None
+    """Return whether a stream has a column that names rows; files and data frames of a cluster must have one."""
+    is_stream = not isinstance(data, _RowFiles) and _taker(runner, data) is None
+    return not is_stream or changing.key_and_values(data.schema.names)[0] is not None
 
 
 @contextmanager
@@ -47,17 +82,16 @@ def staged_row_values(
 ) -> Iterator[changing.RowValues]:
     """Give the staged rows of `data`: with `replaces` in the types of the target's columns, else in their own.
 
-    `data` is a stream of batches, or a data frame that the runner takes. Raises `InvalidInput` for data without a
-    column of keys, or with nothing else, and `SchemaMismatch` naming a column that is to be replaced and is not there.
+    `data` is what `row_value_source` returns. Raises `InvalidInput` for data without a column of keys, or with nothing
+    else, and `SchemaMismatch` naming a column that is to be replaced and is not there, or that one of the files lacks.
     """
     taker = _taker(runner, data)
     names = list(data.columns) if taker is not None else data.schema.names
-    key = _key_in(names)
+    key, chosen = changing.key_and_values(names)
     if key is None:
         raise InvalidInput(
             f"the data has no column {ROW_ADDRESS} or {ROW_ID} that names rows; it has {', '.join(names)}"
         )
-    chosen = [name for name in names if name not in ROW_COLUMNS and name != _FRAGMENT_ID]
     if not chosen:
         raise InvalidInput(f"the data has no column beside {key!r}")
     folder = by_tasks.new_folder() if checkpoint is None else _folder_of(checkpoint, key, chosen)
@@ -73,7 +107,12 @@ def staged_row_values(
                 taker.write_row_values(data, key, chosen, target if replaces else None, uri, options, version)
             else:
                 like = target.schema.to_arrow_storage() if replaces else None
-                _write(data, key, chosen, like, uri, options, version)
+                stage = _empty_stage(data.schema, chosen, like, uri, options, version)
+                if isinstance(data, _RowFiles):
+                    _append_files(stage, data, key, runner, Job.on("stage values for", target.uri, target.version))
+                else:
+                    batches = (batch.select([key, *chosen]).rename_columns(stage.schema.names) for batch in data)
+                    writing.append(stage, batches, writing.FragmentLimits(), {})
         staged = Snapshot.open(uri, storage_options=options)
         yield changing.RowValues(by_tasks.SourceRows.of(staged), by_id=key == ROW_ID)
         done = True
@@ -90,11 +129,6 @@ def _taker(runner: object, data: Any) -> TakesFrames | None:
     return runner if isinstance(runner, TakesFrames) and runner.takes(data) else None
 
 
-def _key_in(names: Iterable[str]) -> str | None:
-    there = set(names)
-    return next((name for name in (ROW_ADDRESS, ROW_ID) if name in there), None)
-
-
 def _folder_of(checkpoint: str, key: str, names: Sequence[str]) -> str:
     if not checkpoint:
         raise InvalidInput("a checkpoint has a name")
@@ -102,25 +136,62 @@ def _folder_of(checkpoint: str, key: str, names: Sequence[str]) -> str:
     return f"{DATA_DIR}/backfill-rows-{digest[:32]}"
 
 
-def _write(
-    reader: pa.RecordBatchReader,
-    key: str,
+def _empty_stage(
+    schema: pa.Schema,
     names: Sequence[str],
     like: pa.Schema | None,
     uri: str,
     options: dict[str, str],
     version: FileVersion,
-) -> None:
-    """Write a stream as a dataset, batch by batch."""
-    given = pa.schema([reader.schema.field(name) for name in names])
+) -> Snapshot:
+    """Create a stage without rows: a column of keys, and these columns in their own types or in those of `like`."""
+    given = pa.schema([schema.field(name) for name in names])
     if like is not None:
         lacking = next((name for name in names if name not in like.names), None)
         if lacking is not None:
             raise SchemaMismatch(f"column {lacking!r} is not in the table (which has {', '.join(like.names)})")
         given = pa.schema([like.field(name) for name in names])
-    schema = pa.schema([pa.field(changing.ROW_KEY, pa.uint64()), *given])
-    empty = writing.create_dataset(
-        open_root(uri, options), writing.table_schema(schema, version), PendingFiles(), version
-    )
-    batches = (batch.select([key, *names]).rename_columns([changing.ROW_KEY, *names]) for batch in reader)
-    writing.append(empty, batches, writing.FragmentLimits(), {})
+    stored = writing.table_schema(pa.schema([pa.field(changing.ROW_KEY, pa.uint64()), *given]), version)
+    return writing.create_dataset(open_root(uri, options), stored, PendingFiles(), version)
+
+
+@dataclass(frozen=True)
+class _FileTask:
+    """A raw file to write to a stage; `fitting` has the types of the stage, and the names of the file."""
+
+    file: ingest.RawFile
+    fitting: ingest.RowFitting
+    key: str
+    schema: Schema
+    version: FileVersion
+    uri: str
+    storage_options: Mapping[str, str] = field(repr=False)
+
+
+def _append_files(stage: Snapshot, source: _RowFiles, key: str, runner: Runner, job: Job) -> None:
+    """Write the files by tasks, and commit their fragments. What is written before a failure is cleared with the stage.
+
+    Text is read in the types of the stage. All files must have all columns: a null would replace a value.
+    """
+    types = {each.name: each.type for each in stage.schema.to_arrow_storage()}
+    types[key] = types[changing.ROW_KEY]
+    wanted = pa.schema([each.with_type(types.get(each.name, each.type)) for each in source.schema])
+    fitting = ingest.RowFitting(wanted, CaseRule.SENSITIVE, ingest.MissingColumns.REFUSE)
+    tasks = [
+        _FileTask(file, fitting, key, stage.schema, stage.file_version, stage.uri, stage.storage_options)
+        for file in source.files
+    ]
+    written = runner.map(_write_file, tasks, job.in_bytes(file.size_bytes for file in source.files))
+    fragments = tuple(fragment for each in written for fragment in each)
+    pending = PendingFiles.of_fragments(FileLocations(stage.store), fragments)
+    writing.commit_operation(stage, transactions.Append(fragments), pending=pending)
+
+
+def _write_file(task: _FileTask) -> tuple[Fragment, ...]:
+    """Write the rows of a file as fragments."""
+    store, names = open_root(task.uri, task.storage_options).store, task.schema.names
+    columns = [task.key, *(name for name in names if name != changing.ROW_KEY)]
+    with ingest.RawReader({}) as reader, writing.FragmentWriter(store, task.schema, task.version) as writer:
+        for batch in task.fitting.rows(task.file, reader):
+            writer.write(batch.select(columns).rename_columns(names))
+        return tuple(writer.finish())

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from lance_ops.changing.restoration import restore
     from lance_ops.changing.row_replacement import replace_matching, replace_rows
     from lance_ops.changing.row_updates import bind_updates, update
-    from lance_ops.changing.row_values import ROW_KEY, RowValues, add_row_values, replace_row_values
+    from lance_ops.changing.row_values import (
+        ROW_KEY,
+        RowValues,
+        add_row_values,
+        key_and_values,
+        named_rows,
+        replace_row_values,
+    )
     from lance_ops.changing.source_keys import SourceKeys, key_hashes
     from lance_ops.changing.table_metadata import MetadataValues, bind_field_metadata, bind_metadata, update_config
 
@@ -35,7 +42,9 @@ __all__ = [
     "delete_duplicates",
     "find_duplicates",
     "find_rows",
+    "key_and_values",
     "key_hashes",
+    "named_rows",
     "plan_deletion",
     "replace_matching",
     "replace_row_values",
@@ -64,7 +73,9 @@ _MODULES = {
     "delete_duplicates": "duplicates",
     "find_duplicates": "duplicates",
     "find_rows": "deletion",
+    "key_and_values": "row_values",
     "key_hashes": "source_keys",
+    "named_rows": "row_values",
     "plan_deletion": "deletion",
     "replace_matching": "row_replacement",
     "replace_row_values": "row_values",

@@ -10,7 +10,7 @@ that plans gets three numbers for each fragment. No column file is written befor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Self, TypeAlias
 
@@ -29,19 +29,20 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
-from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScannedRows, scan_rows
+from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, ScannedRows, scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table.rows import bitmap_of
 from lance_ops.transactions import Update, UpdateMode
 from lance_ops.writing import TaskShare, commit_operation, conform_present_columns, share_rows
 
-__all__ = ["ROW_KEY", "RowValues", "add_row_values", "replace_row_values"]
+__all__ = ["ROW_KEY", "RowValues", "add_row_values", "key_and_values", "named_rows", "replace_row_values"]
 
 ROW_KEY = "__row"
 """The column of the staged rows that names the table's row: an unsigned number of 64 bits."""
 
 _PAIRS_PER_BUCKET = 1 << 20
+_FRAGMENT_ID = "_fragid"  # what reads of Spark call the fragment's id
 
 _Properties: TypeAlias = Mapping[str, str] | None
 
@@ -127,6 +128,23 @@ def replace_row_values(
     return committed, shared.num_rows
 
 
+def key_and_values(names: Iterable[str]) -> tuple[str | None, tuple[str, ...]]:
+    """Return which column of data names rows, if one does, and which columns have values: none that scans add."""
+    listed = tuple(names)
+    key = next((name for name in (ROW_ADDRESS, ROW_ID) if name in listed), None)
+    return key, tuple(name for name in listed if name not in ROW_COLUMNS and name != _FRAGMENT_ID)
+
+
+def named_rows(snapshot: Snapshot, keys: pa.ChunkedArray, *, by_id: bool) -> Uint64Array:
+    """Return the addresses of the rows that addresses, or with `by_id` row ids, name; in the order of the keys.
+
+    Raises `InvalidInput` as `add_row_values` does.
+    """
+    addresses = _located(snapshot, keys, by_id=by_id)
+    _live_rows(snapshot, np.sort(addresses))
+    return addresses
+
+
 @dataclass(frozen=True)
 class _LocateTask:
     """Staged rows to locate in the table; `firsts` has the first fragment of each bucket."""
@@ -209,20 +227,26 @@ def _locate(task: _LocateTask) -> by_tasks.SegmentFile:
 
 def _pairs_of(snapshot: Snapshot, values: RowValues, rows: ScannedRows) -> Uint64Array:
     """Return the addresses that the staged rows name, and their own, of shape (2, n)."""
-    keys = rows.table.column(ROW_KEY)
-    if keys.null_count:
-        raise InvalidInput(f"{keys.null_count} rows of the data have no {values.key_name}: leave them out")
-    named = numbers_of(keys).astype(np.uint64, copy=False)
-    found = named
-    if values.by_id and snapshot.manifest.uses_stable_row_ids:
-        found = snapshot.row_id_index.find(named)
-        gone = np.flatnonzero(found == np.uint64(TOMBSTONE_ROW))
-        if len(gone):
-            raise InvalidInput(
-                f"{snapshot.uri}: no row of version {snapshot.version} has {ROW_ID} {named[gone[0]]}: it was deleted, "
-                "or never there"
-            )
+    found = _located(snapshot, rows.table.column(ROW_KEY), by_id=values.by_id)
     return np.stack([found, rows.addresses(np.arange(len(rows)))])
+
+
+def _located(snapshot: Snapshot, keys: pa.ChunkedArray, *, by_id: bool) -> Uint64Array:
+    """Return the address that each key names; raise `InvalidInput` for a null, and for an id without a row."""
+    if keys.null_count:
+        key_name = ROW_ID if by_id else ROW_ADDRESS
+        raise InvalidInput(f"{keys.null_count} rows of the data have no {key_name}: leave them out")
+    named = numbers_of(keys).astype(np.uint64, copy=False)
+    if not (by_id and snapshot.manifest.uses_stable_row_ids):
+        return named
+    found = snapshot.row_id_index.find(named)
+    gone = np.flatnonzero(found == np.uint64(TOMBSTONE_ROW))
+    if len(gone):
+        raise InvalidInput(
+            f"{snapshot.uri}: no row of version {snapshot.version} has {ROW_ID} {named[gone[0]]}: it was deleted, "
+            "or never there"
+        )
+    return found
 
 
 def _order(task: _OrderTask) -> _OrderedPairs:
@@ -231,17 +255,26 @@ def _order(task: _OrderTask) -> _OrderedPairs:
     left, right = by_tasks.decode_pairs(by_tasks.read_segments(snapshot, task.pairs))
     order = np.argsort(left)
     left, right = left[order], right[order]
-    _check_once(left)
-    ids, starts = np.unique(fragment_of(left), return_index=True)
-    ends = np.append(starts[1:], len(left)).astype(np.int64)
-    located = {
-        int(fragment_id): _check_live(snapshot, int(fragment_id), left[start:end])
-        for fragment_id, start, end in zip(ids, starts, ends, strict=True)
-    }
+    located = _live_rows(snapshot, left)
+    ends = np.cumsum([len(rows) for rows in located.values()], dtype=np.int64)
     file = _write(snapshot, task.folder, left, right, ends)
     segments = {fragment_id: file.segment(number) for number, fragment_id in enumerate(located)}
     offsets = {key: rows.serialize() for key, rows in located.items()} if task.with_offsets else {}
     return _OrderedPairs(segments, offsets, len(left))
+
+
+def _live_rows(snapshot: Snapshot, ascending: Uint64Array) -> dict[int, BitMap]:
+    """Return the offsets of the rows at these addresses, by fragment.
+
+    Raises `InvalidInput` if two addresses are the same, or if one is no live row.
+    """
+    _check_once(ascending)
+    ids, starts = np.unique(fragment_of(ascending), return_index=True)
+    ends = np.append(starts, len(ascending))[1:]
+    return {
+        int(fragment_id): _check_live(snapshot, int(fragment_id), ascending[start:end])
+        for fragment_id, start, end in zip(ids, starts, ends, strict=True)
+    }
 
 
 def _check_once(ascending: Uint64Array) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import lance_ops
 from lance_ops.changing import row_values
-from lance_ops.errors import InvalidInput, RetryableConflict, SchemaMismatch
+from lance_ops.errors import InvalidInput, RawFileRefused, RetryableConflict, SchemaMismatch, TooManyConcurrentWriters
 from lance_ops.runners import InThreads
 from tests.pickling_runner import PicklingRunner
 
@@ -187,3 +187,49 @@ def test_after_a_conflict_only_stable_ids_still_name_the_same_rows(dataset_uri: 
             dataset.add_columns(rows, runner=Raced())
         assert "new" not in lance_ops.dataset(dataset_uri).schema.names
     assert not left(dataset)
+
+
+def test_tasks_read_values_from_raw_files_in_the_types_of_the_table(dataset_uri: str, tmp_path: Path) -> None:
+    dataset = made(dataset_uri)
+    files = [tmp_path / "1.csv", tmp_path / "2.csv"]
+    for number, file in enumerate(files):
+        file.write_text(f"_rowaddr,v,_rowid\n{number},007,{number}\n")
+    runner = PicklingRunner()
+    assert dataset.update_columns(files, runner=runner) == {"num_rows_updated": 2}
+    assert runner.jobs[-4:] == [("stage values for", 2), (LOCATE, 1), (ORDER, 1), (REPLACE, 1)]
+    assert [values(dataset, "v")[x] for x in range(3)] == ["007", "007", "old2"]
+    added = tmp_path / "new.csv"
+    added.write_text("_rowaddr,new\n3,1.5\n")
+    dataset.add_columns(added)
+    assert dataset.schema.field("new").type == pa.float64()
+    assert dataset.to_table(["x", "new"], filter="new IS NOT NULL").to_pylist() == [{"x": 3, "new": 1.5}]
+    assert not left(dataset)
+
+
+def test_a_file_that_lacks_a_column_of_another_is_refused_before_its_nulls_replace_values(
+    dataset_uri: str, tmp_path: Path
+) -> None:
+    dataset = made(dataset_uri)
+    first, second = tmp_path / "1.csv", tmp_path / "2.csv"
+    first.write_text("_rowaddr,v,x\n0,new,100\n")
+    second.write_text("_rowaddr,x\n1,101\n")
+    with pytest.raises(SchemaMismatch, match=r"2.csv has no column 'v'"):
+        dataset.update_columns([first, second])
+    with pytest.raises(RawFileRefused, match=r"none.csv"):
+        dataset.update_columns(tmp_path / "none.csv")
+    with pytest.raises(InvalidInput, match=r"in.lance is a dataset"):
+        dataset.add_columns("in.lance")
+    with pytest.raises(InvalidInput, match="raw files have the types of their columns"):
+        dataset.update_columns(first, pa.schema([("v", pa.string())]))
+    assert not left(dataset) and lance_ops.dataset(dataset_uri).version == 2
+
+
+def test_values_of_stable_ids_are_replaced_after_a_conflict_as_often_as_the_caller_allows(dataset_uri: str) -> None:
+    dataset = made(dataset_uri, stable=True)
+    rows = keyed(dataset, "_rowid", "x = 1", "v")
+    lance_ops.dataset(dataset_uri).update({"v": "'other'"}, "x = 1")
+    with pytest.raises(TooManyConcurrentWriters):
+        dataset.update_columns(rows, conflict_retries=0)
+    assert values(dataset, "v")[1] == "other"
+    dataset.update_columns(rows)
+    assert values(dataset, "v")[1] == "v1"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_ops import changing, transactions, writing
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_dataset.random_access import Reading
-from lance_ops.api.row_value_source import names_rows, staged_row_values, takes
+from lance_ops.api.row_value_source import names_rows, row_value_source, staged_row_values
 from lance_ops.api.udf import BatchUDF, source_of
 from lance_ops.changing import columns as column_changes
 from lance_ops.core.errors import InvalidInput
@@ -61,8 +61,9 @@ class SchemaChanges(Reading):
 
         `transforms` is one of: a dictionary of SQL expressions by name; a `BatchUDF` or a function, called with record
         batches of `read_columns` (default: all columns); Arrow data with one row for each row of the table; values by
-        row, which are Arrow data, or a DataFrame that `runner` takes, with a column `_rowaddr` or `_rowid`; or a field,
-        a list of fields or a schema, which add columns that are null in every row and need no file.
+        row, which are Arrow data, a DataFrame that `runner` takes, or the path of a raw file or a list of them, with a
+        column `_rowaddr` or `_rowid`; or a field, a list of fields or a schema, which add columns that are null in
+        every row and need no file.
 
         Of values by row, other row columns are left out. A row of the table that they do not name gets nulls. A row
         that they name twice, or that is deleted, raises `InvalidInput`. A conflict raises `RetryableConflict` if the
@@ -108,9 +109,9 @@ class SchemaChanges(Reading):
             if udf.cache is not None:
                 udf.cache.remove()
         else:
-            data = transforms if takes(runner, transforms) else reader_of(transforms, reader_schema)
-            if names_rows(data, runner):
-                used = runner or InThreads(self._snapshot.tasks_at_once)
+            used = runner or InThreads(self._snapshot.tasks_at_once)
+            data = row_value_source(transforms, reader_schema, used)
+            if names_rows(data, used):
                 with staged_row_values(self._snapshot, data, used, replaces=False, checkpoint=checkpoint) as values:
                     self._commit_values(
                         values, lambda current: changing.add_row_values(current, values, used, properties, checkpoint)
@@ -128,18 +129,20 @@ class SchemaChanges(Reading):
         data_obj: Any,
         schema: pa.Schema | None = None,
         *,
+        conflict_retries: int = _RETRIES,
         transaction_properties: Mapping[str, str] | None = None,
         runner: Runner | None = None,
         checkpoint: str | None = None,
     ) -> dict[str, int]:
         """Replace values of columns in the rows that data names; return `num_rows_updated`.
 
-        `data_obj` is Arrow data, or a DataFrame that `runner` takes, with a column `_rowaddr` or `_rowid` and the
-        columns to replace. Rows that it does not name keep their values. The other columns are not written again. The
-        errors, and `checkpoint`, are those of `add_columns` with values by row.
+        `data_obj` is Arrow data, a DataFrame that `runner` takes, or the path of a raw file or a list of them, with a
+        column `_rowaddr` or `_rowid` and the columns to replace. Rows that it does not name keep their values. The
+        other columns are not written again. After a conflict, rows that are named by stable ids are replaced in the
+        newest version, up to `conflict_retries` times. The errors, and `checkpoint`, are those of `add_columns`.
         """
         used = runner or InThreads(self._snapshot.tasks_at_once)
-        data = data_obj if takes(runner, data_obj) else reader_of(data_obj, schema)
+        data = row_value_source(data_obj, schema, used)
         num_rows = 0
         with staged_row_values(self._snapshot, data, used, replaces=True, checkpoint=checkpoint) as values:
 
@@ -148,7 +151,7 @@ class SchemaChanges(Reading):
                 made, num_rows = changing.replace_row_values(current, values, used, transaction_properties, checkpoint)
                 return made
 
-            self._commit_values(values, replaced)
+            self._commit_values(values, replaced, conflict_retries)
         return {"num_rows_updated": num_rows}
 
     def drop_columns(self, columns: Sequence[str], *, transaction_properties: Mapping[str, str] | None = None) -> None:
@@ -292,15 +295,17 @@ class SchemaChanges(Reading):
         # what is set depends on no version, and clean-up may have removed the handle's
         self._commit_change(lambda current: changing.update_config(current, operation, properties))
 
-    def _commit_values(self, values: changing.RowValues, attempt: Callable[[Snapshot], Snapshot]) -> None:
+    def _commit_values(
+        self, values: changing.RowValues, attempt: Callable[[Snapshot], Snapshot], retries: int = _RETRIES
+    ) -> None:
         """Commit values by row, after a conflict again only if their keys still name the same rows."""
         if values.by_id and self.has_stable_row_ids:
-            self._commit_change(attempt)
+            self._commit_change(attempt, retries)
         else:
             self._committed(attempt(self._snapshot))
 
-    def _commit_change(self, attempt: Callable[[Snapshot], Snapshot]) -> None:
-        self._committed(writing.retry_conflicts(self._snapshot, attempt, _RETRIES, _RETRY_TIMEOUT))
+    def _commit_change(self, attempt: Callable[[Snapshot], Snapshot], retries: int = _RETRIES) -> None:
+        self._committed(writing.retry_conflicts(self._snapshot, attempt, retries, _RETRY_TIMEOUT))
 
     def _first_result(self, function: Callable[[pa.RecordBatch], Any], columns: Sequence[str]) -> pa.Schema:
         """Return the schema of a function's result for the table's first row."""

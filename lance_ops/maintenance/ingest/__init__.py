@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         remote_file_system,
     )
     from lance_ops.maintenance.ingest.raw_names import printable, why_not_literal
-    from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns
+    from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns, RowFitting
     from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "RawLimits",
     "RawReader",
     "RawReading",
+    "RowFitting",
     "SurveyedFile",
     "TextReading",
     "content_token",
@@ -93,6 +94,7 @@ _MODULES = {
     "RawLimits": "raw_limits",
     "RawReader": "raw_files",
     "RawReading": "raw_files",
+    "RowFitting": "raw_rows",
     "SurveyedFile": "ingest_survey",
     "TextReading": "raw_limits",
     "content_token": "raw_locations",
