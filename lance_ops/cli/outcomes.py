@@ -15,7 +15,6 @@ from lance_ops.runners import Runner
 __all__ = [
     "delete_and_print",
     "preview_and_print",
-    "print_dry_run",
     "print_executed",
     "print_measures",
     "print_outcome",
@@ -33,11 +32,6 @@ def preview_and_print(
 ) -> None:
     """Print what a verb would do to the opened version, for `--dry-run`. Nothing is changed."""
     _, preview = verbs.make_plan(verb, opened, runner, raw_storage_options=raw_storage_options)
-    print_dry_run(preview, as_json=as_json)
-
-
-def print_dry_run(preview: verbs.Preview, *, as_json: bool) -> None:
-    """Print a preview for `--dry-run`."""
     if as_json:
         print_json({"preview": preview, "dry_run": True})
     else:

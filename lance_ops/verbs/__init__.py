@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         Upsert,
         declared_schema,
         sample_of,
-        sample_section,
     )
     from lance_ops.verbs.stored_plan import StoredPlan
     from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair, Verify
@@ -92,7 +91,6 @@ __all__ = [
     "parse_options",
     "reason_properties",
     "sample_of",
-    "sample_section",
     "verb_named",
 ]
 
@@ -141,7 +139,6 @@ _MODULES = {
     "parse_options": "given_options",
     "reason_properties": "contract",
     "sample_of": "rows",
-    "sample_section": "rows",
     "verb_named": "registry",
 }
 

@@ -12,7 +12,12 @@ from lance_ops.maintenance.ingest import RawReader, found_file
 from lance_ops.verbs.contract import AbsentTable, Execution, Target, Verb
 from lance_ops.verbs.imported_functions import function_token
 
-__all__ = ["source_batches", "source_bytes", "source_tokens", "version_id"]
+__all__ = ["is_dataset", "source_batches", "source_bytes", "source_tokens", "version_id"]
+
+
+def is_dataset(source: str) -> bool:
+    """Return whether a source is a dataset, by its name."""
+    return source.rstrip("/").endswith(".lance")
 
 
 def source_batches(data: LanceDataset, source: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -21,7 +26,7 @@ def source_batches(data: LanceDataset, source: str, columns: Sequence[str] | Non
     `columns` chooses columns of a dataset. A raw file always yields all of its columns. A dataset is opened
     with the options of `data`. Raises `RawFileRefused` for a file that cannot be read.
     """
-    if _is_dataset(source):
+    if is_dataset(source):
         yield from _opened(data, source).to_batches(None if columns is None else list(columns))
         return
     with RawReader({}) as reader:
@@ -30,7 +35,7 @@ def source_batches(data: LanceDataset, source: str, columns: Sequence[str] | Non
 
 def source_bytes(data: LanceDataset, source: str) -> int:
     """Return the size of a raw file, or of a dataset's data files."""
-    return _opened(data, source).snapshot.size_bytes if _is_dataset(source) else found_file(source, {}).size_bytes
+    return _opened(data, source).snapshot.size_bytes if is_dataset(source) else found_file(source, {}).size_bytes
 
 
 def source_tokens(verb: Verb, work: Execution) -> dict[str, str]:
@@ -49,14 +54,10 @@ def version_id(data: Target) -> str:
 
 def _source_token(work: Execution, source: str) -> str:
     """Return a dataset's version, or a raw file's token."""
-    if not _is_dataset(source):
+    if not is_dataset(source):
         return found_file(source, work.raw_storage_options).token
     opened = _opened(work.data, source)
     return f"version {opened.version}, {version_id(opened)}"
-
-
-def _is_dataset(source: str) -> bool:
-    return source.rstrip("/").endswith(".lance")
 
 
 def _opened(data: LanceDataset, source: str) -> LanceDataset:

@@ -62,28 +62,30 @@ def test_values_of_files_go_to_the_rows_that_they_name(
     values = tmp_path / "values.parquet"
     pq.write_table(pa.table({"_rowaddr": pa.array([1, 0], pa.uint64()), "y": [11, 10]}), values)
     added = answer("add-columns", numbers, "--from", str(values), "--dry-run")["preview"]
-    assert added["summary"] == "add y of 2 rows that files name, of 12"
+    assert added["summary"] == "add y to 12 rows"
+    assert added["warnings"] == ["10 rows that the files do not name get nulls."]
     assert added["sections"][0]["lines"] == [["y", "int64"]] and dataset(numbers).version == 1
     assert "has no column 'y'" in run("update", numbers, "--from", str(values), "--dry-run").stderr
     assert text("add-columns", numbers, "--from", str(values), "--checkpoint", "y") == "added y (int64): version 2\n"
     assert text("update", numbers, "--from", str(values)) == "updated 2 rows: version 3\n"
     assert dataset(numbers).to_table(["y"], limit=3)["y"].to_pylist() == [10, 11, None]
-    asked: list[list[str]] = []
-
-    def read(runner: PicklingRunner, files: list[str]) -> pa.RecordBatchReader:
-        assert runner is elsewhere
-        asked.append(files)
-        return pq.read_table(files).to_reader()
-
     elsewhere = PicklingRunner()
     monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
-    monkeypatch.setattr(runners, "read_parquet", read, raising=False)
     assert answer("update", numbers, "--from", str(values), "--spark", "local[2]")["num_rows_updated"] == 2
-    assert asked == [[str(values)]]
+    assert ("stage values for", 1) in elsewhere.jobs, "a task reads the file"
     for given in ([], ["y=1", "--from", str(values)]):
         assert run("add-columns", numbers, *given).exit_code == run("update", numbers, *given).exit_code == 2
-    assert "set y of 2 rows that files name" in text("update", numbers, "--from", str(values), "--dry-run")
-    assert run("update", numbers, "x=1", "--checkpoint", "x").exit_code == 2
+    assert "update y of 2 of 12 rows" in text("update", numbers, "--from", str(values), "--dry-run")
+    assert "checkpoint belongs to files" in run("update", numbers, "x=1", "--checkpoint", "x").stderr
+    assert "belong to values" in run("update", numbers, "--from", str(values), "--where", "x = 1").stderr
+
+
+def test_columns_of_a_function_are_shown_and_added(numbers: str) -> None:
+    given = ("add-columns", numbers, "--function", "tests.verbs.made_columns:doubled", "--read-column", "x")
+    shown = answer(*given, "--batch-size", "3", "--dry-run")["preview"]
+    assert [section["title"] for section in shown["sections"]] == ["New columns", "New columns of the first rows"]
+    assert text(*given, "--batch-size", "3") == "added doubled (int64): version 2\n"
+    assert dataset(numbers).to_table(["doubled"])["doubled"].to_pylist() == [*range(0, 24, 2)]
 
 
 def test_migrate_rewrites_the_files_of_other_versions_by_tasks(

@@ -14,8 +14,10 @@ from lance_ops import verbs
 from lance_ops.cli import app
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.jobs import build_jobs
-from lance_ops.dagster.ops import Launch, launch_class
-from lance_ops.verbs import ALL_VERBS, Verb, WhenMoved, options_of
+from lance_ops.dagster.ops import Launch, launch, launch_class, launch_plan
+from lance_ops.verbs import ALL_VERBS, Verb, WhenMoved, make_plan, options_of
+from tests.dagster.deployment import Deploy, output_metadata
+from tests.verbs.examples import EXAMPLES, Example
 
 pytestmark = pytest.mark.dagster
 
@@ -79,3 +81,21 @@ class TestEveryVerb:
         rows = [line.strip("|").split("|") for line in after.partition("\n\n")[0].splitlines()]
         (told,) = (told for names, told in rows if f"`{verb.name}`" in names)
         assert told.strip().startswith(TOLD_WHEN_MOVED[verb.when_moved])
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
+def test_a_launch_previews_and_another_one_executes_the_stored_plan(
+    example: Example, deploy: Deploy, tmp_path: Path
+) -> None:
+    deployment = deploy(indices=[])
+    data, verb = example.begin(deployment.config.uri, tmp_path), example.make(str(tmp_path))
+    _, expected = make_plan(verb, data)
+    preview = deployment.run(verb.name, launch(verb))
+    page = output_metadata(preview)["lance/plan"]
+    assert expected.summary[1:] in page
+    assert (f"`execute: {preview.run_id}`" in page) is not expected.does_nothing
+    assert deployment.data.version == data.version, "a preview changes nothing"
+    done = output_metadata(deployment.run(verb.name, launch_plan(type(verb), preview.run_id)))
+    assert f"| rows | {expected.before.rows} | {example.num_rows} |" in done["lance/before_after"]
+    newest = deployment.data
+    assert (newest.version, newest.count_rows()) == (data.version + example.num_commits, example.num_rows)

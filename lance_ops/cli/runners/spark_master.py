@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from lance_ops.core.errors import WrongType
 from lance_ops.runners import ReportProgress, Runner
 from lance_ops.spark import OnSpark, get_or_create
 
-__all__ = ["read_parquet", "start_spark"]
+__all__ = ["start_spark"]
 
 
 def start_spark(master: str, on_progress: ReportProgress | None) -> Runner:
@@ -18,10 +14,3 @@ def start_spark(master: str, on_progress: ReportProgress | None) -> Runner:
     The session ends with the process.
     """
     return OnSpark(get_or_create("lance-ops", master=master), on_progress=on_progress)
-
-
-def read_parquet(runner: Runner, files: Sequence[str]) -> Any:
-    """Return a DataFrame of Parquet files, which the runner's tasks read; raise `WrongType` for another runner."""
-    if not isinstance(runner, OnSpark):
-        raise WrongType(f"a {type(runner).__name__} has no Spark session")
-    return runner.session.read.parquet(*files)

@@ -6,7 +6,7 @@ from lance_ops.verbs.rows.delete_rows import DeleteRows
 from lance_ops.verbs.rows.erase import Erase
 from lance_ops.verbs.rows.ingest_files import IngestedFiles, IngestFiles, declared_schema
 from lance_ops.verbs.rows.restore import Restore
-from lance_ops.verbs.rows.sections import sample_of, sample_section
+from lance_ops.verbs.rows.sections import sample_of
 from lance_ops.verbs.rows.update import Update
 from lance_ops.verbs.rows.upsert import Upsert
 
@@ -22,5 +22,4 @@ __all__ = [
     "Upsert",
     "declared_schema",
     "sample_of",
-    "sample_section",
 ]

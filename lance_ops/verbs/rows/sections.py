@@ -15,7 +15,15 @@ from lance_ops.api import LanceDataset
 from lance_ops.core.schema import Schema
 from lance_ops.verbs.contract import Section
 
-__all__ = ["MOST_LINES", "SAMPLE_ROWS", "column_changes", "sample_of", "sample_section", "shortened_section"]
+__all__ = [
+    "MOST_LINES",
+    "SAMPLE_ROWS",
+    "column_changes",
+    "sample_of",
+    "sample_section",
+    "short_columns",
+    "shortened_section",
+]
 
 MOST_LINES = 50
 """How many lines of a section are shown."""
@@ -53,14 +61,19 @@ def sample_of(
     num_rows: int = SAMPLE_ROWS,
 ) -> Section:
     """Return the first rows that match, of columns whose values are short, and SQL `values` by their title."""
-    columns = [
-        field.name
-        for field in data.schema
-        if not (pt.is_nested(field.type) or pt.is_large_binary(field.type)) and "`" not in field.name
-    ]
-    shown = {name: f"`{name}`" for name in columns[: max(_MOST_COLUMNS - len(values or ()), 1)]}
+    shown = {name: f"`{name}`" for name in short_columns(data.schema, len(values or ()))}
     rows = data.to_table({**shown, **(values or {})}, filter=predicate, limit=num_rows, offset=offset)
     return sample_section(title, rows, num_rows)
+
+
+def short_columns(schema: pa.Schema, num_others: int) -> list[str]:
+    """Return the first columns whose values are short: so many that there is room for others beside them."""
+    columns = [
+        field.name
+        for field in schema
+        if not (pt.is_nested(field.type) or pt.is_large_binary(field.type)) and "`" not in field.name
+    ]
+    return columns[: max(_MOST_COLUMNS - num_others, 1)]
 
 
 def sample_section(title: str, rows: pa.Table, num_rows: int = SAMPLE_ROWS) -> Section:
