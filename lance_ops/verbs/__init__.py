@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         WhenMoved,
         reason_properties,
     )
-    from lance_ops.verbs.given_options import make_verb, parse_options
+    from lance_ops.verbs.given_options import make_verb, options_given, parse_options
     from lance_ops.verbs.options import DeclaredOption, Option, options_of
     from lance_ops.verbs.planning import Executed, do_now, execute_plan, make_plan
     from lance_ops.verbs.references import Branch, Clone, Tag
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
         Update,
         Upsert,
         declared_schema,
-        sample_of,
     )
+    from lance_ops.verbs.sections import sample_of
     from lance_ops.verbs.stored_plan import StoredPlan
     from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair, Verify
 
@@ -87,6 +87,7 @@ __all__ = [
     "execute_plan",
     "make_plan",
     "make_verb",
+    "options_given",
     "options_of",
     "parse_options",
     "reason_properties",
@@ -135,10 +136,11 @@ _MODULES = {
     "execute_plan": "planning",
     "make_plan": "planning",
     "make_verb": "given_options",
+    "options_given": "given_options",
     "options_of": "options",
     "parse_options": "given_options",
     "reason_properties": "contract",
-    "sample_of": "rows",
+    "sample_of": "sections",
     "verb_named": "registry",
 }
 

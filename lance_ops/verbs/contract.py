@@ -56,6 +56,19 @@ class WhenMoved(Enum):
     REPLANNED = "replanned"
     """`execute_plan` plans the verb again on the newest version. The preview may then differ from what is done."""
 
+    @property
+    def sentence(self) -> str:
+        """What becomes of a plan, for people who look at its preview."""
+        return _WHEN_MOVED[self]
+
+
+_WHEN_MOVED = {
+    WhenMoved.JUDGED: "It is executed on this version, and refused if newer versions contradict it.",
+    WhenMoved.COMPARED: "It is executed on the newest version if that has the same rows for it, and refused otherwise.",
+    WhenMoved.REFUSED: "It is refused when the table has a newer version.",
+    WhenMoved.REPLANNED: "It is planned again on the newest version, so what is done may differ from this preview.",
+}
+
 
 @dataclass(frozen=True)
 class AbsentTable:

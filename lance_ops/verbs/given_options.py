@@ -1,4 +1,4 @@
-"""Make a verb of options that stand in JSON, in a launch, or on a command line."""
+"""Make a verb of options that stand in JSON, in a launch, or on a command line, and tell which it was given."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_ops.verbs.contract import Verb
 from lance_ops.verbs.options import DeclaredOption, options_of
 from lance_ops.verbs.registry import verb_named
 
-__all__ = ["make_verb", "parse_options"]
+__all__ = ["make_verb", "options_given", "parse_options"]
 
 
 def make_verb(name: str, options: Mapping[str, Any]) -> Verb:
@@ -24,6 +24,12 @@ def make_verb(name: str, options: Mapping[str, Any]) -> Verb:
     if lacking:
         raise InvalidInput(f"{name} needs more options: {', '.join(lacking)}")
     return kind(**{option: tuple(value) if isinstance(value, list) else value for option, value in options.items()})
+
+
+def options_given(verb: Verb) -> dict[str, Any]:
+    """Return the options of a verb that differ from their defaults."""
+    options = options_of(type(verb))
+    return {name: getattr(verb, name) for name, option in options.items() if getattr(verb, name) != option.default}
 
 
 def parse_options(name: str, pairs: Mapping[str, list[str]]) -> dict[str, Any]:

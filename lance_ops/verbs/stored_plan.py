@@ -19,7 +19,7 @@ from typing import Any
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.verbs.contract import Execution, Preview, Verb
-from lance_ops.verbs.given_options import make_verb
+from lance_ops.verbs.given_options import make_verb, options_given
 from lance_ops.verbs.sources import source_tokens, version_id
 
 __all__ = ["StoredPlan"]
@@ -52,6 +52,11 @@ class StoredPlan:
         moment = datetime.now(UTC).isoformat(timespec="seconds")
         sources = source_tokens(verb, work)
         return cls(verb, target.uri, target.version, version_id(target), preview.summary, moment, sources)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The verb's options that differ from their defaults."""
+        return options_given(self.verb)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as values for JSON, with its digest."""

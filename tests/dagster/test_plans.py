@@ -56,8 +56,10 @@ def test_a_preview_shows_rows_sizes_and_past_durations_and_its_very_plan_is_exec
     preview = filled.run("delete_rows", FIVE)
     page = output_metadata(preview)["lance/plan"]
     assert "Delete 5 of 30 rows" in page
-    assert "| rows | 30 | 25 |" in page
+    assert f"`delete_rows`, planned on version 3 of {filled.config.uri}. It is executed on this version" in page
+    assert "| rows | 30 | 25 | −5 |" in page and "| deleted rows still stored | 0 | 5 | +5 |" in page
     assert "| 4 | Bern |" in page
+    assert "| predicate | id < 5 |" in page and "| reason | bad delivery |" in page
     assert f"`execute: {preview.run_id}`" in page
     assert "past runs" not in page
     assert filled.data.version == 3
@@ -69,7 +71,10 @@ def test_a_preview_shows_rows_sizes_and_past_durations_and_its_very_plan_is_exec
     transaction = filled.data.read_transaction(5)
     assert transaction is not None
     assert transaction.read_version == 3
-    assert "s in past runs" in output_metadata(filled.run("delete_rows", FIVE))["lance/plan"]
+    page = output_metadata(filled.run("delete_rows", FIVE))["lance/plan"]
+    assert "s in past runs" in page and "runs, " not in page
+    filled.run("delete_rows", launch(DeleteRows(predicate="id = 5", reason="r"), dry_run=False))
+    assert "s in past runs (2 runs, " in output_metadata(filled.run("delete_rows", FIVE))["lance/plan"]
 
 
 def test_a_plan_that_newer_versions_contradict_is_refused_with_their_names(filled: Deployment) -> None:
@@ -115,7 +120,9 @@ def test_rows_are_deleted_by_the_keys_of_files(filled: Deployment, tmp_path: Pat
     keys = str(tmp_path / "keys.parquet")
     pyarrow.parquet.write_table(pa.table({"id": [1, 1, 7, 99], "other": [0] * 4}), keys)
     asked = DeleteRows(key_files=(keys,), on=("id",), reason="r")
-    assert output_metadata(filled.run("delete_rows", launch(asked)))["lance/matching_rows"] == 2
+    previewed = output_metadata(filled.run("delete_rows", launch(asked)))
+    assert previewed["lance/matching_rows"] == 2 and "| 7 | Bern |" in previewed["lance/plan"]
+    assert f"refused when one of these has changed: {keys}" in previewed["lance/plan"]
     filled.run("delete_rows", launch(asked, dry_run=False))
     assert filled.data.count_rows() == 28
     plan = next(o.metadata["lance/stored_plan"].value for o in observed(filled) if "lance/stored_plan" in o.metadata)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv
@@ -17,6 +17,7 @@ from lance_ops.runners import InThreads, Job
 from lance_ops.verbs import (
     REASON_PROPERTY,
     AddColumns,
+    DeleteDuplicates,
     DeleteRows,
     StoredPlan,
     Update,
@@ -55,13 +56,13 @@ def test_an_update_shows_old_and_new_values_and_is_one_commit(numbers: LanceData
 @pytest.mark.parametrize(
     ("verb", "message"),
     [
-        (Update({}), "needs a column and its new value"),
+        (Update({}), "give either values, or files"),
         (Update({"y": "1"}), "y"),
         (Update({"s": "'n'"}, at_most_rows=11), "12 rows match and at_most_rows is 11"),
         (Upsert(), "files is empty"),
         (Upsert(("f.csv",)), "declares no primary key"),
         (Upsert(("f.csv",), ("x",), matched="keep", condition="source.x > 1"), "condition belongs to matched: update"),
-        (AddColumns(), "give either values, or a function"),
+        (AddColumns(), "give either values, a function, or files"),
         (AddColumns({"x": "1"}), "has column 'x' already"),
         (AddColumns(function="tests.verbs.made_columns"), "is not package.module:name"),
         (AddColumns(function="tests.verbs.made_columns:nothing"), "cannot be imported"),
@@ -85,7 +86,7 @@ def test_an_upsert_counts_what_it_would_do_and_does_it(numbers: LanceDataset, tm
         write_dataset(source, path)
     preview, done = live(Upsert((path,), ("x",)), numbers)
     assert preview.summary == "insert 2, update 1 and delete 0 rows"
-    assert section(preview, "Keys of rows that match") == {"x": ("10",)}
+    assert section(preview, "Rows that match, which would change") == {"x": ("10",), "s": ("old",)}
     assert section(preview, "Rows that come in")["x"][0] == "10"
     assert (done.read_version, done.version) == (1, 2)
     assert done.facts == {"num_inserted_rows": 2, "num_updated_rows": 1, "num_deleted_rows": 0}
@@ -125,6 +126,38 @@ def test_rows_that_nothing_matches_are_counted_and_bounded_before_they_are_delet
     preview, done = live(Upsert((source.uri,), ("x",), at_most_rows=2 + num_deleted, **options), numbers)
     assert preview.summary.endswith(f"and delete {num_deleted} rows") and preview.does_nothing is not bool(num_deleted)
     assert preview.after is not None and preview.after.rows == done.after.rows == 12 - num_deleted
+
+
+def test_a_preview_shows_whole_rows_that_go_and_what_is_new_beside_what_was(dataset_uri: str, tmp_path: Path) -> None:
+    wide = {f"c{number}": range(12) for number in range(10)}
+    data = write_dataset(pa.table({**wide, "x": range(12), "s": ["old"] * 12}), dataset_uri, max_rows_per_file=4)
+    keys = write_dataset(pa.table({"x": [11, 1, 3]}), str(tmp_path / "keys.lance")).uri
+
+    def shown(verb: Verb) -> dict[str, dict[str, tuple[str, ...]]]:
+        _, preview = make_plan(verb, data)
+        return {each.title: section(preview, each.title) for each in preview.sections}
+
+    gone = shown(DeleteRows(key_files=(keys,), on=("x",), reason="r"))["Rows that would go"]
+    assert gone["x"] == gone["c0"] == ("1", "3", "11") and len(gone) == 8
+    gone = shown(DeleteRows("x > 2", "r"))["Rows that would go (the first 5 of 9)"]
+    assert gone["x"] == ("3", "4", "5", "6", "7")
+    changed = shown(Update({"s": "'new'"}, "x = 5"))["Rows that would change"]
+    assert (changed["c0"], changed["s"], changed["s (new)"]) == (("5",), ("old",), ("new",))
+    merged = shown(Upsert((keys,), ("x",), matched="delete", insert=False, delete_unmatched="x < 3"))
+    assert merged["Rows that match, which would go"]["x"] == ("1", "3", "11")
+    assert merged["Rows that nothing matches, which would go"]["x"] == ("0", "2")
+
+
+@pytest.mark.parametrize(("keep", "fates"), [("first", ("stays", "goes", "goes")), ("last", ("goes", "goes", "stays"))])
+def test_a_preview_of_duplicates_shows_which_rows_stay(
+    dataset_uri: str, keep: Literal["first", "last"], fates: tuple[str, ...]
+) -> None:
+    rows = pa.table({"k": [1, 1, 2, 3, 1, None], "s": list("abcdef")})
+    preview, _ = live(DeleteDuplicates(("k",), keep), write_dataset(rows, dataset_uri, max_rows_per_file=2))
+    shown = section(preview, "Rows of the first of them")
+    assert (shown["k"], shown["s"], shown["what happens"]) == (("1",) * 3, ("a", "b", "e"), fates)
+    kept = dataset(dataset_uri).to_table(filter="k = 1")["s"].to_pylist()
+    assert kept == [text for text, fate in zip(shown["s"], fates, strict=True) if fate == "stays"]
 
 
 def test_keys_are_counted_with_repetitions_and_a_null_matches_nothing(numbers: LanceDataset, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from lance_ops.verbs import (
     Compact,
     Migrate,
     Repair,
+    Tag,
     Verify,
     execute_plan,
     make_plan,
@@ -51,6 +52,23 @@ def test_a_branch_begins_with_the_planned_version_and_is_removed(numbers: LanceD
     preview, _ = live(Branch("trial", action="delete"), dataset(numbers.uri))
     assert "its newest has 7 rows" in preview.warnings[0]
     assert dataset(numbers.uri).branches.list() == {}
+
+
+def test_a_tag_says_what_it_names_before_it_is_moved_or_deleted(numbers: LanceDataset) -> None:
+    numbers.tags.create("t", 1)
+    preview, _ = live(Tag("t", action="move"), numbers)
+    assert preview.summary == "move tag t from version 1 to version 2"
+    assert preview.warnings == ("Clean-up may then remove version 1, unless something else keeps it.",)
+    assert make_plan(Tag("t", action="move"), numbers)[1].warnings == ()
+    preview, _ = live(Tag("t", action="delete"), numbers)
+    assert preview.summary == "delete tag t of version 2" and len(preview.warnings) == 1
+
+
+def test_a_preview_lists_some_of_many_groups(dataset_uri: str) -> None:
+    data = write_dataset(pa.table({"x": range(240)}), dataset_uri, max_rows_per_file=2)
+    _, preview = make_plan(Compact(target_rows_per_fragment=4), data)
+    (groups,) = preview.sections
+    assert groups.title == "Groups to rewrite (the first 50 of 60)" and len(groups.lines) == 50
 
 
 def test_a_branch_begins_with_a_tagged_version(numbers: LanceDataset) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field, create_model
 
-from lance_ops.verbs import DeclaredOption, Verb, options_of
+from lance_ops.verbs import DeclaredOption, Verb, options_given, options_of
 
 __all__ = ["Launch", "launch", "launch_class", "launch_plan"]
 
@@ -49,9 +49,8 @@ def launch_class(verb: type[Verb]) -> type[Launch]:
 
 def launch(verb: Verb, *, dry_run: bool = True) -> Launch:
     """Return the configuration that asks for a verb with its options, for callers in Python."""
-    options = options_of(type(verb))
-    given = {name: getattr(verb, name) for name, option in options.items() if getattr(verb, name) != option.default}
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+    given = options_given(verb).items()
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given}
     return launch_class(type(verb)).model_validate({"dry_run": dry_run, **plain})
 
 

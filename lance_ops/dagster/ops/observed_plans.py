@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import median
 from typing import Any
 
 import dagster as dg
@@ -64,8 +63,8 @@ def plan_of_run(context: dg.OpExecutionContext, config: DatasetConfig, verb: str
     raise InvalidInput(f"execute: run {run_id} has no plan of {verb} for {config.name}: give the id of a preview's run")
 
 
-def past_seconds(instance: dg.DagsterInstance, config: DatasetConfig, verb: str) -> float | None:
-    """Return how long the newest executions of a verb took, as their median; None if there are none."""
+def past_seconds(instance: dg.DagsterInstance, config: DatasetConfig, verb: str) -> list[float]:
+    """Return how long the newest executions of a verb took, the newest first."""
     found = instance.fetch_observations(DatasetNames(config.name).head, limit=_PAGE)
     seconds = [
         float(_value(observed, _SECONDS))
@@ -74,7 +73,7 @@ def past_seconds(instance: dg.DagsterInstance, config: DatasetConfig, verb: str)
         and _value(observed, _VERB) == verb
         and _value(observed, _SECONDS) is not None
     ]
-    return median(seconds[:_MOST_PAST]) if seconds else None
+    return seconds[:_MOST_PAST]
 
 
 def _log(context: dg.OpExecutionContext, config: DatasetConfig, what: str, metadata: Mapping[str, Any]) -> None:

@@ -60,7 +60,8 @@ def _previewed(work: Work, verb: Verb) -> dict[str, Any]:
     plan, preview = make_plan(verb, work.target, work.runner, raw_storage_options=raw_options)
     past = observed_plans.past_seconds(work.context.instance, work.config, verb.name)
     run_id = work.context.run_id
-    page = dg.MetadataValue.md(preview_page(preview, past, run_id, launchpad_link(work.context, {"execute": run_id})))
+    link = launchpad_link(work.context, {"execute": run_id})
+    page = dg.MetadataValue.md(preview_page(plan, preview, past, run_id, link))
     metadata: dict[str, Any] = {
         "lance/dry_run": True,
         "lance/plan": page,

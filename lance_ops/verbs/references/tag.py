@@ -32,9 +32,18 @@ class Tag(Verb):
         now = data.tags.list().get(self.tag)
         if (now is None) != (self.action == "create"):
             raise InvalidInput(f"{data.uri}: tag {self.tag!r} {'does not exist' if now is None else 'exists already'}")
-        size = Measures.of(data)
-        target = "" if self.action == "delete" else f" at version {self.version or data.version}"
-        return Preview(f"{self.action} tag {self.tag}{target}", size, size, facts=self._facts(data))
+        size, target = Measures.of(data), f"version {self.version or data.version}"
+        named = "" if now is None else f"version {now['version']}"
+        match self.action:
+            case "create":
+                summary = f"create tag {self.tag} at {target}"
+            case "move":
+                summary = f"move tag {self.tag} from {named} to {target}"
+            case "delete":
+                summary = f"delete tag {self.tag} of {named}"
+        lost = f"Clean-up may then remove {named}, unless something else keeps it."
+        warnings = (lost,) if named and (self.action == "delete" or named != target) else ()
+        return Preview(summary, size, size, warnings=warnings, facts=self._facts(data))
 
     def execute(self, work: Execution) -> VerbResult:
         """Write or remove the tag's file; no version is committed."""

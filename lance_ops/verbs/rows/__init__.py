@@ -6,7 +6,6 @@ from lance_ops.verbs.rows.delete_rows import DeleteRows
 from lance_ops.verbs.rows.erase import Erase
 from lance_ops.verbs.rows.ingest_files import IngestedFiles, IngestFiles, declared_schema
 from lance_ops.verbs.rows.restore import Restore
-from lance_ops.verbs.rows.sections import sample_of
 from lance_ops.verbs.rows.update import Update
 from lance_ops.verbs.rows.upsert import Upsert
 
@@ -21,5 +20,4 @@ __all__ = [
     "Update",
     "Upsert",
     "declared_schema",
-    "sample_of",
 ]

@@ -25,7 +25,7 @@ from lance_ops.verbs.imported_functions import imported_function
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.row_files import look_at_row_files
 from lance_ops.verbs.rows.read_cost import bytes_of_columns
-from lance_ops.verbs.rows.sections import SAMPLE_ROWS, sample_of, sample_section, short_columns
+from lance_ops.verbs.sections import SAMPLE_ROWS, sample_of, sample_section, short_columns
 
 __all__ = ["AddColumns"]
 

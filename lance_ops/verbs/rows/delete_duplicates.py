@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
+from operator import and_
 from typing import Annotated, ClassVar, Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from lance_ops.api import LanceDataset
+from lance_ops.changing import DuplicateKey
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.verbs.contract import (
@@ -21,6 +27,7 @@ from lance_ops.verbs.contract import (
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.read_cost import bytes_of_columns
+from lance_ops.verbs.sections import SAMPLE_ROWS, sample_section, sample_title, short_columns
 
 __all__ = ["DeleteDuplicates"]
 
@@ -58,7 +65,12 @@ class DeleteDuplicates(Verb):
             before,
             after,
             reads_bytes=bytes_of_columns(data, self.on),
-            sections=(Section("The most frequent keys", (*self.on, "rows"), lines),) if lines else (),
+            sections=(
+                Section("The most frequent keys", (*self.on, "rows"), lines),
+                *self._sample(data, found.examples[0]),
+            )
+            if lines
+            else (),
             warnings=("Older versions keep these rows until clean-up.",) if num_rows else (),
             facts={"matching_rows": num_rows, "repeated_keys": found.num_keys},
             does_nothing=num_rows == 0,
@@ -79,6 +91,18 @@ class DeleteDuplicates(Verb):
             self._check_number(data.duplicates(self.on, examples=0, runner=work.runner).num_surplus_rows)
 
         return change_rows(work, change, None if self.at_most_rows is None else check)
+
+    def _sample(self, data: LanceDataset, key: DuplicateKey) -> list[Section]:
+        """Show the first rows of a key, and which of them stays; nothing for a key of fields in structs."""
+        if any(name not in data.schema.names for name in self.on):
+            return []
+        equal = (pc.field(name) == value for name, value in zip(self.on, key.values, strict=True))
+        columns = short_columns(data.schema, 1, self.on)
+        rows = data.to_table(columns, filter=reduce(and_, equal), limit=SAMPLE_ROWS)
+        kept = 0 if self.keep == "first" else key.num_rows - 1
+        fates = ["stays" if place == kept else "goes" for place in range(rows.num_rows)]
+        shown = rows.append_column("what happens", pa.array(fates, pa.string()))
+        return [sample_section(sample_title("Rows of the first of them", key.num_rows), shown)]
 
     def _check_number(self, num_rows: int) -> None:
         if self.at_most_rows is not None and num_rows > self.at_most_rows:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
+from lance_ops.reading import bind_filter
 from lance_ops.verbs.contract import (
     Execution,
     Measures,
@@ -21,9 +22,11 @@ from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.given_keys import match_keys
 from lance_ops.verbs.rows.read_cost import bytes_of_columns, bytes_of_predicate
-from lance_ops.verbs.rows.sections import sample_of, sample_section
+from lance_ops.verbs.sections import sample_of, sample_title
 
 __all__ = ["DeleteRows"]
+
+_TITLE = "Rows that would go"
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,11 @@ class DeleteRows(Verb):
         self._check()
         if self.predicate is not None:
             num_rows = data.count_rows(self.predicate, runner=work.runner)
-            sample = sample_of(data, self.predicate, "Rows that would go")
+            wanted = bind_filter(data.snapshot, self.predicate).columns()
+            sample = [sample_of(data, self.predicate, sample_title(_TITLE, num_rows), wanted=wanted)]
         else:
-            found = match_keys(data, self.key_files, self.on)
-            num_rows, sample = found.num_matched_rows, sample_section("Rows that would go", found.first)
+            found = match_keys(data, self.key_files, self.on).matched
+            num_rows, sample = found.count, found.sections(data, _TITLE, self.on)
         self._check_number(num_rows)
         before = Measures.of(data)
         after = replace(before, rows=before.rows - num_rows, deleted_rows=before.deleted_rows + num_rows)
@@ -70,7 +74,7 @@ class DeleteRows(Verb):
             after,
             reads_bytes=bytes_of_predicate(data, self.predicate) or bytes_of_columns(data, self.on),
             facts={"matching_rows": num_rows},
-            sections=(sample,) if num_rows else (),
+            sections=tuple(sample) if num_rows else (),
             warnings=("Older versions keep these rows until clean-up; `erase` removes them from there, too.",),
             does_nothing=num_rows == 0,
         )
@@ -96,7 +100,7 @@ class DeleteRows(Verb):
             if self.predicate is not None:
                 self._check_number(data.count_rows(self.predicate, runner=work.runner))
             else:
-                self._check_number(match_keys(data, self.key_files, self.on).num_matched_rows)
+                self._check_number(match_keys(data, self.key_files, self.on).matched.count)
 
         return change_rows(work, change, None if self.at_most_rows is None else check)
 

@@ -22,7 +22,7 @@ from lance_ops.refs import branch_of
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.given_keys import read_keys
-from lance_ops.verbs.rows.sections import shortened_section
+from lance_ops.verbs.sections import shortened_section
 
 __all__ = ["Erase"]
 

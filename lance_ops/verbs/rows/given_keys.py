@@ -2,35 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import SchemaMismatch
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.records import dataclass
+from lance_ops.reading import ROW_ADDRESS, ScanRequest, take_addresses
+from lance_ops.verbs.contract import Section
+from lance_ops.verbs.sections import SAMPLE_ROWS, sample_section, sample_title, short_columns
 from lance_ops.verbs.sources import source_batches
 
-__all__ = ["MatchedKeys", "match_keys", "read_keys"]
+__all__ = ["FoundRows", "MatchedKeys", "match_keys", "read_keys"]
 
-_MOST_SHOWN = 5
 _ROWS = "rows of the source"
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """How many rows of a table were found, and the addresses of the first of them."""
+
+    count: int
+    first: Uint64Array
+
+    @classmethod
+    def among(cls, parts: Iterator[pa.Table]) -> FoundRows:
+        """Count the rows of tables with a column of addresses; a join does not keep their order."""
+        count, first = 0, np.array([], np.uint64)
+        for part in parts:
+            if len(first) < SAMPLE_ROWS:
+                first = np.append(first, np.sort(part[ROW_ADDRESS].to_numpy())[: SAMPLE_ROWS - len(first)])
+            count += part.num_rows
+        return cls(count, first)
+
+    def sections(self, data: LanceDataset, title: str, on: Sequence[str]) -> list[Section]:
+        """Return a section of the first rows, which shows the columns `on`; none without rows."""
+        if not self.count:
+            return []
+        schema = data.snapshot.schema.project(short_columns(data.schema, wanted=on))
+        rows = take_addresses(data.snapshot, self.first, ScanRequest(schema))
+        return [sample_section(sample_title(title, self.count), rows)]
 
 
 @dataclass(frozen=True)
 class MatchedKeys:
     """How rows of a source meet a table by key: rows of the table with a key of the source, and the source's others.
 
-    `first` holds the keys of the first such rows of the table. `num_unmatched_rows` is the number of other rows of the
-    table for which the condition of `match_keys` is true, and 0 without a condition.
+    `unmatched` are the other rows of the table for which the condition of `match_keys` is true; none without one.
     """
 
     num_source_rows: int
-    num_matched_rows: int
     num_new_rows: int
-    first: pa.Table
-    num_unmatched_rows: int = 0
+    matched: FoundRows
+    unmatched: FoundRows
 
 
 def read_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:
@@ -52,22 +80,23 @@ def match_keys(
     """
     counted = _counted_keys(data, files, on)
     keys = counted.select(list(on))
-    num_rows = 0
-    first, matched = [keys.slice(0, 0)], [keys.slice(0, 0)]
-    for batch in data.to_batches(list(on)):
-        found = pa.Table.from_batches([batch]).join(keys, list(on), join_type="left semi")
-        if found.num_rows:
-            if num_rows < _MOST_SHOWN:
-                first.append(found.select(list(on)).cast(keys.schema))
-            matched.append(_distinct(found, on).cast(keys.schema))
-        num_rows += found.num_rows
-    new = counted.join(_distinct(pa.concat_tables(matched), on), list(on), join_type="left anti")
-    shown = pa.concat_tables(first).slice(0, _MOST_SHOWN)
-    num_unmatched = 0
-    if unmatched_where is not None:
-        for batch in data.to_batches(list(on), filter=unmatched_where):
-            num_unmatched += pa.Table.from_batches([batch]).join(keys, list(on), join_type="left anti").num_rows
-    return MatchedKeys(_total(counted), num_rows, _total(new), shown, num_unmatched)
+    seen = [keys.slice(0, 0)]
+
+    def matched() -> Iterator[pa.Table]:
+        for batch in data.to_batches(list(on), with_row_address=True):
+            found = pa.Table.from_batches([batch]).join(keys, list(on), join_type="left semi")
+            if found.num_rows:
+                seen.append(_distinct(found, on).cast(keys.schema))
+                yield found
+
+    def unmatched(condition: str) -> Iterator[pa.Table]:
+        for batch in data.to_batches(list(on), filter=condition, with_row_address=True):
+            yield pa.Table.from_batches([batch]).join(keys, list(on), join_type="left anti")
+
+    found = FoundRows.among(matched())
+    new = counted.join(_distinct(pa.concat_tables(seen), on), list(on), join_type="left anti")
+    others = FoundRows.among(iter(()) if unmatched_where is None else unmatched(unmatched_where))
+    return MatchedKeys(_total(counted), _total(new), found, others)
 
 
 def _counted_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:

@@ -48,7 +48,7 @@ from lance_ops.verbs.contract import (
 )
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.ingestion_page import ingestion_facts, ingestion_problem, ingestion_sections
-from lance_ops.verbs.rows.sections import MOST_LINES, column_changes, shortened_section
+from lance_ops.verbs.sections import MOST_LINES, column_changes, shortened_section
 from lance_ops.writing import FragmentLimits
 
 __all__ = ["IngestFiles", "IngestedFiles", "declared_schema"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lance_ops.maintenance.ingest import IngestResult
 from lance_ops.verbs.contract import Facts, Section
-from lance_ops.verbs.rows.sections import shortened_section
+from lance_ops.verbs.sections import shortened_section
 
 __all__ = ["ingestion_facts", "ingestion_problem", "ingestion_sections"]
 

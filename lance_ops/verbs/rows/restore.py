@@ -26,7 +26,7 @@ from lance_ops.verbs.contract import (
 )
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.row_difference import UnsharedRows, compare
-from lance_ops.verbs.rows.sections import column_changes
+from lance_ops.verbs.sections import column_changes, shortened_section
 
 __all__ = ["Restore"]
 
@@ -82,7 +82,7 @@ class Restore(Verb):
             sections=(
                 *rows.sections,
                 *([Section("Columns that would change", ("column", "type", "change"), changes)] if changes else []),
-                Section("Versions that would be undone", ("version", "operation", "reason"), tuple(undone)),
+                shortened_section("Versions that would be undone", ("version", "operation", "reason"), undone),
             ),
             warnings=(*warnings, *rows.warnings),
             facts={"restored_version": chosen, **rows.counts},

@@ -21,7 +21,7 @@ from lance_ops.indices import RowAddressSet
 from lance_ops.reading import ScanRequest, scan
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.contract import Section
-from lance_ops.verbs.rows.sections import SAMPLE_ROWS, sample_section
+from lance_ops.verbs.sections import SAMPLE_ROWS, sample_section
 
 __all__ = ["RowDifference", "UnsharedRows", "compare"]
 

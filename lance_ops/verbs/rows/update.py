@@ -12,12 +12,21 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.snapshot import projected_sizes
-from lance_ops.verbs.contract import Execution, Measures, Preview, Verb, VerbResult, WhenMoved, reason_properties
+from lance_ops.verbs.contract import (
+    Execution,
+    Measures,
+    Preview,
+    Section,
+    Verb,
+    VerbResult,
+    WhenMoved,
+    reason_properties,
+)
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.row_files import look_at_row_files
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.read_cost import bytes_of_predicate
-from lance_ops.verbs.rows.sections import SAMPLE_ROWS, sample_of, sample_section, short_columns
+from lance_ops.verbs.sections import SAMPLE_ROWS, sample_of, sample_section, sample_title, short_columns
 from lance_ops.writing import MAX_ROWS_PER_FILE
 
 __all__ = ["Update"]
@@ -65,7 +74,6 @@ class Update(Verb):
         data = work.data
         changing.bind_updates(data.snapshot, self.values)
         num_rows = self._count(data, work.runner)
-        values = {f"{column} (new)": value for column, value in self.values.items()}
         before = Measures.of(data)
         rewritten = before.size_bytes * num_rows // max(before.rows + before.deleted_rows, 1)
         return Preview(
@@ -80,7 +88,7 @@ class Update(Verb):
             reads_bytes=rewritten + bytes_of_predicate(data, self.predicate),
             writes_bytes=rewritten,
             facts={"matching_rows": num_rows},
-            sections=(sample_of(data, self.predicate, _TITLE, values),) if num_rows else (),
+            sections=(self._sample(data, num_rows),) if num_rows else (),
             does_nothing=num_rows == 0,
         )
 
@@ -121,7 +129,7 @@ class Update(Verb):
         schema = data.snapshot.schema.project(names)
         rewritten = sum(projected_sizes(data.snapshot, fragments, schema).values()) if fragments else 0
         num_rows = len(found.addresses)
-        rows = found.first_rows(data, short_columns(data.schema, len(names)))
+        rows = found.first_rows(data, short_columns(data.schema, len(names), names))
         return Preview(
             f"update {', '.join(names)} of {num_rows:,} of {before.rows:,} rows, in {len(fragments):,} fragments",
             before,
@@ -129,9 +137,14 @@ class Update(Verb):
             reads_bytes=found.size_bytes + rewritten,
             writes_bytes=found.size_bytes + rewritten,
             facts={"matching_rows": num_rows},
-            sections=(sample_section(_TITLE, rows),) if num_rows else (),
+            sections=(sample_section(sample_title(_TITLE, num_rows), rows),) if num_rows else (),
             does_nothing=num_rows == 0,
         )
+
+    def _sample(self, data: LanceDataset, num_rows: int) -> Section:
+        """Return the first rows, with new values beside the old ones."""
+        values = {f"{column} (new)": value for column, value in self.values.items()}
+        return sample_of(data, self.predicate, sample_title(_TITLE, num_rows), values, wanted=self.values)
 
     def _check(self) -> None:
         if bool(self.values) == bool(self.files):

@@ -26,11 +26,14 @@ from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys, read_keys
 from lance_ops.verbs.rows.read_cost import bytes_of_columns
 from lance_ops.verbs.rows.same_rows import have_same_rows
-from lance_ops.verbs.rows.sections import SAMPLE_ROWS, sample_section
+from lance_ops.verbs.sections import SAMPLE_ROWS, sample_section
 from lance_ops.verbs.sources import source_batches, source_bytes
 from lance_ops.writing import MAX_ROWS_PER_FILE
 
 __all__ = ["Upsert"]
+
+_MATCHED = {"update": "would change", "delete": "would go", "keep": "stay", "fail": "are not allowed"}
+"""What happens to rows that match, as a preview says it."""
 
 
 @dataclass(frozen=True)
@@ -76,16 +79,16 @@ class Upsert(Verb):
         on = self._on(data)
         found = match_keys(data, self.files, on, self.delete_unmatched)
         self._check_number(found)
-        num_updated = found.num_matched_rows if self.matched == "update" else 0
-        num_deleted = found.num_unmatched_rows + (found.num_matched_rows if self.matched == "delete" else 0)
+        num_updated = found.matched.count if self.matched == "update" else 0
+        num_deleted = found.unmatched.count + (found.matched.count if self.matched == "delete" else 0)
         num_inserted = found.num_new_rows if self.insert else 0
         warnings = []
-        if self.matched == "fail" and found.num_matched_rows:
-            warnings.append(f"It would be refused: {found.num_matched_rows:,} rows match.")
+        if self.matched == "fail" and found.matched.count:
+            warnings.append(f"It would be refused: {found.matched.count:,} rows match.")
         if self.condition is not None and num_updated:
             warnings.append(f"Of the {num_updated:,} rows that match, only those with {self.condition} are updated.")
         if self.delete_unmatched is not None:
-            warnings.append(f"Rows that nothing matches are deleted: {found.num_unmatched_rows:,}.")
+            warnings.append(f"Rows that nothing matches are deleted: {found.unmatched.count:,}.")
         before, source_size = Measures.of(data), sum(source_bytes(data, file) for file in self.files)
         rewritten = before.size_bytes * num_updated // max(before.rows + before.deleted_rows, 1)
         incoming = source_size * num_inserted // max(found.num_source_rows, 1)
@@ -104,10 +107,11 @@ class Upsert(Verb):
             writes_bytes=rewritten + incoming,
             sections=(
                 self._coming(data),
-                *([sample_section("Keys of rows that match", found.first)] if found.num_matched_rows else []),
+                *found.matched.sections(data, f"Rows that match, which {_MATCHED[self.matched]}", on),
+                *found.unmatched.sections(data, "Rows that nothing matches, which would go", on),
             ),
             warnings=tuple(warnings),
-            facts={"source_rows": found.num_source_rows, "matching_rows": found.num_matched_rows},
+            facts={"source_rows": found.num_source_rows, "matching_rows": found.matched.count},
             does_nothing=not (num_inserted or num_updated or num_deleted),
         )
 
@@ -163,7 +167,7 @@ class Upsert(Verb):
 
     def _check_number(self, found: MatchedKeys) -> None:
         """Refuse too many rows that match, whatever becomes of them, or that `delete_unmatched` deletes."""
-        num_rows = found.num_matched_rows + found.num_unmatched_rows
+        num_rows = found.matched.count + found.unmatched.count
         if self.at_most_rows is not None and num_rows > self.at_most_rows:
             what = "match" if self.delete_unmatched is None else "match or are deleted by delete_unmatched"
             raise InvalidInput(

@@ -9,8 +9,9 @@ from lance_ops.core.records import dataclass
 from lance_ops.maintenance.compaction import CompactionOptions, compact_files, plan_clustering, plan_compaction
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
+from lance_ops.verbs.contract import Execution, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.sections import shortened_section
 
 __all__ = ["Compact"]
 
@@ -77,7 +78,7 @@ class Compact(Verb):
             after,
             reads_bytes=read,
             writes_bytes=max(read - saved, 0),
-            sections=(Section("Groups to rewrite", header, tuple(lines)),) if lines else (),
+            sections=(shortened_section("Groups to rewrite", header, lines),) if lines else (),
             does_nothing=not lines,
         )
 
@@ -92,7 +93,7 @@ class Compact(Verb):
         """Rewrite and commit; after a conflict the groups are planned again."""
         made, metrics = compact_files(work.data.snapshot, self._options(), work.runner)
         facts = {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}
-        return VerbResult(facts, made if metrics.fragments_removed else None)
+        return VerbResult(facts, made if metrics.fragments_removed else None, outcome=metrics)
 
     def _options(self) -> CompactionOptions:
         return CompactionOptions(**vars(self))

@@ -5,7 +5,7 @@ People read them, so they have a few rows and the first columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ __all__ = [
     "column_changes",
     "sample_of",
     "sample_section",
+    "sample_title",
     "short_columns",
     "shortened_section",
 ]
@@ -57,23 +58,36 @@ def sample_of(
     title: str,
     values: Mapping[str, str] | None = None,
     *,
+    wanted: Collection[str] = (),
     offset: int = 0,
     num_rows: int = SAMPLE_ROWS,
 ) -> Section:
-    """Return the first rows that match, of columns whose values are short, and SQL `values` by their title."""
-    shown = {name: f"`{name}`" for name in short_columns(data.schema, len(values or ()))}
+    """Return the first rows that match, of columns whose values are short, and SQL `values` by their title.
+
+    The `wanted` columns are among those that are shown.
+    """
+    shown = {name: f"`{name}`" for name in short_columns(data.schema, len(values or ()), wanted)}
     rows = data.to_table({**shown, **(values or {})}, filter=predicate, limit=num_rows, offset=offset)
     return sample_section(title, rows, num_rows)
 
 
-def short_columns(schema: pa.Schema, num_others: int) -> list[str]:
-    """Return the first columns whose values are short: so many that there is room for others beside them."""
-    columns = [
+def short_columns(schema: pa.Schema, num_others: int = 0, wanted: Collection[str] = ()) -> list[str]:
+    """Return columns whose values are short: the wanted ones, and the first others for which there is room.
+
+    `num_others` columns are shown beside them.
+    """
+    short = [
         field.name
         for field in schema
         if not (pt.is_nested(field.type) or pt.is_large_binary(field.type)) and "`" not in field.name
     ]
-    return columns[: max(_MOST_COLUMNS - num_others, 1)]
+    chosen = sorted(short, key=lambda name: name not in wanted)[: max(_MOST_COLUMNS - num_others, 1)]
+    return [name for name in short if name in chosen]
+
+
+def sample_title(title: str, num_rows: int) -> str:
+    """Return the title of a sample of these rows; it says so if there are more than are shown."""
+    return title if num_rows <= SAMPLE_ROWS else f"{title} (the first {SAMPLE_ROWS} of {num_rows:,})"
 
 
 def sample_section(title: str, rows: pa.Table, num_rows: int = SAMPLE_ROWS) -> Section:
