@@ -15,6 +15,7 @@ from lance_ops.runners import Runner
 __all__ = [
     "delete_and_print",
     "preview_and_print",
+    "print_changed_sizes",
     "print_executed",
     "print_measures",
     "print_outcome",
@@ -38,30 +39,34 @@ def preview_and_print(
         print_preview(preview)
 
 
-def print_outcome(
-    before: int, version: int, facts: Mapping[str, Any], *, as_json: bool, done: str, nothing: str
-) -> None:
-    """Print what was done to a dataset from one version to another: as JSON, or as one of two sentences."""
+def print_outcome(done: verbs.Executed, facts: Mapping[str, Any], *, as_json: bool, what: str, nothing: str) -> None:
+    """Print what a verb did to a dataset, with the sizes that changed; `nothing` is the sentence if it committed none.
+
+    As JSON, with the sizes before and after.
+    """
     if as_json:
-        print_json({**facts, "version": version, "dry_run": False})
-    elif version == before:
-        print_line(f"{nothing}; version {before} stays")
+        sizes = {"before": done.before, "after": done.after}
+        print_json({**facts, "version": done.version, "dry_run": False, **sizes})
+    elif done.version == done.read_version:
+        print_line(f"{nothing}; version {done.version} stays")
     else:
-        print_line(f"{done}: version {version}")
+        print_line(f"{what}: version {done.version}")
+        print_changed_sizes(done.before, done.after)
+
+
+def print_changed_sizes(before: verbs.Measures, after: verbs.Measures) -> None:
+    """Print one line of the sizes that differ between two versions; nothing if none does."""
+    changed = [f"{name} {old} to {new}" for name, old, new in _sizes(before, after) if old != new]
+    if changed:
+        print_line("; ".join(changed), "dim")
 
 
 def delete_and_print(verb: verbs.Verb, opened: verbs.Target, runner: Runner, *, as_json: bool, nothing: str) -> None:
     """Execute a verb that deletes rows, and print how many; `nothing` is the sentence if there were none."""
     done = verbs.do_now(verb, opened, runner)
     num_rows = int(done.facts["matching_rows"])
-    print_outcome(
-        done.read_version,
-        done.version,
-        {"num_deleted_rows": num_rows},
-        as_json=as_json,
-        done=f"deleted {counted(num_rows, 'row')}",
-        nothing=nothing,
-    )
+    what = f"deleted {counted(num_rows, 'row')}"
+    print_outcome(done, {"num_deleted_rows": num_rows}, as_json=as_json, what=what, nothing=nothing)
 
 
 def print_executed(title: str, done: verbs.Executed, *, as_json: bool) -> None:
@@ -100,10 +105,13 @@ def print_preview(preview: verbs.Preview) -> None:
 
 def print_measures(before: verbs.Measures, after: verbs.Measures, title: str) -> None:
     """Print the sizes of two versions side by side."""
-    lines = [
+    print_table(title, ["", "before>", "after>"], _sizes(before, after))
+
+
+def _sizes(before: verbs.Measures, after: verbs.Measures) -> list[tuple[str, str, str]]:
+    return [
         ("rows", number(before.rows), number(after.rows)),
         ("deleted rows still stored", number(before.deleted_rows), number(after.deleted_rows)),
         ("fragments", number(before.fragments), number(after.fragments)),
         ("bytes of data files", size(before.size_bytes), size(after.size_bytes)),
     ]
-    print_table(title, ["", "before>", "after>"], lines)

@@ -36,6 +36,18 @@ def text(*arguments: str) -> str:
     return result.stdout
 
 
+def said(*arguments: str) -> str:
+    """Return the first line that a command prints; sizes that changed stand below it."""
+    return text(*arguments).splitlines()[0]
+
+
+def outcome(*arguments: str) -> dict[str, Any]:
+    """Return what a command did as JSON, without the sizes before and after."""
+    done = answer(*arguments)
+    assert set(done.pop("before")) == set(done.pop("after")) == {"rows", "deleted_rows", "fragments", "size_bytes"}
+    return dict(done)
+
+
 def answer(*arguments: str) -> Any:
     return json.loads(text(*arguments, "--json"))
 
@@ -112,7 +124,7 @@ def test_delete_counts_first_and_deletes_when_told(flights: str) -> None:
     shown = text("delete", flights, "carrier = 'UA' AND x > 0", "--dry-run")
     assert "delete 3 of 10 rows" in shown and "Rows that would go" in shown
     assert dataset(flights).count_rows() == 10
-    assert answer("delete", flights, "carrier = 'UA' AND x > 0") == {
+    assert outcome("delete", flights, "carrier = 'UA' AND x > 0") == {
         "num_deleted_rows": 3,
         "version": 4,
         "dry_run": False,
@@ -200,7 +212,7 @@ def test_cleanup_stops_at_a_tag_unless_told_otherwise(flights: str) -> None:
 def test_restore_brings_a_version_back(flights: str) -> None:
     assert "version 1 restored: version 4" in text("restore", flights, "1")
     assert dataset(flights).count_rows() == 12
-    assert answer("restore", flights, "v1") == {"restored": 2, "version": 5, "dry_run": False}
+    assert outcome("restore", flights, "v1") == {"restored": 2, "version": 5, "dry_run": False}
 
 
 def test_restore_takes_a_tag_of_the_opened_branch_only(flights: str) -> None:

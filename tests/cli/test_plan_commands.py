@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from lance_ops.api import dataset, write_dataset
 from lance_ops.cli import app
 from lance_ops.verbs import ALL_VERBS, REASON_PROPERTY, Compact, Erase, IngestFiles, options_of
-from tests.cli.test_cli import answer, run, text
+from tests.cli.test_cli import answer, outcome, run, text
 
 
 def test_a_plan_is_shown_stored_and_executed(dataset_uri: str, tmp_path: Path) -> None:
@@ -23,6 +23,7 @@ def test_a_plan_is_shown_stored_and_executed(dataset_uri: str, tmp_path: Path) -
     assert "delete 2 of 12 rows" in shown
     cost = text("plan", dataset_uri, "compact")
     assert "reads about" in cost and "; writes about" in cost
+    assert "planned on version 1. It is executed on this version" in shown
     assert f"stored: lance-ops execute {dataset_uri} {file}" in shown
     assert dataset(dataset_uri).version == 1
     assert answer("execute", dataset_uri, file)["facts"] == {"matching_rows": 2}
@@ -70,7 +71,7 @@ def test_every_command_that_changes_rows_says_first_what_it_would_do(dataset_uri
     assert {verb.command.split()[0] for verb in ALL_VERBS} == tried | elsewhere
     assert dataset(dataset_uri).version == 2 and not (tmp_path / "copy.lance").exists()
     assert not dataset(dataset_uri).tags.list() and not dataset(dataset_uri).branches.list()
-    assert answer("reindex", dataset_uri, "--drop", "x_idx") == {"indices": [], "version": 3, "dry_run": False}
+    assert outcome("reindex", dataset_uri, "--drop", "x_idx") == {"indices": [], "version": 3, "dry_run": False}
     assert run("reindex", dataset_uri, "--drop", "x_idx", "--rebuild").exit_code == 2
 
 

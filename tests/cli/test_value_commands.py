@@ -13,7 +13,7 @@ import pytest
 from lance_ops.api import dataset, write_dataset
 from lance_ops.cli import runners
 from lance_ops.verbs import REASON_PROPERTY
-from tests.cli.test_cli import answer, run, text
+from tests.cli.test_cli import answer, outcome, run, said, text
 from tests.pickling_runner import PicklingRunner
 
 
@@ -28,7 +28,7 @@ def numbers(dataset_uri: str) -> str:
 def test_update_sets_columns_of_the_rows_that_match(numbers: str) -> None:
     given = ("update", numbers, "x=x + 100", "name = upper(name)", "--where", "x > 9")
     assert text(*given, "--dry-run").startswith("update x, name of 2 of 12 rows\n")
-    assert text(*given) == "updated 2 rows: version 2\n"
+    assert said(*given) == "updated 2 rows: version 2"
     assert dataset(numbers).to_table(filter="x > 100").select(["x", "name"]).to_pylist() == [
         {"x": 110, "name": "ROW 10"},
         {"x": 111, "name": "ROW 11"},
@@ -38,8 +38,8 @@ def test_update_sets_columns_of_the_rows_that_match(numbers: str) -> None:
 
 def test_add_columns_computes_them_without_a_rewrite_of_the_others(numbers: str) -> None:
     before = {file.path for fragment in dataset(numbers).snapshot.fragments for file in fragment.files}
-    assert text("add-columns", numbers, "half=x / 2", "both=x = 3 OR x = 5", "--reason", "asked for") == (
-        "added half (int64), both (bool): version 2\n"
+    assert said("add-columns", numbers, "half=x / 2", "both=x = 3 OR x = 5", "--reason", "asked for") == (
+        "added half (int64), both (bool): version 2"
     )
     after = {file.path for fragment in dataset(numbers).snapshot.fragments for file in fragment.files}
     assert before < after
@@ -66,8 +66,8 @@ def test_values_of_files_go_to_the_rows_that_they_name(
     assert added["warnings"] == ["10 rows that the files do not name get nulls."]
     assert added["sections"][0]["lines"] == [["y", "int64"]] and dataset(numbers).version == 1
     assert "has no column 'y'" in run("update", numbers, "--from", str(values), "--dry-run").stderr
-    assert text("add-columns", numbers, "--from", str(values), "--checkpoint", "y") == "added y (int64): version 2\n"
-    assert text("update", numbers, "--from", str(values)) == "updated 2 rows: version 3\n"
+    assert said("add-columns", numbers, "--from", str(values), "--checkpoint", "y") == "added y (int64): version 2"
+    assert said("update", numbers, "--from", str(values)) == "updated 2 rows: version 3"
     assert dataset(numbers).to_table(["y"], limit=3)["y"].to_pylist() == [10, 11, None]
     elsewhere = PicklingRunner()
     monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
@@ -84,7 +84,7 @@ def test_columns_of_a_function_are_shown_and_added(numbers: str) -> None:
     given = ("add-columns", numbers, "--function", "tests.verbs.made_columns:doubled", "--read-column", "x")
     shown = answer(*given, "--batch-size", "3", "--dry-run")["preview"]
     assert [section["title"] for section in shown["sections"]] == ["New columns", "New columns of the first rows"]
-    assert text(*given, "--batch-size", "3") == "added doubled (int64): version 2\n"
+    assert said(*given, "--batch-size", "3") == "added doubled (int64): version 2"
     assert dataset(numbers).to_table(["doubled"])["doubled"].to_pylist() == [*range(0, 24, 2)]
 
 
@@ -95,10 +95,10 @@ def test_migrate_rewrites_the_files_of_other_versions_by_tasks(
     elsewhere = PicklingRunner()
     monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
     given = ("migrate", dataset_uri, "--data-storage-version", "2.1", "--spark", "local[2]")
-    assert text(*given) == "rewrote 3 fragments in files of version 2.1: version 3\n"
+    assert said(*given) == "rewrote 3 fragments in files of version 2.1: version 3"
     assert elsewhere.jobs == [("migrate to 2.1,", 3)]
     assert text(*given) == "every file has version 2.1; version 3 stays\n"
-    assert answer(*given) == {"fragments": 0, "version": 3, "data_storage_version": "2.1", "dry_run": False}
+    assert outcome(*given) == {"fragments": 0, "version": 3, "data_storage_version": "2.1", "dry_run": False}
     files = [file for fragment in dataset(dataset_uri).snapshot.fragments for file in fragment.files]
     assert {(file.file_major_version, file.file_minor_version) for file in files} == {(2, 1)}
     assert run("migrate", dataset_uri, "--data-storage-version", "0.1").exit_code == 1
@@ -154,7 +154,7 @@ def test_duplicates_are_counted_shown_and_deleted(numbers: str, monkeypatch: pyt
     assert would["summary"] == "delete 11 of 12 rows: 1 keys have several" and dataset(numbers).version == 2
     assert run("duplicates", numbers, "--on", "raw", "--keep", "last", "--at-most-rows", "10").exit_code == 1
     assert run("duplicates", numbers, "--on", "raw", "--dry-run").exit_code == 2
-    done = answer("duplicates", numbers, "--on", "raw", "--keep", "last")
+    done = outcome("duplicates", numbers, "--on", "raw", "--keep", "last")
     assert done == {"num_deleted_rows": 11, "version": 3, "dry_run": False}
     assert dataset(numbers).to_table()["name"].to_pylist() == ["row 11"]
     assert text("duplicates", numbers, "--on", "x", "--keep", "first") == "no key has two rows; version 3 stays\n"

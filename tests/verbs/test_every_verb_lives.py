@@ -80,6 +80,8 @@ def test_its_own_command_shows_the_same_preview_and_does_the_same(
     if not example.own_preview:
         assert shown["preview"]["summary"] == preview.summary
         assert shown["preview"]["before"] == asdict(preview.before)
-    answer(*given)
+    done = answer(*given)
+    if example.num_commits:
+        assert done["before"] == asdict(preview.before) and done["after"]["rows"] == example.num_rows
     newest = dataset(dataset_uri)
     assert (newest.version, newest.count_rows()) == (version + example.num_commits, example.num_rows)

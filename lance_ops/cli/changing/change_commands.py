@@ -27,7 +27,7 @@ from lance_ops.cli.arguments import (
 from lance_ops.cli.outcomes import delete_and_print, preview_and_print, print_outcome
 from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, size
 from lance_ops.maintenance.cleanup import CleanupStats
-from lance_ops.maintenance.compaction import CompactionOptions
+from lance_ops.maintenance.compaction import CompactionMetrics, CompactionOptions
 from lance_ops.maintenance.health import index_coverage
 
 __all__ = ["cleanup", "compact", "delete", "reindex", "restore"]
@@ -126,15 +126,14 @@ def compact(
         "cluster_by": tuple(cluster_by or ()),
         "cluster_order": "z_order" if z_order else "linear",
     }
+    verb = verbs.make_verb("compact", options)
     if dry_run:
-        preview_and_print(verbs.make_verb("compact", options), opened, runner(None), as_json=as_json)
+        preview_and_print(verb, opened, runner(None), as_json=as_json)
         return
-    before = opened.version
-    metrics = opened.optimize.compact_files(**options, runner=runner(spark, threads))
-    done = f"rewrote {counted(metrics.fragments_removed, 'fragment')} as {metrics.fragments_added}"
-    print_outcome(
-        before, opened.version, {"metrics": metrics}, as_json=as_json, done=done, nothing="nothing to compact"
-    )
+    done = verbs.do_now(verb, opened, runner(spark, threads))
+    metrics: CompactionMetrics = done.outcome
+    what = f"rewrote {counted(metrics.fragments_removed, 'fragment')} as {metrics.fragments_added}"
+    print_outcome(done, {"metrics": metrics}, as_json=as_json, what=what, nothing="nothing to compact")
 
 
 def reindex(
@@ -182,8 +181,7 @@ def reindex(
         return
     names = ", ".join(f"{covering.name} ({counted(covering.num_indexed_rows, 'row')})" for covering in indices)
     what = f"dropped {drop}" if drop else f"indexed {names}"
-    facts = {"indices": indices}
-    print_outcome(done.read_version, done.version, facts, as_json=as_json, done=what, nothing="every row is covered")
+    print_outcome(done, {"indices": indices}, as_json=as_json, what=what, nothing="every row is covered")
 
 
 def cleanup(
@@ -277,8 +275,8 @@ def restore(
         return
     done = verbs.do_now(verb, opened)
     restored = done.facts["restored_version"]
-    sentence, facts = f"version {restored} restored", {"restored": restored}
-    print_outcome(done.read_version, done.version, facts, as_json=as_json, done=sentence, nothing="nothing changes")
+    what = f"version {restored} restored"
+    print_outcome(done, {"restored": restored}, as_json=as_json, what=what, nothing="nothing changes")
 
 
 def _named(files: list[str] | None) -> str:

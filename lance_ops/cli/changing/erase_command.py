@@ -19,7 +19,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.outcomes import preview_and_print
+from lance_ops.cli.outcomes import preview_and_print, print_changed_sizes
 from lance_ops.cli.output import print_facts, print_json, print_line
 
 __all__ = ["erase"]
@@ -70,7 +70,9 @@ def erase(
         return
     done = verbs.do_now(verb, opened, runner(spark))
     if as_json:
-        print_json({**done.facts, "version": done.version, "dry_run": False})
+        sizes = {"before": done.before, "after": done.after}
+        print_json({**done.facts, "version": done.version, "dry_run": False, **sizes})
         return
     print_line(f"proven: no remaining file beneath the root holds the rows; version {done.version}")
     print_facts({name.replace("_", " "): str(value) for name, value in done.facts.items()})
+    print_changed_sizes(done.before, done.after)

@@ -22,7 +22,7 @@ from lance_ops.cli.arguments import (
     runner,
     storage_options,
 )
-from lance_ops.cli.outcomes import preview_and_print
+from lance_ops.cli.outcomes import preview_and_print, print_changed_sizes
 from lance_ops.cli.output import counted, number, print_json, print_line
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.schema import SchemaMode
@@ -150,10 +150,11 @@ def ingest_files(
     if dry_run:
         preview_and_print(verb, opened, runner(spark), as_json=as_json, raw_storage_options=of_files)
         return
-    done: verbs.IngestedFiles = verbs.do_now(verb, opened, runner(spark), raw_storage_options=of_files).outcome
-    result = done.result
+    done = verbs.do_now(verb, opened, runner(spark), raw_storage_options=of_files)
+    ingested: verbs.IngestedFiles = done.outcome
+    result = ingested.result
     if as_json:
-        print_json({**asdict(result), "dry_run": False})
+        print_json({**asdict(result), "dry_run": False, "before": done.before, "after": done.after})
     elif result.version is None:
         print_line("the table holds every batch already")
     else:
@@ -162,6 +163,7 @@ def ingest_files(
         if result.merged is not None:
             merged = f", {number(result.merged.inserted)} inserted, {number(result.merged.updated)} updated"
         print_line(f"ingested {counted(result.num_rows, 'row')}{merged}: version {result.version}{replaced}")
+        print_changed_sizes(done.before, done.after)
 
 
 def _text_of(file: Path) -> str:

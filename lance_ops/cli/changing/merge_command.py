@@ -79,11 +79,5 @@ def merge(
     inserted, updated, deleted = (
         counted(int(done.facts[f"num_{kind}_rows"]), "row") for kind in ("inserted", "updated", "deleted")
     )
-    print_outcome(
-        done.read_version,
-        done.version,
-        done.facts,
-        as_json=as_json,
-        done=f"inserted {inserted}, updated {updated}, deleted {deleted}",
-        nothing="no row changes",
-    )
+    what = f"inserted {inserted}, updated {updated}, deleted {deleted}"
+    print_outcome(done, done.facts, as_json=as_json, what=what, nothing="no row changes")

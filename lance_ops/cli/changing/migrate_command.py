@@ -38,17 +38,17 @@ def migrate(
 ) -> None:
     """Rewrite the files of other file versions, by tasks and as one version."""
     opened = open_dataset(uri, storage_options(storage_option, options_file))
+    verb = verbs.Migrate(data_storage_version)
     if dry_run:
-        preview_and_print(verbs.Migrate(data_storage_version), opened, runner(None), as_json=as_json)
+        preview_and_print(verb, opened, runner(None), as_json=as_json)
         return
-    before = opened.version
-    metrics = opened.optimize.migrate_files(data_storage_version, runner=runner(spark))
-    file_version = opened.data_storage_version
+    done = verbs.do_now(verb, opened, runner(spark))
+    num_fragments = int(done.facts["fragments_removed"])
+    file_version = opened.checkout_version(done.version).data_storage_version
     print_outcome(
-        before,
-        opened.version,
-        {"fragments": metrics.fragments_removed, "data_storage_version": file_version},
+        done,
+        {"fragments": num_fragments, "data_storage_version": file_version},
         as_json=as_json,
-        done=f"rewrote {counted(metrics.fragments_removed, 'fragment')} in files of version {file_version}",
+        what=f"rewrote {counted(num_fragments, 'fragment')} in files of version {file_version}",
         nothing=f"every file has version {file_version}",
     )

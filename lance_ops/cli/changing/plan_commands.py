@@ -67,6 +67,7 @@ def plan(
         print_json({"plan": made.to_dict(), "preview": preview})
         return
     print_preview(preview)
+    print_line(f"planned on version {made.read_version}. {chosen.when_moved_by_options.sentence}")
     if save is not None:
         print_line(f"stored: lance-ops execute {opened.uri} {save}")
 

@@ -66,8 +66,8 @@ def update(
         return
     done = verbs.do_now(verb, opened, runner(spark))
     num_rows = int(done.facts["matching_rows"])
-    facts, updated = {"num_rows_updated": num_rows}, f"updated {counted(num_rows, 'row')}"
-    print_outcome(done.read_version, done.version, facts, as_json=as_json, done=updated, nothing="no row matches")
+    what = f"updated {counted(num_rows, 'row')}"
+    print_outcome(done, {"num_rows_updated": num_rows}, as_json=as_json, what=what, nothing="no row matches")
 
 
 def add_columns(
@@ -111,14 +111,7 @@ def add_columns(
     schema = opened.checkout_version(done.version).schema
     types = {field.name: str(field.type) for field in schema if field.name not in before}
     added = ", ".join(f"{name} ({arrow_type})" for name, arrow_type in types.items())
-    print_outcome(
-        done.read_version,
-        done.version,
-        {"added": types},
-        as_json=as_json,
-        done=f"added {added}",
-        nothing="no column is new",
-    )
+    print_outcome(done, {"added": types}, as_json=as_json, what=f"added {added}", nothing="no column is new")
 
 
 def _by_column(values: list[str] | None, *others: object) -> dict[str, str]:
