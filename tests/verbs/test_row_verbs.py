@@ -87,6 +87,7 @@ def test_an_upsert_counts_what_it_would_do_and_does_it(numbers: LanceDataset, tm
     preview, done = live(Upsert((path,), ("x",)), numbers)
     assert preview.summary == "insert 2, update 1 and delete 0 rows"
     assert section(preview, "Rows that match, which would change") == {"x": ("10",), "s": ("old",)}
+    assert section(preview, "The rows of the source for them") == {"x": ("10",), "s": ("new",)}
     assert section(preview, "Rows that come in")["x"][0] == "10"
     assert (done.read_version, done.version) == (1, 2)
     assert done.facts == {"num_inserted_rows": 2, "num_updated_rows": 1, "num_deleted_rows": 0}

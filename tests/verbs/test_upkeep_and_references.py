@@ -146,10 +146,19 @@ def test_clean_up_removes_the_named_versions_at_a_rate(numbers: LanceDataset) ->
     words = parse_options("cleanup", {"versions": ["2"], "delete_rate_limit": ["1000"]})
     verb = make_verb("cleanup", words)
     assert verb == Cleanup(versions=(2,), delete_rate_limit=1000)
-    live(verb, dataset(numbers.uri))
+    preview, _ = live(verb, dataset(numbers.uri))
+    assert section(preview, "What would go")["which"][0] == "2"
     assert [each["version"] for each in dataset(numbers.uri).versions()] == [1, 3]
     with pytest.raises(InvalidInput, match="versions is a number, not 'two'"):
         parse_options("cleanup", {"versions": ["two"]})
+
+
+def test_the_preview_of_a_clean_up_names_the_versions(numbers: LanceDataset) -> None:
+    for number in range(6):
+        dataset(numbers.uri).insert(pa.table({"x": [number]}))
+    dataset(numbers.uri).tags.create("kept", 4)
+    _, preview = make_plan(Cleanup(retain_versions=2), dataset(numbers.uri))
+    assert section(preview, "What would go")["which"][0] == "1 to 3, 5 to 6"
 
 
 def damage_newest_manifest(data: LanceDataset) -> LanceDataset:

@@ -61,7 +61,10 @@ class CleanupStats:
 
 @dataclass(frozen=True)
 class CleanupExplanation:
-    """The result of a dry run; with `include_files` it lists the first `candidate_file_limit` files to remove."""
+    """The result of a dry run; with `include_files` it lists the first `candidate_file_limit` files to remove.
+
+    `old_versions` are the numbers of the versions to remove.
+    """
 
     read_version: int
     stats: CleanupStats
@@ -70,6 +73,7 @@ class CleanupExplanation:
     candidate_file_limit: int
     referenced_branches: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    old_versions: tuple[int, ...] = ()
 
 
 def cleanup_old_versions(
@@ -107,6 +111,7 @@ def explain_cleanup_old_versions(
         candidate_file_limit=max_files,
         referenced_branches=tuple(name for name, one in branches.items() if one.parent_branch == branch_of(newest)),
         warnings=warnings,
+        old_versions=tuple(sorted(plan.old_versions)),
     )
 
 

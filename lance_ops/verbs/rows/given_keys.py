@@ -17,7 +17,7 @@ from lance_ops.verbs.contract import Section
 from lance_ops.verbs.sections import SAMPLE_ROWS, sample_section, sample_title, short_columns
 from lance_ops.verbs.sources import source_batches
 
-__all__ = ["FoundRows", "MatchedKeys", "match_keys", "read_keys"]
+__all__ = ["FoundRows", "MatchedKeys", "match_keys", "read_keys", "rows_with_keys"]
 
 _ROWS = "rows of the source"
 
@@ -39,13 +39,16 @@ class FoundRows:
             count += part.num_rows
         return cls(count, first)
 
+    def rows(self, data: LanceDataset, columns: Sequence[str]) -> pa.Table:
+        """Return these columns of the first rows."""
+        return take_addresses(data.snapshot, self.first, ScanRequest(data.snapshot.schema.project(list(columns))))
+
     def sections(self, data: LanceDataset, title: str, on: Sequence[str]) -> list[Section]:
         """Return a section of the first rows, which shows the columns `on`; none without rows."""
         if not self.count:
             return []
-        schema = data.snapshot.schema.project(short_columns(data.schema, wanted=on))
-        rows = take_addresses(data.snapshot, self.first, ScanRequest(schema))
-        return [sample_section(sample_title(title, self.count), rows)]
+        shown = self.rows(data, short_columns(data.schema, wanted=on))
+        return [sample_section(sample_title(title, self.count), shown)]
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,19 @@ def match_keys(
     new = counted.join(_distinct(pa.concat_tables(seen), on), list(on), join_type="left anti")
     others = FoundRows.among(iter(()) if unmatched_where is None else unmatched(unmatched_where))
     return MatchedKeys(_total(counted), _total(new), found, others)
+
+
+def rows_with_keys(data: LanceDataset, files: Sequence[str], keys: pa.Table) -> pa.Table:
+    """Return the first rows of the source that have one of a few keys, as many as there are keys if they are found."""
+    on, found = keys.schema.names, list[pa.Table]()
+    for batch in (batch for file in files for batch in source_batches(data, file, None)):
+        given = pa.Table.from_batches([batch])
+        places = given.select(on).cast(keys.schema).append_column(_ROWS, pa.array(np.arange(len(given))))
+        hits = np.sort(places.join(keys, on, join_type="left semi")[_ROWS].to_numpy())
+        found.append(given.take(hits[: len(keys) - sum(map(len, found))]))
+        if sum(map(len, found)) == len(keys):
+            break
+    return pa.concat_tables(found, promote_options="permissive")
 
 
 def _counted_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:

@@ -23,7 +23,7 @@ from lance_ops.verbs.contract import (
 )
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.checked_attempts import change_rows
-from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys, read_keys
+from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys, read_keys, rows_with_keys
 from lance_ops.verbs.rows.read_cost import bytes_of_columns
 from lance_ops.verbs.rows.same_rows import have_same_rows
 from lance_ops.verbs.sections import SAMPLE_ROWS, sample_section
@@ -108,6 +108,7 @@ class Upsert(Verb):
             sections=(
                 self._coming(data),
                 *found.matched.sections(data, f"Rows that match, which {_MATCHED[self.matched]}", on),
+                *([self._new_values(data, found, on)] if num_updated else []),
                 *found.unmatched.sections(data, "Rows that nothing matches, which would go", on),
             ),
             warnings=tuple(warnings),
@@ -173,6 +174,11 @@ class Upsert(Verb):
             raise InvalidInput(
                 f"{num_rows:,} rows {what} and at_most_rows is {self.at_most_rows:,}: nothing was merged"
             )
+
+    def _new_values(self, data: LanceDataset, found: MatchedKeys, on: tuple[str, ...]) -> Section:
+        """Return the source's rows for the first rows that match."""
+        rows = rows_with_keys(data, self.files, found.matched.rows(data, on))
+        return sample_section("The rows of the source for them", rows)
 
     def _coming(self, data: LanceDataset) -> Section:
         """Return the first rows of the first source."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, ClassVar
 
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import (
+    CleanupExplanation,
     CleanupOptions,
-    CleanupStats,
     CleanupTasks,
     cleanup_old_versions,
     explain_cleanup_old_versions,
@@ -20,6 +21,7 @@ from lance_ops.verbs.options import Option
 __all__ = ["Cleanup"]
 
 _MOST_FILES = 50
+_MOST_RANGES = 20
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Cleanup(Verb):
             f"remove {stats.old_versions:,} versions and {stats.bytes_removed:,} bytes",
             size,
             size,
-            sections=(_counts(stats), Section("Files that would go", ("file",), files)) if files else (),
+            sections=(_counts(explained), Section("Files that would go", ("file",), files)) if files else (),
             warnings=explained.warnings,
             facts=asdict(stats),
             does_nothing=not files,
@@ -83,14 +85,27 @@ class Cleanup(Verb):
         )
 
 
-def _counts(stats: CleanupStats) -> Section:
-    """Return how many versions and files of each kind would go."""
+def _counts(explained: CleanupExplanation) -> Section:
+    """Return how many versions and files of each kind would go, and which versions."""
+    stats = explained.stats
     lines = (
-        ("versions", f"{stats.old_versions:,}"),
-        ("data files", f"{stats.data_files_removed:,}"),
-        ("deletion files", f"{stats.deletion_files_removed:,}"),
-        ("index files", f"{stats.index_files_removed:,}"),
-        ("transactions", f"{stats.transaction_files_removed:,}"),
-        ("bytes of all files", f"{stats.bytes_removed:,}"),
+        ("versions", f"{stats.old_versions:,}", _ranges(explained.old_versions)),
+        ("data files", f"{stats.data_files_removed:,}", ""),
+        ("deletion files", f"{stats.deletion_files_removed:,}", ""),
+        ("index files", f"{stats.index_files_removed:,}", ""),
+        ("transactions", f"{stats.transaction_files_removed:,}", ""),
+        ("bytes of all files", f"{stats.bytes_removed:,}", ""),
     )
-    return Section("What would go", ("", "number"), lines)
+    return Section("What would go", ("", "number", "which"), lines)
+
+
+def _ranges(ascending: Sequence[int]) -> str:
+    """Return numbers as text, such as `1 to 4, 6`; only the beginning of many."""
+    parts: list[list[int]] = []
+    for number in ascending:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    shown = ", ".join(" to ".join(map(str, part)) for part in parts[:_MOST_RANGES])
+    return shown if len(parts) <= _MOST_RANGES else f"{shown}, …"
