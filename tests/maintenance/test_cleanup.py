@@ -8,12 +8,13 @@ from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput, VersionNotFound
-from lance_ops.maintenance.cleanup import paced_deletes, version_removal
+from lance_ops.maintenance.cleanup import named_files, paced_deletes, version_removal
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOptions, CleanupPlan
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
@@ -21,9 +22,11 @@ from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_files, dele
 from lance_ops.maintenance.cleanup.version_removal import RemovedVersions
 from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.snapshot import Snapshot
-from lance_ops.store import LocalStore, ObjectInfo
+from lance_ops.store import LocalStore, ObjectInfo, path_beneath
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.table import ExternalFile, FragmentList
+from lance_ops.table.fragments import fragment_list
+from lance_ops.table.fragments.fragment_files import files_named_in
 from lance_ops.transactions import TOKEN, CommittedVersion, decode_version
 from tests.maintenance.conftest import rows
 
@@ -325,3 +328,28 @@ def test_clean_up_keeps_files_of_row_id_sequences(make: Make) -> None:
     named = NamedFiles("memory://here")
     named.add(replace(manifest, fragments=FragmentList([outside, *others])))
     assert "data/sequences" in named
+
+
+def test_of_versions_with_the_same_fragments_only_the_first_is_read_for_names(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = make()
+    first = dataset.version
+    for number in range(5):
+        dataset.update_config({"number": str(number)})
+    manifests = [Snapshot.open(dataset.uri, version).manifest for version in range(first, dataset.version + 1)]
+    alone = set[str]()
+    for manifest in manifests:
+        named = NamedFiles(dataset.uri)
+        named.add(manifest)
+        alone |= named.paths
+
+    reads, locates = Mock(wraps=files_named_in), Mock(wraps=path_beneath)
+    monkeypatch.setattr(fragment_list, "files_named_in", reads)
+    monkeypatch.setattr(named_files, "path_beneath", locates)
+    named = NamedFiles(dataset.uri)
+    for manifest in manifests:
+        named.add(manifest)
+    assert (reads.call_count, locates.call_count) == (1, 1)
+    assert named.paths == alone
+    assert len([path for path in alone if path.startswith("_transactions/")]) == len(manifests) == 6

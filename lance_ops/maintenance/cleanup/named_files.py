@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lance_ops.committers import Committer, DatasetRoot, list_detached, open_root
 from lance_ops.core.errors import VersionNotFound
@@ -16,13 +16,23 @@ from lance_ops.refs import branch_of, branch_uri
 from lance_ops.runners import Job
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store, path_beneath
-from lance_ops.table import FragmentList, Manifest
+from lance_ops.table import BasePath, FragmentList, Manifest
 from lance_ops.transactions import read_manifest
 
 __all__ = ["NamedFiles", "add_named_by_others", "detached_versions"]
 
 _Folders: TypeAlias = dict[int | None, str]
 """Folders beneath a root by the id of the base that they are in; None is the root of the manifest's own dataset."""
+
+
+class _Added(NamedTuple):
+    """The manifest that was added last: its owner and base paths, the folders that follow from them, its fragments."""
+
+    bases: tuple[str | None, tuple[BasePath, ...]]
+    roots: _Folders
+    files: _Folders
+    deletions: _Folders
+    fragments: FragmentList
 
 
 @dataclass
@@ -32,22 +42,25 @@ class NamedFiles:
     root: str
     paths: set[str] = field(default_factory=set)
     index_folders: set[str] = field(default_factory=set)
-    _last_added: tuple[_Folders, _Folders, FragmentList] | None = None
+    _last_added: _Added | None = None
 
     def add(self, manifest: Manifest, owner: str | None = None) -> None:
         """Add all files beneath the root that a manifest names, under any base; `owner` is the manifest's own root.
 
         Most versions share most of their fragments with the version that was added before: only the others are read.
         """
-        roots, files = _folders_of(self.root, manifest, owner)
-        before = FragmentList()
-        if self._last_added is not None and self._last_added[:2] == (roots, files):
-            before = self._last_added[2]
-        named = manifest.fragments.files_since(before)
-        deletions = {base: f"{root}{DELETIONS_DIR}/" for base, root in roots.items()}
-        for folders, names in ((files, named.data), (deletions, named.deletions), (roots, named.sequences)):
+        last = self._last_added
+        if last is None or last.bases != (owner, manifest.base_paths):
+            last = self._added(manifest, owner, FragmentList())
+        named = manifest.fragments.files_since(last.fragments)
+        for folders, names in (
+            (last.files, named.data),
+            (last.deletions, named.deletions),
+            (last.roots, named.sequences),
+        ):
             self.paths.update([folders[base] + name for base, name in names if base in folders])
-        self._last_added = roots, files, manifest.fragments
+        self._last_added = last._replace(fragments=manifest.fragments)
+        roots = last.roots
         # A segment may be in another root than in that of its base; see `lance_ops.snapshot.index_location`.
         self.index_folders.update(root + index.directory for index in manifest.indices for root in roots.values())
         if manifest.transaction_file and None in roots:
@@ -55,7 +68,15 @@ class NamedFiles:
 
     def leave_out(self, manifest: Manifest) -> None:
         """Let the next manifest add no file of the fragments that it shares with this one."""
-        self._last_added = *_folders_of(self.root, manifest, None), manifest.fragments
+        self._last_added = self._added(manifest, None, manifest.fragments)
+
+    def _added(self, manifest: Manifest, owner: str | None, fragments: FragmentList) -> _Added:
+        """Return what is kept of a manifest for the next one, with these of its fragments."""
+        roots = _folders_beneath(self.root, manifest, self.root if owner is None else owner)
+        files = {base: f"{folder}{DATA_DIR}/" for base, folder in roots.items()}
+        files |= {b.id: roots[b.id] for b in manifest.base_paths if b.id in roots and not b.is_dataset_root}
+        deletions = {base: f"{folder}{DELETIONS_DIR}/" for base, folder in roots.items()}
+        return _Added((owner, manifest.base_paths), roots, files, deletions, fragments)
 
     def update(self, other: NamedFiles) -> None:
         """Add the files that another collection beneath the same root has."""
@@ -117,14 +138,6 @@ def _add_versions(named: NamedFiles, branch: DatasetRoot, versions: Iterable[int
     for version in versions:
         with suppress(VersionNotFound):  # a clean-up of that branch removed it
             named.add(read_manifest(branch.store, branch.committer, version), branch.store.uri)
-
-
-def _folders_of(root: str, manifest: Manifest, owner: str | None) -> tuple[_Folders, _Folders]:
-    """Return the roots of a manifest's bases, and the folders of their data files."""
-    roots = _folders_beneath(root, manifest, root if owner is None else owner)
-    files = {base: f"{folder}{DATA_DIR}/" for base, folder in roots.items()}
-    files |= {b.id: roots[b.id] for b in manifest.base_paths if b.id in roots and not b.is_dataset_root}
-    return roots, files
 
 
 def _folders_beneath(root: str, manifest: Manifest, owner: str) -> _Folders:

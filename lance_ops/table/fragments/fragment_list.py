@@ -245,6 +245,8 @@ class FragmentList(Sequence[Fragment]):
         Raises as accessing these fragments does.
         """
         positions, _ = self._new_positions(before)
+        if not positions:
+            return FragmentFiles([], [], [])
         messages = self.to_messages()
         return files_named_in([messages[at] for at in positions], self._path)
 
