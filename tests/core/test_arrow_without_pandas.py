@@ -13,7 +13,7 @@ import pytest
 from lance_ops.core.arrow import array_of_numbers, array_of_scalars, array_of_truths, scalar
 
 VALUES: list[Any] = [
-    *(None, True, False, "", "a", "é", "x" * 300, "\ud800", b"a"),
+    *(None, True, False, "", "a", "é", "x" * 300, "\ud800", b"a", b"", b"\0" * 300),
     *(0, 1, -1, 127, 128, 255, 256, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, -(2**63), 2**63, 2**64 - 1, 2**64),
     *(0.0, -0.0, 1.5, 0.1, float("nan"), float("inf"), 1e300),
     *map(Decimal, ("1.50", "-0.05", "1E+3", "1E+99999", "NaN", "9" * 38, "9" * 5000, "0.00", "-0", "99999999.99")),

@@ -36,14 +36,28 @@ def read():
     reader = LanceReader(SourceOptions.parse({"path": sys.argv[2]}), rows)
     assert sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part)) == 2048
 
+def write_frame():
+    import pickle
+    from pyspark import TaskContext
+    from lance_ops.spark.data_source import SourceOptions, plan_write
+    from lance_ops.spark.running import Attempts
+    from lance_ops.spark.running.row_job import _RowTask
+    rows = worker_daemon._rows().rename_columns(["integers", "floats", "texts", "vectors", "nulls"])
+    plan = plan_write(SourceOptions.parse({"path": sys.argv[1] + "-frame"}), rows.schema, "append")
+    TaskContext._getOrCreate()._partitionId = 0
+    (reported,) = _RowTask(Attempts(plan.write, 1, "0" * 16), tuple(rows.column_names))(rows.to_batches())
+    index, fragments = pickle.loads(reported.column(0)[0].as_py())
+    assert sum(fragment.physical_rows for fragment in fragments) == 2048
+
 def write():
     import lance_ops
     written = lance_ops.write_dataset(worker_daemon._rows(), sys.argv[1], max_rows_per_file=1024)
     assert lance_ops.dataset(written.uri).to_table().num_rows == 2048
     lance_ops.dataset(written.uri).optimize.compact_files()
 
-for load, work in ((lambda: None, read), (worker_daemon.preload, write)):
-    load()
+for load, work in ((None, read), (None, write_frame), (worker_daemon.preload, write)):
+    if load is not None:
+        load()
     print(*({"numba", "fsspec", "pandas", "sqlglot", "s3fs"} & sys.modules.keys()), flush=True)
     in_worker(work)
 """
@@ -96,8 +110,12 @@ def run(code: str, *arguments: str) -> list[str]:
 
 def test_a_worker_inherits_modules_and_kernels_but_no_heavy_package_that_tasks_do_not_need(tmp_path: Path) -> None:
     stored = write_dataset(worker_daemon._rows(), str(tmp_path / "stored"))
-    at_first, for_reads, then, for_writes = run(_FIRST_TASKS, str(tmp_path / "table"), stored.uri)
+    lines = run(_FIRST_TASKS, str(tmp_path / "table"), stored.uri)
+    at_first, for_reads, _, for_frames, then, for_writes = lines
     assert at_first.split() == []
+    for imported in (for_reads, for_frames):
+        assert imported
+        assert not {"numba", "pandas"} & set(imported.split())
     assert sorted(then.split()) == ["fsspec", "numba"]
     # The daemon reads no file at first, and what it writes is in memory. So what a local disk needs remains.
     late = ("lance_ops.store.", "lance_ops.kernels.", "lance_ops.spark.translation.type_casts")

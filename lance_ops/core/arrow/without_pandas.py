@@ -25,7 +25,7 @@ _JOINED_SCALARS = 64
 
 
 def scalar(value: Any, kind: pa.DataType | None = None) -> pa.Scalar:
-    """Return what `pa.scalar` returns. Nulls, truths, numbers, texts and counts of ticks are made without pandas."""
+    """Return what `pa.scalar` returns. Nulls, truths, numbers, texts, bytes and counts of ticks need no pandas."""
     wanted = _inferred(value) if kind is None else kind
     if wanted is not None:
         if value is None and not pa.types.is_nested(wanted) and not isinstance(wanted, pa.BaseExtensionType):
@@ -92,6 +92,8 @@ def _content(value: Any, kind: pa.DataType) -> tuple[Any, ...] | None:
     if type(value) is str and kind == pa.string():
         text = value.encode()
         return np.array([0, len(text)], np.int32), text
+    if type(value) is bytes and kind == pa.binary():
+        return np.array([0, len(value)], np.int32), value
     if type(value) is bool and types.is_boolean(kind):
         return (bytes([value]),)
     if type(value) is float and (types.is_float64(kind) or types.is_float32(kind)):

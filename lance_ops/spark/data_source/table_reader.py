@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lance_ops import blobs, reading
-from lance_ops.core.arrow import numbers_of
+from lance_ops.core.arrow import numbers_of, scalar
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json import table_to_text
 from lance_ops.reading import (
@@ -119,7 +119,7 @@ class LanceReader(DataSourceReader):
         )
         for fragment_id, table in reading.scan_fragments(self._snapshot, reading.in_task(self._snapshot, request)):
             if self._with_fragment_id:
-                table = table.append_column(FRAGMENT_ID, pa.repeat(pa.scalar(fragment_id, pa.int32()), len(table)))
+                table = table.append_column(FRAGMENT_ID, pa.repeat(scalar(fragment_id, pa.int32()), len(table)))
             for part in self._with_blobs(table):
                 for batch in table_to_text(part, self._snapshot.uri).to_batches():
                     yield translation.fit(batch, self.shape, self._options.case_rule)

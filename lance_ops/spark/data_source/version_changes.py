@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import pyarrow as pa
 
 from lance_ops.api import LanceDataset
+from lance_ops.core.arrow import scalar
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.json import table_to_text, text_schema
 from lance_ops.reading import ROW_ID, VERSION_COLUMNS
@@ -65,7 +66,7 @@ def _check_names(snapshot: Snapshot, taken: Iterable[str]) -> None:
 def _in_shape(rows: pa.RecordBatch, shape: pa.Schema, constants: Mapping[str, str | int]) -> pa.RecordBatch:
     for field in shape:
         if field.name in constants:
-            column = pa.repeat(pa.scalar(constants[field.name], field.type), len(rows))
+            column = pa.repeat(scalar(constants[field.name], field.type), len(rows))
         elif field.name not in rows.schema.names:
             column = pa.nulls(len(rows), field.type)
         else:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
+from lance_ops.core.arrow import scalar
 from lance_ops.core.records import dataclass
 
 __all__ = ["FrameJob"]
@@ -72,4 +73,4 @@ class _InTask(Generic[G, R]):
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 outcomes = pickle.dumps(list(self.worker([self.groups[number]])))
-                yield pa.record_batch([pa.array([outcomes], pa.binary())], _OUTCOMES)
+                yield pa.record_batch([pa.repeat(scalar(outcomes, pa.binary()), 1)], _OUTCOMES)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from lance_ops.core.arrow import scalar
 from lance_ops.core.file_names import new_job_token
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Job
@@ -72,4 +73,4 @@ class _RowTask(Generic[R]):
         assert context is not None  # it runs in a task alone
         named = (batch.rename_columns(list(self.names)) for batch in batches)
         reported = pickle.dumps(self.attempts.report(context.partitionId(), named))
-        yield pa.record_batch([pa.array([reported], pa.binary())], _REPORTED)
+        yield pa.record_batch([pa.repeat(scalar(reported, pa.binary()), 1)], _REPORTED)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import array_of_numbers
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.schema import CaseRule
 
@@ -102,7 +104,7 @@ def _map(array: pa.Array, wanted: pa.DataType, path: str, case_rule: CaseRule) -
 def _offsets(array: pa.Array) -> pa.Array:
     """Return offsets into `array.flatten()`, which drops the items of null slots and of slots outside the slice."""
     lengths = pc.fill_null(pc.list_value_length(array), 0)
-    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+    return pa.concat_arrays([array_of_numbers(np.zeros(1, np.int32)), pc.cumulative_sum(lengths).cast(pa.int32())])
 
 
 def _leaf(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
