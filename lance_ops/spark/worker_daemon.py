@@ -4,8 +4,9 @@ Spark starts one daemon for each distinct environment of workers on an executor.
 so each worker it forks imports the library again, and does so again after a minute without work. This one loads modules
 and kernels once. Workers inherit them, and share their memory.
 
-The first worker waits until its daemon serves. So the daemon first imports what it takes to read a table. It loads the
-rest once no worker has been forked for a while. A worker that is forked earlier and writes imports the rest by itself.
+The first worker waits until its daemon serves. So the daemon first imports what it takes to read a table for a
+DataFrame. It loads the rest once no worker has been forked for a while. A worker that is forked earlier, and writes or
+runs a task of `map_fragments`, imports the rest by itself.
 
 The processes in which Spark plans a query, and those that commit a write, do not heed the setting.
 """
@@ -30,7 +31,6 @@ from lance_ops.kernels import load_kernels
 from lance_ops.maintenance import ingest as ingestion
 from lance_ops.reading import read_fragments_together, scan_fragments
 from lance_ops.spark.data_source import LanceReader, LanceSource
-from lance_ops.spark.fragment_map import map_fragments
 from lance_ops.spark.planned_read import planned_frame
 from lance_ops.spark.tasks import OnSpark
 
@@ -40,7 +40,6 @@ NEEDED_BY_READS = (
     LanceReader,
     LanceSource,
     OnSpark,
-    map_fragments,
     planned_frame,
     read_fragments_together,
     scan_fragments,

@@ -58,7 +58,7 @@ def write():
 for load, work in ((None, read), (None, write_frame), (worker_daemon.preload, write)):
     if load is not None:
         load()
-    print(*({"numba", "fsspec", "pandas", "sqlglot", "s3fs"} & sys.modules.keys()), flush=True)
+    print(*({"numba", "fsspec", "pandas", "pyarrow.dataset", "sqlglot", "s3fs"} & sys.modules.keys()), flush=True)
     in_worker(work)
 """
 _FORKS = """
@@ -116,7 +116,7 @@ def test_a_worker_inherits_modules_and_kernels_but_no_heavy_package_that_tasks_d
     for imported in (for_reads, for_frames):
         assert imported
         assert not {"numba", "pandas"} & set(imported.split())
-    assert sorted(then.split()) == ["fsspec", "numba"]
+    assert sorted(then.split()) == ["fsspec", "numba", "pyarrow.dataset"]
     # The daemon reads no file at first, and what it writes is in memory. So what a local disk needs remains.
     late = ("lance_ops.store.", "lance_ops.kernels.", "lance_ops.spark.translation.type_casts")
     for imported, expected in ((for_reads, late), (for_writes, ("lance_ops.store.local",))):
