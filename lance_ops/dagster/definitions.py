@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from lance_ops.dagster.alerts import build_alert_sensors
+from lance_ops.dagster.alerts import Watched, build_alert_sensors
 from lance_ops.dagster.backfill_sensor import build_backfill_sensor
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head import (
@@ -56,7 +56,8 @@ def build_job_definitions(config: DatasetConfig) -> dg.Definitions:
         sensors += [build_raw_sensor(config), build_settled_sensor(config), build_backfill_sensor(config, jobs)]
     upkeep = build_upkeep(config)
     checks = [key.name for checks in _checks(config) for key in checks.check_keys]
-    sensors += build_alert_sensors(config, [job.name for job in (*jobs, *(upkeep.jobs or ()))], checks)
+    all_jobs = frozenset(job.name for job in (*jobs, *(upkeep.jobs or ())))
+    sensors += build_alert_sensors(Watched(config.name, all_jobs, checks, config), config.alerts)
     scheduled = dg.Definitions(jobs=jobs, sensors=sensors, schedules=build_schedules(config))
     return dg.Definitions.merge(scheduled, upkeep)
 

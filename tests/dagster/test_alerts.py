@@ -217,7 +217,7 @@ def test_a_run_that_dagster_retries_or_has_not_judged_yet_is_not_told(deploy: De
     deployment = deploy()
     fail(deployment)
     (run,) = deployment.instance.get_runs()
-    watched = Watched(deployment.config, ("trips_ingest",), ())
+    watched = Watched("trips", ("trips_ingest",), (), deployment.config)
 
     def found(seconds: float) -> list[Alert | None]:
         now = datetime.now(UTC) + timedelta(seconds=seconds)

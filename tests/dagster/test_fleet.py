@@ -14,6 +14,7 @@ from lance_ops.dagster import LanceFleetComponent
 from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions, load_fleets
 from lance_ops.dagster.in_process import CodeLocation
 from lance_ops.errors import ConfigError
+from tests.dagster.alert_receiver import receiving
 from tests.dagster.deployment import values
 
 pytestmark = [
@@ -54,6 +55,44 @@ def test_a_night_is_a_materialization_with_a_table_of_what_was_done(lake: Path, 
         assert f"| {done} | done |" in found["lance/tables"] if done else "No table owes" in found["lance/tables"]
 
 
+@pytest.mark.parametrize("failure_threshold", [0.0, 0.5], ids=["the night fails", "the night succeeds"])
+def test_a_night_in_which_a_table_fails_is_told_once(
+    lake: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, failure_threshold: float
+) -> None:
+    with receiving() as received:
+        monkeypatch.setenv("ALERT_URL", received.url)
+        channel = {"webhook": {"url": "${ALERT_URL}"}}
+        located = location(lake, instance, alerts=[channel], failure_threshold=failure_threshold)
+        located.tick("lake_alerts_webhook")
+        assert located.run("lake_maintenance").success
+        assert located.tick("lake_alerts_webhook").skip_message == "nothing to tell"
+        for manifest in (lake / "c" / "_versions").glob("*.manifest"):
+            manifest.write_bytes(b"junk")
+        for _ in range(2):
+            assert located.run("lake_maintenance", raise_on_error=False).success is (failure_threshold > 0)
+            located.tick("lake_alerts_webhook")
+        (told,) = received.take()
+        assert (told["event"], told["dataset"], told["title"]) == ("check", "lake", "check maintained is red")
+        assert "\nc: " in told["reason"], "it names the table"
+
+
+def test_a_channel_of_a_fleet_that_hears_only_of_failures_is_told_of_a_failed_night(
+    lake: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiving() as received:
+        monkeypatch.setenv("ALERT_URL", received.url)
+        channel = {"webhook": {"url": "${ALERT_URL}"}, "events": ["failure"]}
+        located = location(lake, instance, alerts=[channel])
+        located.tick("lake_alerts_webhook")
+        for manifest in (lake / "c" / "_versions").glob("*.manifest"):
+            manifest.write_bytes(b"junk")
+        located.run("lake_maintenance", raise_on_error=False)
+        located.tick("lake_alerts_webhook")
+        (told,) = received.take()
+        assert (told["event"], told["title"]) == ("failure", "a run of lake_maintenance failed")
+        assert told["remedy"] == "Mend the cause and launch the run again."
+
+
 def test_a_night_with_too_many_failures_fails_and_says_which(lake: Path, instance: dg.DagsterInstance) -> None:
     for manifest in (lake / "c" / "_versions").glob("*.manifest"):
         manifest.write_bytes(b"junk")
@@ -83,6 +122,9 @@ def test_a_component_and_a_yaml_file_declare_a_fleet(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("fleet:\n  name: lake\n  root: /x\n  budget: {max_megabytes: 5}\n")
     (fleet,) = load_fleets(tmp_path)
     assert fleet.night_budget().max_bytes == 5 * 1024**2
+    shown = {"name": "lake", "root": "/x", "group_name": "bronze", "tags": {"team": "a"}, "kinds": ["s3"]}
+    (asset,) = build_fleet_definitions(FleetConfig.model_validate(shown)).resolve_all_asset_specs()
+    assert (asset.group_name, asset.tags["team"], asset.kinds) == ("bronze", "a", {"lance", "s3"})
     (tmp_path / "b.yaml").write_text("fleet: {name: lake, root: /y}\n")
     with pytest.raises(ConfigError, match="b.yaml: fleet.name: lake is declared twice"):
         load_fleets(tmp_path)

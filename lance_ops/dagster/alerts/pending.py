@@ -1,4 +1,4 @@
-"""Find the events of a dataset that a channel has not been told of.
+"""Find the events of a dataset or a fleet that a channel has not been told of.
 
 Two kinds of events stand in Dagster's log, and a position in the log says which of them were told: runs that failed,
 and observations of batches that were set aside or left alone. The two others are states: a check is red, and so is the
@@ -25,7 +25,10 @@ from lance_ops.dagster.landing import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, UN
 from lance_ops.dagster.newest_evaluation import RecordedEvaluation, newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
 
-__all__ = ["Told", "Watched", "pending_alerts"]
+__all__ = ["TOLD_BY_CHECK", "Told", "Watched", "pending_alerts"]
+
+TOLD_BY_CHECK = "lance/told_by_check"
+"""The metadata of a step's failure that names the check which is red for the same reason."""
 
 _EVENTS_AT_ONCE = 500
 _SHOWN = 20
@@ -59,26 +62,32 @@ class Told:
             return None
 
     @classmethod
-    def from_now_on(cls, instance: dg.DagsterInstance, config: DatasetConfig) -> Told:
+    def from_now_on(cls, instance: dg.DagsterInstance, names: DatasetNames) -> Told:
         """Return a cursor that skips past failures and batches. Checks that are red now are still reported."""
         failed = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
-        observed = instance.fetch_observations(DatasetNames(config.name).batches, limit=1).records
+        observed = instance.fetch_observations(names.batches, limit=1).records
         newest_failure, newest_batch = (records[0].storage_id if records else 0 for records in (failed, observed))
         return cls(newest_failure, newest_batch)
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What alerts of a dataset are about: the dataset, the names of its jobs and of its head's checks."""
+    """What alerts are about: a dataset or a fleet, by name, with the names of its jobs and of its head's checks."""
 
-    config: DatasetConfig
+    name: str
     jobs: Collection[str]
-    checks: Sequence[str]
+    checks: Sequence[str] = ()
+    dataset: DatasetConfig | None = None
 
     @property
     def names(self) -> DatasetNames:
-        """The dataset's names in Dagster."""
-        return DatasetNames(self.config.name)
+        """The names of the dataset or the fleet in Dagster."""
+        return DatasetNames(self.name)
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether raw files land for it."""
+        return self.dataset is not None and self.dataset.raw is not None
 
 
 def pending_alerts(
@@ -146,16 +155,19 @@ def _failure(
             return None
         if data.error and data.error.cls_name == "DagsterAssetCheckFailedError" and AlertEvent.CHECK in events:
             return None
+        if given and TOLD_BY_CHECK in given.metadata and AlertEvent.CHECK in events:
+            return None
         error = data.error.cause or data.error if data.error else None
         reasons.append((given.description if given else None) or (error.message if error else "") or "a step failed")
     return Alert(
         AlertEvent.FAILURE,
-        watched.config.name,
+        watched.name,
         run.run_id,
         f"a run of {run.job_name} failed",
         "\n".join(reason.strip() for reason in reasons) or message,
-        "Mend the cause and launch the run again; batches are asked for again up to five times a day.",
-        _newest_version(watched.config),
+        "Mend the cause and launch the run again"
+        + ("; batches are asked for again up to five times a day." if watched.has_batches else "."),
+        _newest_version(watched.dataset),
         run_id=run.run_id,
     )
 
@@ -183,12 +195,12 @@ def _quarantine(watched: Watched, run_id: str, reasons: dict[str, str]) -> Alert
     count = f"{len(reasons)} batches need" if len(reasons) > 1 else "a batch needs"
     return Alert(
         AlertEvent.QUARANTINE,
-        watched.config.name,
+        watched.name,
         f"{run_id}\0{sorted(reasons.items())}",
         f"{count} somebody",
         named_with_reasons(reasons),
         "Mend or remove the files; a mended one is asked for again.",
-        _newest_version(watched.config),
+        _newest_version(watched.dataset),
         tuple(reasons)[:_SHOWN],
         run_id or None,
     )
@@ -213,8 +225,9 @@ def _checks(
         told = replace(told, red_checks=(*red, name) if is_red else red)
         known = was_red or (AlertEvent.QUARANTINE in events and _is_all_quarantined(instance, watched, found))
         if is_red != was_red:
-            is_age = name == FRESH and AlertEvent.FRESHNESS in events
-            alert = _stale(watched, number, found) if is_age else _red_check(watched, newest)
+            alert = _red_check(watched, newest)
+            if watched.dataset is not None and name == FRESH and AlertEvent.FRESHNESS in events:
+                alert = _stale(watched, watched.dataset, number, found)
             yield None if known or not is_red else alert, told
 
 
@@ -238,34 +251,34 @@ def _red_check(watched: Watched, newest: RecordedEvaluation) -> Alert:
     found = newest.evaluation
     return Alert(
         AlertEvent.CHECK,
-        watched.config.name,
+        watched.name,
         f"{found.check_name}\0{newest.record_id}",
         f"check {found.check_name} is red",
         found.description or "the check failed",
         f"Mend what it names, then run {watched.names.of('checks')}.",
-        _newest_version(watched.config),
+        _newest_version(watched.dataset),
         run_id=newest.run_id or None,
     )
 
 
-def _stale(watched: Watched, number: int, found: dg.AssetCheckEvaluation) -> Alert:
+def _stale(watched: Watched, dataset: DatasetConfig, number: int, found: dg.AssetCheckEvaluation) -> Alert:
     return Alert(
         AlertEvent.FRESHNESS,
-        watched.config.name,
+        watched.name,
         f"{found.check_name}\0{number}",
-        f"no row has changed for {watched.config.health.hours_without_version:g} hours",
+        f"no row has changed for {dataset.health.hours_without_version:g} hours",
         found.description or "the check failed",
         f"See whether files land, and what the sensor {watched.names.of('raw_files')} says of them."
-        if watched.config.raw is not None
+        if watched.has_batches
         else "See whether its writers still run.",
-        _newest_version(watched.config),
+        _newest_version(watched.dataset),
     )
 
 
-def _newest_version(config: DatasetConfig) -> int | None:
+def _newest_version(dataset: DatasetConfig | None) -> int | None:
     """Return the newest version; None if it does not open, which must not hold up an alert."""
     try:
-        newest = open_if_exists(config)
+        newest = open_if_exists(dataset) if dataset is not None else None
     except (LanceOpsError, OSError):
         return None
     return newest.version if newest else None

@@ -1,4 +1,4 @@
-"""Build the sensors of a dataset's alerts: one for each declared channel, with a cursor of its own.
+"""Build the sensors of the alerts of a dataset or a fleet: one for each declared channel, with a cursor of its own.
 
 The cursor moves past an event when the channel has taken the alert. If it does not take one, the sensor stops there and
 tries again in its next tick. A process that dies between the two leaves an alert that is sent again, with the same key.
@@ -7,7 +7,7 @@ tries again in its next tick. A process that dies between the two leaves an aler
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -15,7 +15,7 @@ import dagster as dg
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.alerts.pending import Told, Watched, pending_alerts
 from lance_ops.dagster.alerts.sending import send
-from lance_ops.dagster.declaration import AlertChannel, DatasetConfig, expand
+from lance_ops.dagster.declaration import AlertChannel, expand
 
 __all__ = ["build_alert_sensors"]
 
@@ -25,24 +25,21 @@ _MAX_SECONDS_PER_TICK = 30.0
 
 
 def build_alert_sensors(
-    config: DatasetConfig, jobs: Collection[str], checks: Sequence[str], interval_seconds: int = 30
+    watched: Watched, channels: Sequence[AlertChannel], interval_seconds: int = 30
 ) -> list[dg.SensorDefinition]:
-    """Return a sensor `<dataset>_alerts_<channel>` for each channel; `jobs` and `checks` are the dataset's names."""
-    watched = Watched(config, frozenset(jobs), tuple(checks))
-    return [_build_sensor(watched, channel, interval_seconds) for channel in config.alerts]
+    """Return a sensor `<name>_alerts_<channel>` for each channel."""
+    return [_build_sensor(watched, channel, interval_seconds) for channel in channels]
 
 
 def _build_sensor(watched: Watched, channel: AlertChannel, interval_seconds: int) -> dg.SensorDefinition:
-    config = watched.config
-
     @dg.sensor(
         name=watched.names.of(f"alerts_{channel.label}"),
         minimum_interval_seconds=interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Tells {channel.label} of {config.name}: {', '.join(event.value for event in channel.events)}.",
+        description=f"Tells {channel.label} of {watched.name}: {', '.join(event.value for event in channel.events)}.",
     )
     def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        told = Told.decode(context.cursor) or Told.from_now_on(context.instance, config)
+        told = Told.decode(context.cursor) or Told.from_now_on(context.instance, watched.names)
         started, num_sent = time.monotonic(), 0
         outcome = "nothing to tell"
         for alert, after in pending_alerts(context.instance, watched, channel.events, told, datetime.now(UTC)):
@@ -50,7 +47,7 @@ def _build_sensor(watched: Watched, channel: AlertChannel, interval_seconds: int
                 if num_sent == _MAX_ALERTS_PER_TICK or time.monotonic() - started > _MAX_SECONDS_PER_TICK:
                     break
                 try:
-                    webserver = expand(channel.webserver_base_url, f"{config.name}: alerts.webserver_base_url")
+                    webserver = expand(channel.webserver_base_url, f"{watched.name}: alerts.webserver_base_url")
                     send(channel, alert, webserver)
                 except LanceOpsError as error:
                     context.log.error("%s; the next tick tries again", error)

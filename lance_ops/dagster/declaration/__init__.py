@@ -9,6 +9,7 @@ from lance_ops.dagster.declaration.names import DatasetNames, safe_key
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
 from lance_ops.dagster.declaration.policies import (
     AlertChannel,
+    AlertChannels,
     AlertEvent,
     CleanupPolicy,
     CompactionPolicy,
@@ -20,7 +21,7 @@ from lance_ops.dagster.declaration.policies import (
     UpkeepPolicy,
     WebhookChannel,
 )
-from lance_ops.dagster.declaration.presentation import ColumnNotes, HeadContent
+from lance_ops.dagster.declaration.presentation import ColumnNotes, HeadContent, ShownAssets
 from lance_ops.dagster.declaration.raw_files import RawFiles
 from lance_ops.dagster.declaration.runner_choice import OnSpark, OnThreads, RunnerChoice, SparkSettings
 from lance_ops.dagster.declaration.store_location import StoreLocation
@@ -29,6 +30,7 @@ from lance_ops.dagster.declaration.write_options import WriteOptions
 __all__ = [
     "COMPONENT_TYPE",
     "AlertChannel",
+    "AlertChannels",
     "AlertEvent",
     "CleanupPolicy",
     "ColumnNotes",
@@ -47,6 +49,7 @@ __all__ = [
     "PathGlob",
     "RawFiles",
     "RunnerChoice",
+    "ShownAssets",
     "SlackChannel",
     "SparkSettings",
     "StoreLocation",

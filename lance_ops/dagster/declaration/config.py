@@ -10,15 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import Self
 
-import dagster as dg
 from pydantic import Field, field_validator, model_validator
 
 from lance_ops.committers import with_prefixes
 from lance_ops.core.errors import ConfigError, InvalidInput
-from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
+from lance_ops.dagster.declaration.declared_model import Options
 from lance_ops.dagster.declaration.environment import expand, expand_all
-from lance_ops.dagster.declaration.policies import AlertChannel, HealthLimits, IndexSpec, Maintenance
-from lance_ops.dagster.declaration.presentation import ColumnNotes, HeadContent
+from lance_ops.dagster.declaration.policies import AlertChannels, HealthLimits, IndexSpec, Maintenance
+from lance_ops.dagster.declaration.presentation import ColumnNotes, HeadContent, ShownAssets
 from lance_ops.dagster.declaration.raw_files import RawFiles
 from lance_ops.dagster.declaration.runner_choice import RunnerChoice
 from lance_ops.dagster.declaration.store_location import StoreLocation
@@ -31,7 +30,7 @@ __all__ = ["DatasetConfig"]
 _NAME = re.compile(r"[a-z][a-z0-9_]*(/[a-z][a-z0-9_]*)*")
 
 
-class DatasetConfig(DeclaredModel):
+class DatasetConfig(ShownAssets):
     """A declared dataset: its location, the source of its rows, and its maintenance.
 
     Base paths of its manifests are followed into other buckets only beneath `allowed_bases`.
@@ -45,13 +44,6 @@ class DatasetConfig(DeclaredModel):
     allowed_bases: tuple[str, ...] = Field(
         default=(), description="Prefixes beneath which base paths of manifests may lead into other buckets."
     )
-    description: str | None = Field(default=None, description="What people read about the dataset in the UI.")
-    owners: tuple[str, ...] = Field(default=(), description="E-mail addresses, or teams such as team:data.")
-    group_name: str | None = Field(default=None, description="The group of the dataset's assets in the UI.")
-    tags: dict[str, str] = Field(default_factory=dict, description="Tags of the dataset's assets.")
-    kinds: tuple[str, ...] = Field(
-        default=(), max_length=2, description="At most two kinds to show besides lance, such as csv."
-    )
     columns: dict[str, ColumnNotes] = Field(default_factory=dict, description="What people read about the columns.")
     head: HeadContent = Field(default=HeadContent(), description="What the head shows of the newest version.")
     raw: RawFiles | None = Field(
@@ -61,7 +53,7 @@ class DatasetConfig(DeclaredModel):
     indices: tuple[IndexSpec, ...] = Field(default=(), description="The indices that maintenance keeps.")
     maintenance: Maintenance = Field(default=Maintenance(), description="What scheduled maintenance does, and when.")
     health: HealthLimits = Field(default=HealthLimits(), description="The limits of the health checks.")
-    alerts: tuple[AlertChannel, ...] = Field(
+    alerts: AlertChannels = Field(
         default=(), description="Who is told of failures, red checks, stale data and batches set aside."
     )
     runner: RunnerChoice = Field(
@@ -77,29 +69,11 @@ class DatasetConfig(DeclaredModel):
         return name
 
     @model_validator(mode="after")
-    def _shown_as_dagster_allows(self) -> Self:
-        try:
-            dg.AssetSpec(
-                "checked", group_name=self.group_name, owners=self.owners, tags=self.tags, kinds=self.asset_kinds
-            )
-        except dg.DagsterError as error:
-            raise ValueError(f"group_name, owners, tags or kinds: {error}") from error
-        return self
-
-    @model_validator(mode="after")
     def _distinct_indices(self) -> Self:
         names = [index.index_name for index in self.indices]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise ValueError(f"two indices are named {doubled[0]}")
-        return self
-
-    @model_validator(mode="after")
-    def _distinct_channels(self) -> Self:
-        labels = [channel.label for channel in self.alerts]
-        doubled = sorted({label for label in labels if labels.count(label) > 1})
-        if doubled:
-            raise ValueError(f"two channels of alerts are named {doubled[0]}: give one of them a name")
         return self
 
     @model_validator(mode="after")
@@ -112,11 +86,6 @@ class DatasetConfig(DeclaredModel):
         except InvalidInput as error:
             raise ValueError(f"raw and write contradict each other: {error}") from error
         return self
-
-    @property
-    def asset_kinds(self) -> set[str]:
-        """The kinds that the dataset's assets have in the UI."""
-        return {"lance", *self.kinds}
 
     def table(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Return the dataset's location with its variables expanded."""

@@ -18,12 +18,14 @@ from pydantic import Field
 
 from lance_ops.core.errors import ConfigError
 from lance_ops.dagster.declaration import (
+    AlertChannels,
     CleanupPolicy,
     CompactionPolicy,
     Cron,
     DeclaredModel,
     Options,
     RunnerChoice,
+    ShownAssets,
     StoreLocation,
     Timezone,
     expand,
@@ -60,14 +62,12 @@ class FleetPolicy(DeclaredModel):
     )
 
 
-class FleetConfig(DeclaredModel):
+class FleetConfig(ShownAssets):
     """A declared fleet: every Lance table beneath a root, whoever made it."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*(/[a-z][a-z0-9_]*)*$", description="The name of the asset.")
     root: str = Field(description="A folder or prefix; ${NAME} is expanded by the run.")
     storage_options: Options = Field(default_factory=dict, repr=False, description="Options of the object store.")
-    description: str | None = Field(default=None, description="Shown at the asset.")
-    owners: tuple[str, ...] = Field(default=(), description="Such as team:lake or an e-mail address.")
     budget: FleetBudget = Field(default=FleetBudget(), description="What a night may cost.")
     failure_threshold: float = Field(
         default=0.1, ge=0, le=1, description="The run fails if a larger share of the tables fails."
@@ -75,6 +75,9 @@ class FleetConfig(DeclaredModel):
     policy: FleetPolicy = Field(default=FleetPolicy(), description="What tables owe.")
     cron: Cron | None = Field(default="0 1 * * *", description="When a night begins; null: only when somebody asks.")
     timezone: Timezone = Field(default="UTC", description="The time zone of the schedule, such as Europe/Zurich.")
+    alerts: AlertChannels = Field(
+        default=(), description="Who is told of nights that fail, and of nights in which a table failed."
+    )
     runner: RunnerChoice = Field(default="threads", description="What executes the tasks; as for a dataset.")
 
     def location(self, environment: Mapping[str, str] | None = None) -> StoreLocation:

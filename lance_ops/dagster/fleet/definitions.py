@@ -1,4 +1,4 @@
-"""Build the asset, the job and the schedule of a declared fleet.
+"""Build the asset, the check, the job, the schedule and the alerts of a declared fleet.
 
 A materialization of the asset is a night: what was done to each table, and what it saved. Attempts of one run share the
 night's budget.
@@ -6,11 +6,13 @@ night's budget.
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
+from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
+from lance_ops.dagster.alerts import TOLD_BY_CHECK, Watched, build_alert_sensors
 from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.fleet.declared_fleet import FleetConfig
@@ -20,7 +22,9 @@ from lance_ops.maintenance.fleet import FleetReport, FleetStatus, TableOutcome, 
 
 __all__ = ["build_fleet_definitions"]
 
+_CHECK = "maintained"
 _SHOWN = 200
+_TOLD = 20
 
 
 class Night(dg.Config):
@@ -41,12 +45,15 @@ def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
         key=names.head,
         description=config.description or f"The Lance tables beneath {config.root}, maintained within a budget.",
         owners=list(config.owners),
-        kinds={"lance"},
+        kinds=config.asset_kinds,
+        group_name=config.group_name,
+        tags=config.tags,
         required_resource_keys={key},
         pool=names.pool,
         config_schema=Night.to_config_schema().as_field(),
+        check_specs=[dg.AssetCheckSpec(_CHECK, asset=names.head, description="No table failed in the newest night.")],
     )
-    def fleet(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    def fleet(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         dry_run = Night(**context.op_execution_context.op_config).dry_run
         resource: LanceRunner = getattr(context.resources, key)
         location = config.location()
@@ -71,9 +78,17 @@ def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
         metadata = _metadata(report)
         if not report.ok:
             context.log_event(dg.AssetObservation(names.head, description=report.sentence, metadata=metadata))
-            raise dg.Failure(report.sentence, metadata=metadata, allow_retries=False)
-        return dg.MaterializeResult(metadata=metadata)
+            red = dg.AssetCheckEvaluation(
+                asset_key=names.head, check_name=_CHECK, passed=False, description=_told(report), metadata={}
+            )
+            context.instance.report_runless_asset_event(red)  # a step that fails yields no result of a check
+            raise dg.Failure(report.sentence, metadata={**metadata, TOLD_BY_CHECK: _CHECK}, allow_retries=False)
+        maintained = dg.AssetCheckResult(
+            check_name=_CHECK, passed=not report.count(FleetStatus.FAILED), description=_told(report)
+        )
+        yield dg.MaterializeResult(metadata=metadata, check_results=[maintained])
 
+    watched = Watched(config.name, frozenset({names.of("maintenance")}), (_CHECK,))
     job = dg.define_asset_job(
         names.of("maintenance"),
         selection=dg.AssetSelection.assets(names.head),
@@ -90,7 +105,19 @@ def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
             default_status=dg.DefaultScheduleStatus.RUNNING,
         )
         schedules.append(schedule)
-    return dg.Definitions(assets=[fleet], jobs=[job], schedules=schedules, resources=runner_resources(config))
+    return dg.Definitions(
+        assets=[fleet],
+        jobs=[job],
+        schedules=schedules,
+        sensors=build_alert_sensors(watched, config.alerts),
+        resources=runner_resources(config),
+    )
+
+
+def _told(report: FleetReport) -> str:
+    """Return the night in words, with the first tables that failed."""
+    failed = [f"{each.table}: {each.reason}" for each in report.outcomes if each.status is FleetStatus.FAILED]
+    return "\n".join([report.sentence, *failed[:_TOLD]])
 
 
 def _metadata(report: FleetReport) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from lance_ops.dagster.declaration.policies.alerts import (
     AlertChannel,
+    AlertChannels,
     AlertEvent,
     EmailChannel,
     SlackChannel,
@@ -22,6 +23,7 @@ from lance_ops.dagster.declaration.policies.maintenance import (
 
 __all__ = [
     "AlertChannel",
+    "AlertChannels",
     "AlertEvent",
     "CleanupPolicy",
     "CompactionPolicy",

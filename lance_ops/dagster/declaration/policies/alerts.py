@@ -1,4 +1,4 @@
-"""The declared channels that alerts about a dataset go to.
+"""The declared channels that alerts about a dataset or a fleet go to.
 
     alerts:
       - slack: {channel: "#data", token: "${SLACK_TOKEN}"}
@@ -12,13 +12,21 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
 
-__all__ = ["AlertChannel", "AlertEvent", "EmailChannel", "SlackChannel", "TeamsChannel", "WebhookChannel"]
+__all__ = [
+    "AlertChannel",
+    "AlertChannels",
+    "AlertEvent",
+    "EmailChannel",
+    "SlackChannel",
+    "TeamsChannel",
+    "WebhookChannel",
+]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _EMPTY_UNLESS_SET = "${DAGSTER_WEBSERVER_URL:-}"
@@ -112,3 +120,15 @@ class AlertChannel(DeclaredModel):
     def label(self) -> str:
         """The given name, or the kind of channel."""
         return self.name or self._kinds[0]
+
+
+def _with_distinct_labels(channels: tuple[AlertChannel, ...]) -> tuple[AlertChannel, ...]:
+    labels = [channel.label for channel in channels]
+    doubled = sorted({label for label in labels if labels.count(label) > 1})
+    if doubled:
+        raise ValueError(f"two channels of alerts are named {doubled[0]}: give one of them a name")
+    return channels
+
+
+AlertChannels: TypeAlias = Annotated[tuple[AlertChannel, ...], AfterValidator(_with_distinct_labels)]
+"""Channels with distinct labels, because each has a sensor of its own."""
