@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import typer
@@ -118,6 +119,26 @@ def test_verify_reports_a_complete_version(flights: str) -> None:
     assert "version 3 is whole" in text("verify", flights)
     assert answer("verify", flights, "--version", "1")["ok"] is True
     assert answer("verify", flights, "--version", "v1", "--quick", "--all-versions")["versions"] == [1, 2, 3]
+
+
+def test_verify_goes_on_part_by_part(flights: str) -> None:
+    numbers = np.random.default_rng(1).integers(0, 1 << 62, 200_000)
+    dataset(flights).insert(pa.table({"x": numbers, "carrier": ["DL"] * len(numbers)}))
+    part = answer("verify", flights, "--max-megabytes", "1")["next_part"]
+    assert part is not None
+    shown = text("verify", flights, "--max-megabytes", "1")
+    assert "version 4 is whole" in shown and f"other files are left: go on with --first-part {part}" in shown
+    assert answer("verify", flights, "--max-megabytes", "1", "--first-part", str(part))["ok"] is True
+    assert "first_part belongs to max_megabytes" in run("verify", flights, "--first-part", "1").stderr
+
+
+def test_cleanup_removes_named_versions_and_compact_leaves_fragments_alone(flights: str) -> None:
+    assert answer("cleanup", flights, "--version", "1", "--dry-run")["old_versions"] == [1]
+    assert answer("cleanup", flights, "--version", "1")["old_versions"] == 1
+    assert [each["version"] for each in dataset(flights).versions()] == [2, 3]
+    left = ("compact", flights, "--exclude-fragment", "2", "--max-bytes-per-file", "1000000")
+    assert outcome(*left, "--data-storage-version", "2.1")["metrics"]["fragments_removed"] == 2
+    assert 2 in dataset(flights).snapshot.fragments_by_id
 
 
 def test_delete_counts_first_and_deletes_when_told(flights: str) -> None:

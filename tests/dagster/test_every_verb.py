@@ -32,6 +32,35 @@ TOLD_WHEN_MOVED = {
 """How the page of verbs tells what becomes of a plan."""
 
 
+SPELLED = {
+    "ingest_files": {"table_schema": "schema", "on": "key"}
+    | {name: name[:-1] for name in ("null_values", "date_formats", "timestamp_formats")},
+    "delete_rows": {"key_files": "keys"},
+    "update": {"predicate": "where"},
+    "upsert": {"matched": "delete_matched"},
+    "erase": {"key_files": "keys"},
+    "restore": {"tag": "version"},
+    "compact": {"cluster_order": "z_order", "excluded_fragment_ids": "exclude_fragment"},
+    "reindex": {"indices": "index"},
+    "drop_index": {"index": "drop"},
+    "cleanup": {"older_than_days": "older_than"},
+    "verify": {"level": "quick"},
+    "repair": {"copy_uri": "copy"},
+    "tag": {"action": "name"},  # the group has a command for each action
+    "branch": {"tag": "version", "action": "name"},
+    "clone": {"tag": "version"},
+}
+"""The parameter of a verb's own command for an option, where it has neither the option's name nor its description."""
+
+ONLY_IN_PLANS = {
+    "ingest_files": {"batches", "only", "beneath", "columns", "bad", "valid_to", "current", "limits", "isolated"},
+    "upsert": {"use_index", "write_mode"},
+    "cleanup": {"keep_branch_starts"},
+    "repair": {"level"},
+}
+"""Options that `lance-ops plan` has, and the verb's own command has not: of landing folders, and for rare needs."""
+
+
 @pytest.fixture(scope="module")
 def jobs() -> dict[str, dg.JobDefinition]:
     """The jobs of ops of a dataset with a landing folder."""
@@ -75,6 +104,20 @@ class TestEveryVerb:
         for command in changing:
             offered = {option for parameter in command.params for option in parameter.opts}
             assert {"--dry-run", "--json", *options[:1]} <= offered, command.name
+
+    def test_has_a_command_with_its_options(self, verb: type[Verb]) -> None:
+        group = get_command(app)
+        assert isinstance(group, TyperGroup)
+        found = group.commands[verb.command.split()[0]]
+        commands = found.commands.values() if isinstance(found, TyperGroup) else [found]
+        offered = {str(each.name): str(getattr(each, "help", "")) for command in commands for each in command.params}
+        spelled, left = SPELLED.get(verb.name, {}), set()
+        assert set(spelled.values()) <= offered.keys()
+        for name, option in options_of(verb).items():
+            described = option.described.description
+            if not ({name, spelled.get(name)} & offered.keys() or any(described in text for text in offered.values())):
+                left.add(name)
+        assert left == ONLY_IN_PLANS.get(verb.name, set())
 
     def test_stands_on_the_page_of_verbs_with_what_becomes_of_its_plans(self, verb: type[Verb]) -> None:
         _, _, after = (DOCS / "dagster.md").read_text().partition(f"| verbs | {WHEN_MOVED_TITLE} |\n")

@@ -77,6 +77,9 @@ def compact(
     target_rows_per_fragment: Annotated[
         int, typer.Option(min=1, help=help_of(verbs.Compact, "target_rows_per_fragment"))
     ] = CompactionOptions.target_rows_per_fragment,
+    max_bytes_per_file: Annotated[
+        int | None, typer.Option(min=1, help=help_of(verbs.Compact, "max_bytes_per_file"))
+    ] = None,
     materialize_deletions: Annotated[bool, typer.Option(help=help_of(verbs.Compact, "materialize_deletions"))] = True,
     materialize_deletions_threshold: Annotated[
         float, typer.Option(min=0, max=1, help=help_of(verbs.Compact, "materialize_deletions_threshold"))
@@ -87,6 +90,12 @@ def compact(
     max_source_rows: Annotated[int | None, typer.Option(min=1, help=help_of(verbs.Compact, "max_source_rows"))] = None,
     max_source_bytes: Annotated[
         int | None, typer.Option(min=1, help=help_of(verbs.Compact, "max_source_bytes"))
+    ] = None,
+    exclude_fragment: Annotated[
+        list[int] | None, typer.Option(metavar="ID", help=help_of(verbs.Compact, "excluded_fragment_ids"))
+    ] = None,
+    data_storage_version: Annotated[
+        str | None, typer.Option(metavar="VERSION", help=help_of(verbs.Compact, "data_storage_version"))
     ] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, help=help_of(verbs.Compact, "max_seconds"))] = None,
     worst_first: Annotated[bool, typer.Option("--worst-first", help=help_of(verbs.Compact, "worst_first"))] = False,
@@ -115,11 +124,14 @@ def compact(
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     options: dict[str, Any] = {
         "target_rows_per_fragment": target_rows_per_fragment,
+        "max_bytes_per_file": max_bytes_per_file,
         "materialize_deletions": materialize_deletions,
         "materialize_deletions_threshold": materialize_deletions_threshold,
         "max_source_fragments": max_source_fragments,
         "max_source_rows": max_source_rows,
         "max_source_bytes": max_source_bytes,
+        "excluded_fragment_ids": tuple(exclude_fragment or ()),
+        "data_storage_version": data_storage_version,
         "max_commits": max_commits,
         "max_seconds": max_seconds,
         "worst_first": worst_first,
@@ -193,6 +205,10 @@ def cleanup(
         ),
     ] = None,
     retain_versions: Annotated[int | None, typer.Option(min=1, help=help_of(verbs.Cleanup, "retain_versions"))] = None,
+    versions: Annotated[
+        list[int] | None,
+        typer.Option("--version", metavar="NUMBER", help="Instead of limits: remove this version; may be repeated."),
+    ] = None,
     keep_tagged: Annotated[
         bool,
         typer.Option(
@@ -225,6 +241,7 @@ def cleanup(
             retain_versions,
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=not keep_tagged,
+            versions=versions,
             delete_rate_limit=rate,
             runner=used,
         )
@@ -241,6 +258,7 @@ def cleanup(
         retain_versions,
         delete_unverified=delete_unverified,
         error_if_tagged_old_versions=not keep_tagged,
+        versions=versions,
         include_files=files,
         runner=used,
     )

@@ -25,12 +25,7 @@ from lance_ops.cli.arguments import (
 from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import counted, print_json, print_line, print_table, size
 from lance_ops.maintenance.repair import RepairPlan, RepairResult
-from lance_ops.maintenance.verification import (
-    VerificationLevel,
-    VerificationOptions,
-    VerificationReport,
-    verify_uri,
-)
+from lance_ops.maintenance.verification import VerificationReport
 
 __all__ = ["repair", "verify"]
 
@@ -42,6 +37,8 @@ def verify(
     version: Reference = None,
     quick: Annotated[bool, typer.Option("--quick", help="Check only presence, sizes and metadata of files.")] = False,
     all_versions: Annotated[bool, typer.Option("--all-versions", help=help_of(verbs.Verify, "all_versions"))] = False,
+    max_megabytes: Annotated[int, typer.Option(min=0, help=help_of(verbs.Verify, "max_megabytes"))] = 0,
+    first_part: Annotated[int, typer.Option(min=0, help=help_of(verbs.Verify, "first_part"))] = 0,
     spark: OnSpark = None,
     dry_run: DryRun = False,
     storage_option: StorageOptions = None,
@@ -49,17 +46,15 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Look for missing and damaged files, wrong row counts and index entries; exit with code 1 if there are any."""
-    level = VerificationLevel.QUICK if quick else VerificationLevel.FULL
-    wanted = reference(version)
+    wanted, options = reference(version), storage_options(storage_option, options_file)
     if isinstance(wanted, str):
-        wanted = open_dataset(uri, storage_options(storage_option, options_file), version).version
+        wanted = open_dataset(uri, options, version).version
+    verb = verbs.Verify("quick" if quick else "full", wanted, all_versions, max_megabytes, first_part)
+    opened = open_readable(uri, options)
     if dry_run:
-        verb = verbs.Verify("quick" if quick else "full", wanted, all_versions)
-        opened = open_readable(uri, storage_options(storage_option, options_file))
         preview_and_print(verb, opened, runner(None), as_json=as_json)
         return
-    options = VerificationOptions(level, all_versions)
-    report = verify_uri(uri, wanted, storage_options(storage_option, options_file), options, runner(spark))
+    report: VerificationReport = verbs.do_now(verb, opened, runner(spark)).outcome
     if as_json:
         print_json(report.to_dict())
     else:
@@ -132,6 +127,8 @@ def _print_report(report: VerificationReport) -> None:
             f"{counted(len(report.files_with_checksums), 'file')} with checksums, "
             f"{len(report.files_without_checksums)} without"
         )
+    if report.next_part is not None:
+        print_line(f"other files are left: go on with --first-part {report.next_part}", "yellow")
     if report.findings:
         print_table(
             "findings",
