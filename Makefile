@@ -20,7 +20,8 @@ test: environment servers java  ## every check
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
-ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location
+ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location, and a few days of history
+	$(BIN)/python -m jobs.history
 	$(BIN)/python -m jobs.instance $(BIN)/dagster dev --module-name jobs.definitions --host 127.0.0.1 --port 3000
 
 screenshots: environment servers  ## docs/pictures, by the tests that click through Dagster's pages

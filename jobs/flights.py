@@ -16,7 +16,7 @@ import pyarrow.parquet
 
 from lance_ops.core.errors import ConfigError
 
-__all__ = ["days_of", "land_days", "read_flights"]
+__all__ = ["days_of", "flights_of", "land_days", "read_flights"]
 
 _ARCHIVE = Path("data", "flights.csv.zip")
 _TYPES = {
@@ -61,6 +61,13 @@ def days_of(flights: pa.Table) -> list[date]:
     return sorted(date(row["year"], row["month"], row["day"]) for row in counted.to_pylist())
 
 
+def flights_of(flights: pa.Table, day: date) -> pa.Table:
+    """Return the flights of one day."""
+    return flights.filter(
+        (pc.field("year") == day.year) & (pc.field("month") == day.month) & (pc.field("day") == day.day)
+    )
+
+
 def land_days(flights: pa.Table, days: Sequence[date], folder: Path) -> int:
     """Write each day's flights as `<folder>/<day>.parquet` and return the bytes written.
 
@@ -69,9 +76,8 @@ def land_days(flights: pa.Table, days: Sequence[date], folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     size = 0
     for day in days:
-        wanted = (pc.field("year") == day.year) & (pc.field("month") == day.month) & (pc.field("day") == day.day)
         path = folder / f"{day.isoformat()}.parquet"
-        pyarrow.parquet.write_table(flights.filter(wanted), path)
+        pyarrow.parquet.write_table(flights_of(flights, day), path)
         delivered = datetime.combine(day + timedelta(days=1), time(2, 0), UTC).timestamp()
         os.utime(path, (delivered, delivered))
         size += path.stat().st_size
