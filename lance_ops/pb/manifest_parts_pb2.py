@@ -22,34 +22,35 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from lance_ops.pb import table_pb2 as lance__ops_dot_pb_dot_table__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!lance_ops/pb/manifest_parts.proto\x12\tlance_ops\x1a\x18lance_ops/pb/table.proto\"K\n\rManifestParts\x12\x0e\n\x06\x66ields\x18\x01 \x03(\x0c\x12\x11\n\tfragments\x18\x02 \x03(\x0c\x12\x17\n\x0fschema_metadata\x18\x05 \x03(\x0c\"\x9f\x01\n\x13ManifestTransaction\x12+\n\x1etransaction_section_deprecated\x18\x15 \x01(\x04H\x00\x88\x01\x01\x12 \n\x13transaction_section\x18\x17 \x01(\x04H\x01\x88\x01\x01\x42!\n\x1f_transaction_section_deprecatedB\x16\n\x14_transaction_section\";\n\rManifestHeads\x12*\n\tfragments\x18\x02 \x03(\x0b\x32\x17.lance_ops.FragmentHead\"c\n\x0c\x46ragmentHead\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x30\n\rdeletion_file\x18\x03 \x01(\x0b\x32\x19.lance.table.DeletionFile\x12\x15\n\rphysical_rows\x18\x04 \x01(\x04\"<\n\rManifestSizes\x12+\n\tfragments\x18\x02 \x03(\x0b\x32\x18.lance_ops.FragmentSizes\"|\n\rFragmentSizes\x12\"\n\x05\x66iles\x18\x02 \x03(\x0b\x32\x13.lance_ops.FileSize\x12\x30\n\rdeletion_file\x18\x03 \x01(\x0b\x32\x19.lance.table.DeletionFile\x12\x15\n\rphysical_rows\x18\x04 \x01(\x04\"#\n\x08\x46ileSize\x12\x17\n\x0f\x66ile_size_bytes\x18\x06 \x01(\x04\"D\n\x11ManifestFileNames\x12/\n\tfragments\x18\x02 \x03(\x0b\x32\x1c.lance_ops.FragmentFileNames\"\xc8\x02\n\x11\x46ragmentFileNames\x12\n\n\x02id\x18\x01 \x01(\x04\x12\"\n\x05\x66iles\x18\x02 \x03(\x0b\x32\x13.lance_ops.FileName\x12\x30\n\rdeletion_file\x18\x03 \x01(\x0b\x32\x19.lance.table.DeletionFile\x12\x15\n\rphysical_rows\x18\x04 \x01(\x04\x12\x33\n\x10\x65xternal_row_ids\x18\x06 \x01(\x0b\x32\x19.lance.table.ExternalFile\x12\x44\n!external_last_updated_at_versions\x18\x08 \x01(\x0b\x32\x19.lance.table.ExternalFile\x12?\n\x1c\x65xternal_created_at_versions\x18\n \x01(\x0b\x32\x19.lance.table.ExternalFile\":\n\x08\x46ileName\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x14\n\x07\x62\x61se_id\x18\x07 \x01(\rH\x00\x88\x01\x01\x42\n\n\x08_base_idb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!lance_ops/pb/manifest_parts.proto\x12\tlance_ops\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lance_ops/pb/table.proto\"K\n\rManifestParts\x12\x0e\n\x06\x66ields\x18\x01 \x03(\x0c\x12\x11\n\tfragments\x18\x02 \x03(\x0c\x12\x17\n\x0fschema_metadata\x18\x05 \x03(\x0c\"\x9f\x01\n\x13ManifestTransaction\x12+\n\x1etransaction_section_deprecated\x18\x15 \x01(\x04H\x00\x88\x01\x01\x12 \n\x13transaction_section\x18\x17 \x01(\x04H\x01\x88\x01\x01\x42!\n\x1f_transaction_section_deprecatedB\x16\n\x14_transaction_section\";\n\rManifestHeads\x12*\n\tfragments\x18\x02 \x03(\x0b\x32\x17.lance_ops.FragmentHead\"c\n\x0c\x46ragmentHead\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x30\n\rdeletion_file\x18\x03 \x01(\x0b\x32\x19.lance.table.DeletionFile\x12\x15\n\rphysical_rows\x18\x04 \x01(\x04\"\xac\x01\n\x0fManifestSummary\x12+\n\tfragments\x18\x02 \x03(\x0b\x32\x18.lance_ops.FragmentSizes\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12-\n\ttimestamp\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1a\n\rfragment_tree\x18\x16 \x01(\x0cH\x00\x88\x01\x01\x42\x10\n\x0e_fragment_tree\"|\n\rFragmentSizes\x12\"\n\x05\x66iles\x18\x02 \x03(\x0b\x32\x13.lance_ops.FileSize\x12\x30\n\rdeletion_file\x18\x03 \x01(\x0b\x32\x19.lance.table.DeletionFile\x12\x15\n\rphysical_rows\x18\x04 \x01(\x04\"#\n\x08\x46ileSize\x12\x17\n\x0f\x66ile_size_bytes\x18\x06 \x01(\x04\"D\n\x11ManifestFileNames\x12/\n\tfragments\x18\x02 \x03(\x0b\x32\x1c.lance_ops.FragmentFileNames\"\xc8\x02\n\x11\x46ragmentFileNames\x12\n\n\x02id\x18\x01 \x01(\x04\x12\"\n\x05\x66iles\x18\x02 \x03(\x0b\x32\x13.lance_ops.FileName\x12\x30\n\rdeletion_file\x18\x03 \x01(\x0b\x32\x19.lance.table.DeletionFile\x12\x15\n\rphysical_rows\x18\x04 \x01(\x04\x12\x33\n\x10\x65xternal_row_ids\x18\x06 \x01(\x0b\x32\x19.lance.table.ExternalFile\x12\x44\n!external_last_updated_at_versions\x18\x08 \x01(\x0b\x32\x19.lance.table.ExternalFile\x12?\n\x1c\x65xternal_created_at_versions\x18\n \x01(\x0b\x32\x19.lance.table.ExternalFile\":\n\x08\x46ileName\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x14\n\x07\x62\x61se_id\x18\x07 \x01(\rH\x00\x88\x01\x01\x42\n\n\x08_base_idb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lance_ops.pb.manifest_parts_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_MANIFESTPARTS']._serialized_start=74
-  _globals['_MANIFESTPARTS']._serialized_end=149
-  _globals['_MANIFESTTRANSACTION']._serialized_start=152
-  _globals['_MANIFESTTRANSACTION']._serialized_end=311
-  _globals['_MANIFESTHEADS']._serialized_start=313
-  _globals['_MANIFESTHEADS']._serialized_end=372
-  _globals['_FRAGMENTHEAD']._serialized_start=374
-  _globals['_FRAGMENTHEAD']._serialized_end=473
-  _globals['_MANIFESTSIZES']._serialized_start=475
-  _globals['_MANIFESTSIZES']._serialized_end=535
-  _globals['_FRAGMENTSIZES']._serialized_start=537
-  _globals['_FRAGMENTSIZES']._serialized_end=661
-  _globals['_FILESIZE']._serialized_start=663
-  _globals['_FILESIZE']._serialized_end=698
-  _globals['_MANIFESTFILENAMES']._serialized_start=700
-  _globals['_MANIFESTFILENAMES']._serialized_end=768
-  _globals['_FRAGMENTFILENAMES']._serialized_start=771
-  _globals['_FRAGMENTFILENAMES']._serialized_end=1099
-  _globals['_FILENAME']._serialized_start=1101
-  _globals['_FILENAME']._serialized_end=1159
+  _globals['_MANIFESTPARTS']._serialized_start=107
+  _globals['_MANIFESTPARTS']._serialized_end=182
+  _globals['_MANIFESTTRANSACTION']._serialized_start=185
+  _globals['_MANIFESTTRANSACTION']._serialized_end=344
+  _globals['_MANIFESTHEADS']._serialized_start=346
+  _globals['_MANIFESTHEADS']._serialized_end=405
+  _globals['_FRAGMENTHEAD']._serialized_start=407
+  _globals['_FRAGMENTHEAD']._serialized_end=506
+  _globals['_MANIFESTSUMMARY']._serialized_start=509
+  _globals['_MANIFESTSUMMARY']._serialized_end=681
+  _globals['_FRAGMENTSIZES']._serialized_start=683
+  _globals['_FRAGMENTSIZES']._serialized_end=807
+  _globals['_FILESIZE']._serialized_start=809
+  _globals['_FILESIZE']._serialized_end=844
+  _globals['_MANIFESTFILENAMES']._serialized_start=846
+  _globals['_MANIFESTFILENAMES']._serialized_end=914
+  _globals['_FRAGMENTFILENAMES']._serialized_start=917
+  _globals['_FRAGMENTFILENAMES']._serialized_end=1245
+  _globals['_FILENAME']._serialized_start=1247
+  _globals['_FILENAME']._serialized_end=1305
 # @@protoc_insertion_point(module_scope)

@@ -1,3 +1,4 @@
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from lance_ops.pb import table_pb2 as _table_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -40,11 +41,17 @@ class FragmentHead(_message.Message):
     physical_rows: int
     def __init__(self, id: _Optional[int] = ..., deletion_file: _Optional[_Union[_table_pb2.DeletionFile, _Mapping]] = ..., physical_rows: _Optional[int] = ...) -> None: ...
 
-class ManifestSizes(_message.Message):
-    __slots__ = ("fragments",)
+class ManifestSummary(_message.Message):
+    __slots__ = ("fragments", "version", "timestamp", "fragment_tree")
     FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    FRAGMENT_TREE_FIELD_NUMBER: _ClassVar[int]
     fragments: _containers.RepeatedCompositeFieldContainer[FragmentSizes]
-    def __init__(self, fragments: _Optional[_Iterable[_Union[FragmentSizes, _Mapping]]] = ...) -> None: ...
+    version: int
+    timestamp: _timestamp_pb2.Timestamp
+    fragment_tree: bytes
+    def __init__(self, fragments: _Optional[_Iterable[_Union[FragmentSizes, _Mapping]]] = ..., version: _Optional[int] = ..., timestamp: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., fragment_tree: _Optional[bytes] = ...) -> None: ...
 
 class FragmentSizes(_message.Message):
     __slots__ = ("files", "deletion_file", "physical_rows")

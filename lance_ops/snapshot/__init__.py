@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lance_ops.snapshot.snapshot_reference import SnapshotReference
     from lance_ops.snapshot.stored_sizes import field_sizes, projected_sizes
     from lance_ops.snapshot.validation import validate, validate_fragment
-    from lance_ops.snapshot.version_history import history, past_manifests, snapshot_as_of
+    from lance_ops.snapshot.version_history import history, past_versions, snapshot_as_of
 
 __all__ = [
     "FREE_SORTED_BYTES",
@@ -40,7 +40,7 @@ __all__ = [
     "history",
     "limit_held_bytes",
     "open_alike",
-    "past_manifests",
+    "past_versions",
     "projected_sizes",
     "snapshot_as_of",
     "tracked_files",
@@ -64,7 +64,7 @@ _MODULES = {
     "history": "version_history",
     "limit_held_bytes": "expansion",
     "open_alike": "alike_fragments",
-    "past_manifests": "version_history",
+    "past_versions": "version_history",
     "projected_sizes": "stored_sizes",
     "snapshot_as_of": "version_history",
     "tracked_files": "file_listing",

@@ -1,4 +1,4 @@
-"""Iterate over the retained versions of a dataset: their manifests, with or without their transactions."""
+"""Iterate over the retained versions of a dataset: with their transactions, or what a list of versions tells."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from datetime import UTC, datetime
 
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table import Manifest
-from lance_ops.transactions import CommittedVersion, manifests_newest_first, versions_newest_first
+from lance_ops.table import VersionSummary
+from lance_ops.transactions import (
+    CommittedVersion,
+    manifests_newest_first,
+    summaries_newest_first,
+    versions_newest_first,
+)
 
-__all__ = ["history", "past_manifests", "snapshot_as_of"]
+__all__ = ["history", "past_versions", "snapshot_as_of"]
 
 
 def history(snapshot: Snapshot, *, to_the_end: bool = False) -> Iterator[CommittedVersion]:
@@ -19,10 +24,10 @@ def history(snapshot: Snapshot, *, to_the_end: bool = False) -> Iterator[Committ
     return (committed for committed in past if committed.version <= snapshot.version)
 
 
-def past_manifests(snapshot: Snapshot, *, to_the_end: bool = False) -> Iterator[Manifest]:
-    """Yield the manifests of the same versions as `history`, without reading transactions."""
-    past = manifests_newest_first(snapshot.store, snapshot.committer, to_the_end=to_the_end)
-    return (manifest for manifest in past if manifest.version <= snapshot.version)
+def past_versions(snapshot: Snapshot) -> Iterator[VersionSummary]:
+    """Yield what the manifests of the same versions as `history` tell in short; they are not decoded further."""
+    past = summaries_newest_first(snapshot.store, snapshot.committer)
+    return (summary for summary in past if summary.version <= snapshot.version)
 
 
 def snapshot_as_of(snapshot: Snapshot, moment: datetime) -> Snapshot:
@@ -31,7 +36,7 @@ def snapshot_as_of(snapshot: Snapshot, moment: datetime) -> Snapshot:
     A moment without a time zone is one of this machine's zone. Raises `VersionNotFound` if no version is that old.
     """
     when = moment.astimezone(UTC)
-    for past in past_manifests(snapshot):
-        if past.timestamp is not None and past.timestamp <= when:
+    for past in manifests_newest_first(snapshot.store, snapshot.committer):
+        if past.version <= snapshot.version and past.timestamp is not None and past.timestamp <= when:
             return snapshot.with_manifest(past)
     raise VersionNotFound(f"{snapshot.uri}: no retained version is as old as {when.isoformat()}")

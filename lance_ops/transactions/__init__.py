@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         read_manifest,
         read_version,
         save_token,
+        summaries_newest_first,
         token_of,
         versions_newest_first,
     )
@@ -141,6 +142,7 @@ __all__ = [
     "remap_index",
     "remove_files_of_job",
     "save_token",
+    "summaries_newest_first",
     "token_of",
     "versions_newest_first",
     "with_commit_message",
@@ -211,6 +213,7 @@ _MODULES = {
     "read_version": "committed",
     "remap_index": "conflicts",
     "save_token": "committed",
+    "summaries_newest_first": "committed",
     "token_of": "committed",
     "versions_newest_first": "committed",
     "with_commit_message": "transaction",

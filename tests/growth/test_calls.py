@@ -340,6 +340,21 @@ def test_clean_up_decodes_each_manifest_once(
     assert find_token(snapshot.store, snapshot.committer, "t") == (41 if tokens else None)
 
 
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_list_of_versions_decodes_no_manifest_but_the_newest(
+    in_place: bool, uris: Iterator[str], counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = lance_ops.write_dataset(_table(3), next(uris), max_rows_per_file=ROWS)
+    for row in range(9):
+        dataset.delete(f"id = {row}")
+    monkeypatch.setattr(MemoryStore, "reads_in_place", in_place)
+    MANIFEST_CACHE.reset()
+    monkeypatch.setattr(Manifest, "from_pb", staticmethod(_counted(Manifest.from_pb, "manifests", counts)))
+    listed = lance_ops.dataset(dataset.uri).versions()
+    assert [version["metadata"]["total_rows"] for version in listed] == [str(3 * ROWS - row) for row in range(10)]
+    assert counts["manifests"] == 1
+
+
 REMOTE_READS: dict[str, tuple[Verb, int]] = {
     "scan": (lambda uri, _: lance_ops.dataset(uri).to_table(), 1),
     "filter": (lambda uri, _: lance_ops.dataset(uri).to_table(filter="id % 1000 = 7"), 1),

@@ -23,6 +23,7 @@ from lance_ops.table import (
     Manifest,
     WriterVersion,
     decode_manifest,
+    decode_summary,
     encode_manifest,
     inline_transaction,
 )
@@ -56,6 +57,7 @@ def test_what_is_encoded_is_decoded(content: Manifest, transaction: bytes) -> No
     data = encode_manifest(content, transaction)
 
     assert decode_manifest(data, "m") == content
+    assert decode_summary(data, "m") == content.summary
     assert inline_transaction(data, "m") == (transaction or None)
     assert pickle.loads(pickle.dumps(content)) == content
 
@@ -217,8 +219,9 @@ def test_a_fragment_tree_is_refused() -> None:
     message = manifest().to_pb()
     message.fragment_tree.SetInParent()
 
-    with pytest.raises(UnsupportedFeature, match="fragment tree"):
-        decode_manifest(framed(message), "m")
+    for decode in (decode_manifest, decode_summary):
+        with pytest.raises(UnsupportedFeature, match="fragment tree"):
+            decode(framed(message), "m")
 
 
 @pytest.mark.parametrize(
@@ -283,8 +286,9 @@ def test_an_impossible_time_is_corrupt() -> None:
     message = manifest().to_pb()
     message.timestamp.seconds = 2**62
 
-    with pytest.raises(CorruptFile, match="timestamp"):
-        decode_manifest(framed(message), "m")
+    for decode in (decode_manifest, decode_summary):
+        with pytest.raises(CorruptFile, match="timestamp"):
+            decode(framed(message), "m")
 
 
 def test_the_time_is_in_utc() -> None:

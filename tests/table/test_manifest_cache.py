@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.table import FragmentList, decode_manifest, encode_manifest
+from lance_ops.table import FragmentList, decode_manifest, decode_with_transaction, encode_manifest
 from lance_ops.table.manifest import manifest_cache
 from lance_ops.table.manifest.manifest_cache import ManifestCache
 from tests.table.samples import fragment, manifest
@@ -23,11 +24,15 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths that were decoded."""
     paths: list[str] = []
 
-    def decode(data: pa.Buffer, path: str) -> object:
-        paths.append(path)
-        return decode_manifest(data, path)
+    def noting(decode: Callable[[pa.Buffer, str], object]) -> Callable[[pa.Buffer, str], object]:
+        def decode_noted(data: pa.Buffer, path: str) -> object:
+            paths.append(path)
+            return decode(data, path)
 
-    monkeypatch.setattr(manifest_cache, "decode_manifest", decode)
+        return decode_noted
+
+    monkeypatch.setattr(manifest_cache, "decode_manifest", noting(decode_manifest))
+    monkeypatch.setattr(manifest_cache, "decode_with_transaction", noting(decode_with_transaction))
     return paths
 
 
@@ -54,10 +59,10 @@ def test_the_oldest_entry_is_evicted_first(decoded: list[str]) -> None:
 
 def test_a_manifest_read_in_passing_pushes_none_out(decoded: list[str]) -> None:
     known = ManifestCache(2)
-    known.decode(DATA, "a", in_passing=True)
+    known.decode_with_transaction(DATA, "a", in_passing=True)
     known.decode(DATA, "b")
     for path in ("c", "d", "b", "a"):
-        known.decode(DATA, path, in_passing=True)
+        known.decode_with_transaction(DATA, path, in_passing=True)
     assert decoded == ["a", "b", "c", "d"]
 
 

@@ -43,7 +43,7 @@ from lance_ops.snapshot import (
     Session,
     Snapshot,
 )
-from lance_ops.table import Manifest
+from lance_ops.table import VersionSummary
 
 __all__ = ["LanceDataset", "Version", "VersionRef", "dataset"]
 
@@ -170,11 +170,11 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
 
     def versions(self) -> list[Version]:
         """Return every retained version, oldest first."""
-        return [*map(_version, snapshots.past_manifests(self._snapshot.latest(), to_the_end=True))][::-1]
+        return [*map(_version, snapshots.past_versions(self._snapshot.latest()))][::-1]
 
     def get_version(self) -> Version:
         """Return this handle's version in the form of `versions`."""
-        return _version(self._snapshot.manifest)
+        return _version(self._snapshot.manifest.summary)
 
     def version_refs(self) -> list[VersionRef]:
         """Return the numbers of the retained versions, oldest first, without reading them."""
@@ -405,18 +405,15 @@ def _moment(text: str) -> datetime:
         raise InvalidInput(f"asof {text!r} is no moment: write it as '2026-01-31T12:00:00+00:00'") from None
 
 
-def _version(manifest: Manifest) -> Version:
-    return Version(version=manifest.version, timestamp=manifest.timestamp, metadata=_totals(manifest))
-
-
-def _totals(manifest: Manifest) -> dict[str, str]:
-    totals = manifest.fragments.totals()
-    return {
+def _version(summary: VersionSummary) -> Version:
+    totals = summary.totals
+    metadata = {
         "total_data_file_rows": str(totals.physical_rows),
         "total_data_files": str(totals.data_files),
         "total_deletion_file_rows": str(totals.deleted_rows),
         "total_deletion_files": str(totals.deletion_files),
         "total_files_size": str(totals.data_file_bytes),
-        "total_fragments": str(len(manifest.fragments)),
+        "total_fragments": str(summary.num_fragments),
         "total_rows": str(totals.physical_rows - totals.deleted_rows),
     }
+    return Version(version=summary.version, timestamp=summary.timestamp, metadata=metadata)

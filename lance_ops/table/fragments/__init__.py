@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         encode_deletion_vector,
     )
     from lance_ops.table.fragments.fragment import TOMBSTONED_FIELD, DataFile, Fragment
-    from lance_ops.table.fragments.fragment_list import FragmentList, FragmentsById
+    from lance_ops.table.fragments.fragment_list import FragmentList, FragmentsById, FragmentTotals
     from lance_ops.table.fragments.row_metadata import ExternalFile, RowDatasetVersionMeta, RowIdMeta, RowSequence
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "ExternalFile",
     "Fragment",
     "FragmentList",
+    "FragmentTotals",
     "FragmentsById",
     "RowDatasetVersionMeta",
     "RowIdMeta",
@@ -47,6 +48,7 @@ _MODULES = {
     "ExternalFile": "row_metadata",
     "Fragment": "fragment",
     "FragmentList": "fragment_list",
+    "FragmentTotals": "fragment_list",
     "FragmentsById": "fragment_list",
     "RowDatasetVersionMeta": "row_metadata",
     "RowIdMeta": "row_metadata",

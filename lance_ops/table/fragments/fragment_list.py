@@ -17,7 +17,7 @@ import numpy as np
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.pb import table_pb2
-from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestParts, ManifestSizes
+from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestParts, ManifestSummary
 from lance_ops.table.fragments.fragment import Fragment
 from lance_ops.table.fragments.fragment_files import FragmentFiles, files_named_in
 from lance_ops.table.fragments.fragment_heads import FragmentHeads, heads_of
@@ -51,6 +51,21 @@ class FragmentTotals(NamedTuple):
     data_file_bytes: int
     deleted_rows: int
     deletion_files: int
+
+    @classmethod
+    def from_pb(cls, message: ManifestSummary) -> FragmentTotals:
+        """Add up what a manifest states of its fragments."""
+        physical_rows = data_files = data_file_bytes = deleted_rows = deletion_files = 0
+        for fragment in message.fragments:
+            physical_rows += fragment.physical_rows
+            files = fragment.files
+            data_files += len(files)
+            for file in files:
+                data_file_bytes += file.file_size_bytes
+            if fragment.HasField("deletion_file"):
+                deletion_files += 1
+                deleted_rows += fragment.deletion_file.num_deleted_rows
+        return cls(physical_rows, data_files, data_file_bytes, deleted_rows, deletion_files)
 
 
 class FragmentList(Sequence[Fragment]):
@@ -134,17 +149,7 @@ class FragmentList(Sequence[Fragment]):
 
     def totals(self) -> FragmentTotals:
         """Return what the fragments have together; decodes no fragment."""
-        physical_rows = data_files = data_file_bytes = deleted_rows = deletion_files = 0
-        for fragment in parse_message(ManifestSizes, self.section, self._path, "fragments").fragments:
-            physical_rows += fragment.physical_rows
-            files = fragment.files
-            data_files += len(files)
-            for file in files:
-                data_file_bytes += file.file_size_bytes
-            if fragment.HasField("deletion_file"):
-                deletion_files += 1
-                deleted_rows += fragment.deletion_file.num_deleted_rows
-        return FragmentTotals(physical_rows, data_files, data_file_bytes, deleted_rows, deletion_files)
+        return FragmentTotals.from_pb(parse_message(ManifestSummary, self.section, self._path, "fragments"))
 
     @property
     def num_rows(self) -> int:

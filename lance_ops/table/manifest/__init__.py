@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lance_ops.table.manifest.manifest import WRITER, DataFormat, Manifest, WriterVersion
     from lance_ops.table.manifest.manifest_bytes import (
         decode_manifest,
+        decode_summary,
         decode_with_transaction,
         encode_manifest,
         inline_transaction,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     )
     from lance_ops.table.manifest.manifest_cache import MANIFEST_CACHE
     from lance_ops.table.manifest.required_features import check_readable, check_writable, flags_for
+    from lance_ops.table.manifest.version_summary import VersionSummary
 
 __all__ = [
     "ALL_INVARIANTS",
@@ -33,6 +35,7 @@ __all__ = [
     "FileLocations",
     "Manifest",
     "ObjectLocation",
+    "VersionSummary",
     "Violation",
     "WriterVersion",
     "change_manifest",
@@ -40,6 +43,7 @@ __all__ = [
     "check_readable",
     "check_writable",
     "decode_manifest",
+    "decode_summary",
     "decode_with_transaction",
     "encode_manifest",
     "flags_for",
@@ -58,6 +62,7 @@ _MODULES = {
     "FileLocations": "file_locations",
     "Manifest": "manifest",
     "ObjectLocation": "file_locations",
+    "VersionSummary": "version_summary",
     "Violation": "invariants",
     "WriterVersion": "manifest",
     "change_manifest": "changed_manifest",
@@ -65,6 +70,7 @@ _MODULES = {
     "check_readable": "required_features",
     "check_writable": "required_features",
     "decode_manifest": "manifest_bytes",
+    "decode_summary": "manifest_bytes",
     "decode_with_transaction": "manifest_bytes",
     "encode_manifest": "manifest_bytes",
     "flags_for": "required_features",

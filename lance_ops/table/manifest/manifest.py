@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
-from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -16,6 +16,12 @@ from lance_ops.table.index_metadata import IndexMetadata
 from lance_ops.table.index_sections import IndexSection
 from lance_ops.table.manifest.base_path import BasePath
 from lance_ops.table.manifest.feature_flag import FeatureFlag
+from lance_ops.table.manifest.version_summary import (
+    VersionSummary,
+    check_has_no_fragment_tree,
+    time_of,
+    timestamp_ns_of,
+)
 from lance_ops.wire import encoded_schema, restore_unknown, unknown_fields
 
 __all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
@@ -23,8 +29,6 @@ __all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
 _STABLE_ROW_IDS = FeatureFlag.STABLE_ROW_IDS.value
 _MAX_FRAGMENT_ID = (1 << 32) - 1
 _NANOS = 1_000_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TIMESTAMP_SECONDS = range(-62_135_596_800, 253_402_300_800)  # years 1 to 9999, as protobuf bounds them
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +85,12 @@ class Manifest:
     @property
     def timestamp(self) -> datetime | None:
         """When the version was made, in UTC, to the microsecond; None if the writer did not say."""
-        if self.timestamp_ns is None:
-            return None
-        return _EPOCH + timedelta(microseconds=self.timestamp_ns // 1000)
+        return time_of(self.timestamp_ns)
+
+    @property
+    def summary(self) -> VersionSummary:
+        """What a list of versions tells of this one."""
+        return VersionSummary(self.version, self.timestamp, len(self.fragments), self.fragments.totals())
 
     @property
     def uses_stable_row_ids(self) -> bool:
@@ -123,8 +130,7 @@ class Manifest:
 
         Raises `CorruptFile`, `UnsafePath`, and `UnsupportedFeature` for a fragment tree.
         """
-        if message.HasField("fragment_tree"):
-            raise UnsupportedFeature("a fragment tree (manifest field 22)", path)
+        check_has_no_fragment_tree(message, path)
         writer = message.writer_version
         return cls(
             version=message.version,
@@ -132,7 +138,7 @@ class Manifest:
             fragments=fragments,
             indices=indices.segments,
             data_format=_data_format(message, fragments, path),
-            timestamp_ns=_timestamp_ns(message, path),
+            timestamp_ns=timestamp_ns_of(message, path),
             tag=message.tag,
             reader_feature_flags=message.reader_feature_flags,
             writer_feature_flags=message.writer_feature_flags,
@@ -202,15 +208,6 @@ def _max_fragment_id(
     if highest is not None and highest > _MAX_FRAGMENT_ID:
         raise CorruptFile(path, "fragments", f"a fragment with the id {highest}, of more than 32 bits")
     return highest
-
-
-def _timestamp_ns(message: table_pb2.Manifest, path: str) -> int | None:
-    if not message.HasField("timestamp"):
-        return None
-    seconds, nanos = message.timestamp.seconds, message.timestamp.nanos
-    if seconds not in _TIMESTAMP_SECONDS or not 0 <= nanos < _NANOS:
-        raise CorruptFile(path, "timestamp", f"{seconds} s and {nanos} ns is not a time")
-    return seconds * _NANOS + nanos
 
 
 def _writer_to_pb(writer: WriterVersion | None) -> table_pb2.Manifest.WriterVersion | None:

@@ -26,6 +26,7 @@ from lance_ops.table.fragments import FragmentList
 from lance_ops.table.index_sections import IndexSection, decode_index_section, encode_index_section
 from lance_ops.table.manifest.dictionary_values import empty_dictionaries, load_dictionaries, place_dictionaries
 from lance_ops.table.manifest.manifest import Manifest
+from lance_ops.table.manifest.version_summary import VersionSummary
 from lance_ops.wire import (
     DIGEST_BLOCK_BYTES,
     MAGIC,
@@ -41,6 +42,7 @@ from lance_ops.wire import (
 
 __all__ = [
     "decode_manifest",
+    "decode_summary",
     "decode_with_transaction",
     "encode_manifest",
     "inline_transaction",
@@ -93,6 +95,15 @@ def decode_with_transaction(data: BytesLike, path: str) -> tuple[Manifest, bytes
     view = memoryview(data)
     parts = _parts(view, path)
     return _manifest(view, parts, path), _transaction(view, parts.message, path)
+
+
+def decode_summary(data: BytesLike, path: str) -> VersionSummary:
+    """Decode of a manifest's file what a list of versions tells; `path` names it in errors.
+
+    Raises `CorruptFile` and `UnsupportedFeature` as `decode_manifest` does, but not for the parts that it leaves out.
+    """
+    section = _section(memoryview(data), path)
+    return VersionSummary.from_pb(parse_message(manifest_parts_pb2.ManifestSummary, section, path, "manifest"), path)
 
 
 def inline_transaction(data: BytesLike, path: str) -> bytes | None:

@@ -30,21 +30,21 @@ class ManifestCache:
         self._max_bytes = max_bytes
         self.reset()
 
-    def decode(self, data: pa.Buffer, path: str, *, in_passing: bool = False) -> Manifest:
-        """Return the cached manifest, or decode it as `decode_manifest` does.
-
-        A manifest that is read `in_passing`, as one of all versions, pushes none out of the cache.
-        """
+    def decode(self, data: pa.Buffer, path: str) -> Manifest:
+        """Return the cached manifest, or decode it as `decode_manifest` does."""
         manifest = self._find(data, path)
         if manifest is None:
             manifest = decode_manifest(data, path)
-            self._keep(data, path, manifest, in_passing)
+            self._keep(data, path, manifest)
         return manifest
 
     def decode_with_transaction(
         self, data: pa.Buffer, path: str, *, in_passing: bool = False
     ) -> tuple[Manifest, bytes | None]:
-        """Return the manifest as `decode` does, and the encoded transaction in its file, if there is one."""
+        """Return the manifest as `decode` does, and the encoded transaction in its file, if there is one.
+
+        A manifest that is read `in_passing`, as one of all versions, pushes none out of the cache.
+        """
         manifest = self._find(data, path)
         if manifest is not None:
             return manifest, inline_transaction(data, path)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         manifests_newest_first,
         read_manifest,
         read_version,
+        summaries_newest_first,
         versions_newest_first,
     )
     from lance_ops.transactions.committed.find_commit import find_token, find_transaction
@@ -53,6 +54,7 @@ __all__ = [
     "read_version",
     "save_token",
     "share_data_file",
+    "summaries_newest_first",
     "token_of",
     "versions_newest_first",
     "was_made_in_same_dataset",
@@ -77,6 +79,7 @@ _MODULES = {
     "read_version": "committed_versions",
     "save_token": "tokens",
     "share_data_file": "same_history",
+    "summaries_newest_first": "committed_versions",
     "token_of": "tokens",
     "versions_newest_first": "committed_versions",
     "was_made_in_same_dataset": "same_history",

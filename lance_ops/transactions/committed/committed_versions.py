@@ -16,7 +16,7 @@ from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.core.records import dataclass
 from lance_ops.store import Store
-from lance_ops.table import MANIFEST_CACHE, Manifest
+from lance_ops.table import MANIFEST_CACHE, Manifest, VersionSummary, decode_summary
 from lance_ops.transactions.transaction import StoredTransaction, Transaction
 
 __all__ = [
@@ -25,11 +25,13 @@ __all__ = [
     "manifests_newest_first",
     "read_manifest",
     "read_version",
+    "summaries_newest_first",
     "versions_newest_first",
 ]
 
 
 T = TypeVar("T")
+Decoded = TypeVar("Decoded", Manifest, VersionSummary)
 
 _READ_AHEAD = 8
 
@@ -100,12 +102,18 @@ def versions_newest_first(
     Versions are read ahead of the caller: in a remote store the more of them, the more the caller has asked for, and
     many at once if it will read `to_the_end`.
     """
-    return _newest_first(partial(decode_version, in_passing=to_the_end), store, committer, down_to, up_to, to_the_end)
+    decode = partial(decode_version, in_passing=to_the_end)
+    return _newest_first(decode, store, committer, down_to, up_to, to_the_end=to_the_end)
 
 
-def manifests_newest_first(store: Store, committer: Committer, *, to_the_end: bool = False) -> Iterator[Manifest]:
+def manifests_newest_first(store: Store, committer: Committer) -> Iterator[Manifest]:
     """Yield the manifests of the versions that `versions_newest_first` yields."""
-    return _newest_first(partial(_decode_manifest, in_passing=to_the_end), store, committer, 1, None, to_the_end)
+    return _newest_first(_decode_manifest, store, committer, 1, None, to_the_end=False)
+
+
+def summaries_newest_first(store: Store, committer: Committer) -> Iterator[VersionSummary]:
+    """Yield what a list of versions tells of those that `versions_newest_first` yields, for a caller that reads all."""
+    return _newest_first(_decode_summary, store, committer, 1, None, to_the_end=True)
 
 
 def _newest_first(
@@ -114,6 +122,7 @@ def _newest_first(
     committer: Committer,
     down_to: int,
     up_to: int | None,
+    *,
     to_the_end: bool,
 ) -> Iterator[T]:
     versions = committer.versions()
@@ -142,11 +151,12 @@ def _newest_first(
         yield found
 
 
-def _decode_manifest(
-    store: Store, committer: Committer, version: int, data: pa.Buffer, *, in_passing: bool = False
-) -> Manifest:
-    where = _where(store, committer, version)
-    return _checked(MANIFEST_CACHE.decode(data, where, in_passing=in_passing), store, version)
+def _decode_manifest(store: Store, committer: Committer, version: int, data: pa.Buffer) -> Manifest:
+    return _checked(MANIFEST_CACHE.decode(data, _where(store, committer, version)), store, version)
+
+
+def _decode_summary(store: Store, committer: Committer, version: int, data: pa.Buffer) -> VersionSummary:
+    return _checked(decode_summary(data, _where(store, committer, version)), store, version)
 
 
 def _read_transaction(store: Store, manifest: Manifest) -> StoredTransaction | None:
@@ -166,10 +176,10 @@ def _read(committer: Committer, version: int, as_listed: bool) -> pa.Buffer:
     return committer.read(version) if data is None else data
 
 
-def _checked(manifest: Manifest, store: Store, version: int) -> Manifest:
-    if manifest.version != version:
-        raise CorruptFile(store.uri, f"version {version}", f"its manifest has version {manifest.version}")
-    return manifest
+def _checked(decoded: Decoded, store: Store, version: int) -> Decoded:
+    if decoded.version != version:
+        raise CorruptFile(store.uri, f"version {version}", f"its manifest has version {decoded.version}")
+    return decoded
 
 
 def _where(store: Store, committer: Committer, version: int) -> str:
