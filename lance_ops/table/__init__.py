@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         decode_deletion_vectors,
         deletion_checksum_report,
         encode_deletion_vector,
+        with_deletion_file,
     )
     from lance_ops.table.index_metadata import (
         FRAGMENT_REUSE_INDEX,
@@ -104,6 +105,7 @@ __all__ = [
     "inline_transaction",
     "manifest_checksum_report",
     "violations",
+    "with_deletion_file",
 ]
 
 _MODULES = {
@@ -147,6 +149,7 @@ _MODULES = {
     "decode_with_transaction": "manifest",
     "deletion_checksum_report": "fragments",
     "encode_deletion_vector": "fragments",
+    "with_deletion_file": "fragments",
     "encode_manifest": "manifest",
     "flags_for": "manifest",
     "inline_transaction": "manifest",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 
 from pyroaring import BitMap
 
@@ -12,7 +11,7 @@ from lance_ops.core.file_names import new_deletion_file_id
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
-from lance_ops.table import Fragment, encode_deletion_vector
+from lance_ops.table import Fragment, encode_deletion_vector, with_deletion_file
 from lance_ops.transactions import PendingFiles, PendingFilesBuilder
 
 __all__ = ["WrittenDeletions", "write_deletion_files"]
@@ -50,10 +49,11 @@ def write_deletion_files(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> W
         if len(vector) == fragment.physical_rows:
             return None
         deletion_file, data = encode_deletion_vector(vector, snapshot.version, new_deletion_file_id())
-        updated = replace(fragment, deletion_file=deletion_file)
-        assert updated.deletion_path is not None
-        files.add(updated.deletion_path)
-        snapshot.store.put(updated.deletion_path, data, durable=False)
+        updated = with_deletion_file(fragment, deletion_file)
+        path = updated.deletion_path
+        assert path is not None
+        files.add(path)
+        snapshot.store.put(path, data, durable=False)
         return updated
 
     ids = sorted(offsets)

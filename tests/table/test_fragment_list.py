@@ -15,7 +15,7 @@ from hypothesis import given
 from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsafePath
 from lance_ops.pb import table_pb2
 from lance_ops.pb.manifest_parts_pb2 import ManifestParts
-from lance_ops.table import Fragment, FragmentList, check_adds_no_violation, flags_for, violations
+from lance_ops.table import Fragment, FragmentList, check_adds_no_violation, flags_for, violations, with_deletion_file
 from tests.table.samples import FRAGMENTS, fragment, manifest
 
 
@@ -41,6 +41,11 @@ def test_a_decoded_list_equals_the_written_fragments(content: list[Fragment]) ->
     assert read[1:] == tuple(content[1:])
     assert pickle.loads(pickle.dumps(read)) == read
     assert read != [*content, fragment(0)]
+
+
+@given(FRAGMENTS, FRAGMENTS)
+def test_a_fragment_with_another_deletion_file_keeps_everything_else(one: Fragment, other: Fragment) -> None:
+    assert with_deletion_file(one, other.deletion_file) == replace(one, deletion_file=other.deletion_file)
 
 
 @given(st.lists(FRAGMENTS, max_size=4))

@@ -23,7 +23,14 @@ from lance_ops.maintenance.indexing import create_scalar_index, drop_index
 from lance_ops.refs import delete_tag, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
-from lance_ops.table import DataFile, DeletionFile, decode_deletion_vector, encode_deletion_vector, inline_transaction
+from lance_ops.table import (
+    DataFile,
+    DeletionFile,
+    decode_deletion_vector,
+    encode_deletion_vector,
+    inline_transaction,
+    with_deletion_file,
+)
 from lance_ops.table.manifest import ObjectLocation
 from lance_ops.transactions import DataReplacement, DataReplacementGroup, Delete, PendingFiles
 from lance_ops.writing import commit_operation
@@ -158,7 +165,7 @@ class ReplaceDeletionFile(RepairAction):
         stored = self.source.store.get(self.source.path)
         vector = decode_deletion_vector(self.file, stored, fragment.physical_rows, self.source.uri)
         deletion_file, data = encode_deletion_vector(vector, snapshot.version, new_deletion_file_id())
-        updated = replace(fragment, deletion_file=deletion_file)
+        updated = with_deletion_file(fragment, deletion_file)
         assert updated.deletion_path is not None
         pending = PendingFiles.at(snapshot.store, [updated.deletion_path], durable=False)
         with pending.abandoned_on_failure():

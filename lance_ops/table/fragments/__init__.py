@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         deletion_checksum_report,
         encode_deletion_vector,
     )
-    from lance_ops.table.fragments.fragment import TOMBSTONED_FIELD, DataFile, Fragment
+    from lance_ops.table.fragments.fragment import TOMBSTONED_FIELD, DataFile, Fragment, with_deletion_file
     from lance_ops.table.fragments.fragment_list import FragmentList, FragmentsById, FragmentTotals
     from lance_ops.table.fragments.row_metadata import ExternalFile, RowDatasetVersionMeta, RowIdMeta, RowSequence
 
@@ -38,6 +38,7 @@ __all__ = [
     "decode_deletion_vectors",
     "deletion_checksum_report",
     "encode_deletion_vector",
+    "with_deletion_file",
 ]
 
 _MODULES = {
@@ -58,6 +59,7 @@ _MODULES = {
     "decode_deletion_vectors": "alike_deletion_files",
     "deletion_checksum_report": "deletion_file",
     "encode_deletion_vector": "deletion_file",
+    "with_deletion_file": "fragment",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Self
 
 from lance_ops.core.records import dataclass
 from lance_ops.pb import transaction_pb2
-from lance_ops.table import Fragment, Manifest, change_manifest
+from lance_ops.table import Fragment, Manifest, change_manifest, with_deletion_file
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.manifest_changes import check_fragments_exist, drop_orphaned_indices, fragments_by_id
 from lance_ops.transactions.operation import ApplyContext, Operation
@@ -54,7 +53,7 @@ class Delete(Operation):
         dropped = frozenset(self.deleted_fragment_ids)
         check_fragments_exist(manifest, dropped | updated.keys(), self.name)
         updated_by_id = {
-            fragment.id: replace(fragment, deletion_file=updated[fragment.id].deletion_file)
+            fragment.id: with_deletion_file(fragment, updated[fragment.id].deletion_file)
             for fragment in manifest.fragments.having(updated)
         }
         fragments = manifest.fragments.with_changes(updated_by_id, dropped)

@@ -12,7 +12,7 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.pb import transaction_pb2
-from lance_ops.table import Fragment, IndexMetadata, Manifest
+from lance_ops.table import Fragment, IndexMetadata, Manifest, with_deletion_file
 from lance_ops.table.rows import count_row_ids, decode_bitmap, encode_bitmap
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.inserted_keys import InsertedKeys
@@ -155,7 +155,7 @@ class Update(Operation):
         """Apply only what the update changed: a concurrent transaction may have changed the rest of the fragment."""
         if self.in_place:
             return replace(fragment, files=update.files)
-        return replace(fragment, deletion_file=update.deletion_file)
+        return with_deletion_file(fragment, update.deletion_file)
 
     def _cover_moved(
         self, indices: Iterable[IndexMetadata], moved: set[int], origins: Iterable[int]
