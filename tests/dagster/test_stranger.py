@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import resource
 import shlex
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,11 +20,14 @@ import pytest
 import yaml
 
 from lance_ops.api import dataset
+from tests.processes import free_port
 
 pytestmark = [pytest.mark.dagster, pytest.mark.server, pytest.mark.timeout(1200)]
 
 REPOSITORY = Path(__file__).parents[2]
 MOST_COMMANDS = 6
+MOST_SECONDS = 300
+"""What the commands may take of a machine with two cores: it bounds their processor time, as other tests run beside."""
 
 
 def section() -> str:
@@ -34,6 +40,12 @@ def commands() -> list[list[str]]:
     """Return the section's commands, which stand before what they write."""
     before = section().partition("```")[0]
     return [shlex.split(line) for line in re.findall(r"^ {4}(\S.*)$", before, re.MULTILINE)]
+
+
+def seconds_of_children() -> float:
+    """Return the processor time of the processes that this one started and that have ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Shell:
@@ -95,7 +107,7 @@ def test_the_readmes_commands_lead_from_raw_files_to_a_maintained_dataset(site: 
         path = orders / f"2026-01-{day:02}.csv"
         path.write_text(f"id,city,amount\n{day},Bern,{day}.5\n{day + 10},Basel,7.25\n")
         os.utime(path, (1_770_000_000 + day,) * 2)
-    shell = Shell(tmp_path / "stranger", site)
+    shell, before = Shell(tmp_path / "stranger", site), seconds_of_children()
     assert f"{site}/" in shell.run([sys.executable, "-c", "import lance_ops; print(lance_ops.__file__)"])
 
     shell.run(init)
@@ -104,21 +116,24 @@ def test_the_readmes_commands_lead_from_raw_files_to_a_maintained_dataset(site: 
     written = (shell.folder / "my_lake/defs/orders/defs.yaml").read_text()
     assert yaml.safe_load(written) == yaml.safe_load(shown)
 
-    assert develop == ["dagster", "dev"]  # the daemon and the web server; the latter does no work
+    assert develop == ["dagster", "dev"]
+    port = free_port()
     with dg.DagsterInstance.from_config(str(shell.folder)) as instance:
-        with shell.running(["dagster-daemon", "run"]):
-            # Beside the daemon, which takes as long to start: each of the two needs one core.
+        with shell.running([*develop, "--port", str(port)]):
             assert "All code locations passed validation" in shell.run(validate)
             deadline = time.monotonic() + 600
             while not instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS])):
                 assert time.monotonic() < deadline, (shell.folder / "running.log").read_text()
                 time.sleep(0.2)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/server_info") as answer:
+                assert json.load(answer)["dagster_version"] == dg.__version__
         shell.run(maintain)
         newest, first = instance.get_run_records()
         assert [record.dagster_run.job_name for record in (first, newest)] == ["orders_ingest", "orders_maintenance"]
         assert newest.dagster_run.status is dg.DagsterRunStatus.SUCCESS
         batches = instance.get_materialized_partitions(dg.AssetKey(["orders", "batches"]))
         assert batches == {f"2026-01-{day:02}" for day in range(1, 4)}
+    assert seconds_of_children() - before < MOST_SECONDS
     rows = dataset(str(shell.folder / "lake/orders.lance")).to_table().sort_by("id")
     assert rows["id"].to_pylist() == [1, 2, 3, 11, 12, 13]
     assert rows["amount"].to_pylist() == [1.5, 2.5, 3.5, 7.25, 7.25, 7.25]
