@@ -10,6 +10,7 @@ import dagster as dg
 from lance_ops.core.errors import (
     CommitConflict,
     CommitStateUnknown,
+    ErasureNotProven,
     IncompatibleTransaction,
     LanceOpsError,
     ObjectNotFound,
@@ -22,7 +23,7 @@ from lance_ops.core.errors import (
 __all__ = ["retrying"]
 
 _FINAL = (IncompatibleTransaction, ObjectNotFound, PlanOutdated, UnsafeStore)
-_PASSING = (CommitConflict, CommitStateUnknown, StoreError, TasksLost)
+_PASSING = (CommitConflict, CommitStateUnknown, ErasureNotProven, StoreError, TasksLost)
 _MAX_RETRIES = 3
 _SECONDS_TO_WAIT = 10
 
@@ -30,6 +31,8 @@ _SECONDS_TO_WAIT = 10
 @contextmanager
 def retrying() -> Iterator[None]:
     """Ask Dagster to retry the step after a lost race, a store failure or lost tasks; fail at once after other errors.
+
+    An erasure is not proven while another writer holds files that no version names yet, so it is tried again, too.
 
     Every step may run twice: ingestion skips a batch whose token is in the history, a stored plan is refused or
     compared if the table has newer versions, and the other verbs plan on the newest version.

@@ -6,6 +6,7 @@ import pytest
 from lance_ops.dagster.failures import retrying
 from lance_ops.errors import (
     CommitStateUnknown,
+    ErasureNotProven,
     IncompatibleTransaction,
     InvalidInput,
     LanceOpsError,
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.dagster
         TooManyConcurrentWriters("busy"),
         CommitStateUnknown("uuid", 3, "timeout"),
         StoreError("503"),
+        ErasureNotProven("a writer is at work"),
         TasksLost("a worker died"),
     ],
 )

@@ -264,7 +264,8 @@ class _Erasing:
 
     def _prove(self, found: Holdings) -> Proof:
         own = (self._report.json_path, self._report.html_path)
-        return prove(found.main.head, found, own, self._runner)
+        main = found.main.head
+        return prove(main, found, own, self._search.filter_on(main), self._runner)
 
     def _can_mend(self, branch: BranchHoldings) -> bool:
         """Return whether a branch's newest version holds the rows, and a commit can change that."""

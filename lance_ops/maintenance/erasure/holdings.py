@@ -167,6 +167,17 @@ class Search:
         """Remember that these segments were built after the rows were gone."""
         self._indices.mark_rebuilt(indices)
 
+    def filter_on(self, version: Snapshot) -> Predicate | None:
+        """Return the filter on a version's columns; None if the version lacks them."""
+        schema = version.schema
+        if schema not in self._predicates:
+            try:
+                predicate = self._predicates[schema] = self._subject.bind(version)
+                self._values |= stated_values(predicate)
+            except (InvalidFilter, UnsupportedFeature):
+                self._predicates[schema] = None
+        return self._predicates[schema]
+
     def run(self, main: Snapshot) -> Holdings:
         """Search all retained versions of all branches; `main` is a version of the main branch."""
         newest = main.latest()
@@ -217,7 +228,7 @@ class Search:
                 detached[version.version] = why
             else:
                 found.holding[version.version] = why
-        predicate = self._bound(head)
+        predicate = self.filter_on(head)
         found.tainted_fragments.update(self._tainted_fragments(head))
         for fragment in head.fragments:
             by_columns = self._rows.get(_files_of(head, fragment), {})
@@ -230,20 +241,9 @@ class Search:
         found.stale_indices = self._stale_indices(name, head)
         return found
 
-    def _bound(self, version: Snapshot) -> Predicate | None:
-        """Return the filter on a version's columns; None if the version lacks them."""
-        schema = version.schema
-        if schema not in self._predicates:
-            try:
-                predicate = self._predicates[schema] = self._subject.bind(version)
-                self._values |= stated_values(predicate)
-            except (InvalidFilter, UnsupportedFeature):
-                self._predicates[schema] = None
-        return self._predicates[schema]
-
     def _search(self, version: Snapshot) -> None:
         """Search the fragments of a version that no version before had, with the same columns of the filter."""
-        predicate = self._bound(version)
+        predicate = self.filter_on(version)
         if predicate is None:
             return
         columns = columns_read(version, predicate)
@@ -290,7 +290,7 @@ class Search:
 
     def _stale_indices(self, branch: str, version: Snapshot) -> set[str]:
         tainted = self._tainted_fragments(version) if version.manifest.indices else BitMap()
-        return self._indices.stale_indices(branch, version, tainted, self._bound(version))
+        return self._indices.stale_indices(branch, version, tainted, self.filter_on(version))
 
     def _with_references(self, found: Holdings) -> Holdings:
         newest = found.main.head

@@ -3,10 +3,10 @@
 The rows of data files were searched by their values before, decoded. This reads the bytes of everything beneath the
 root, manifests, transactions and older reports too, because an uncompressed value would show there. The values are
 texts or bytes of the only column that the filter reads; of other filters none is looked for. Values under 4 bytes are
-not looked for either, and only about the first 10,000 values that each search task finds are. A file that no version
-names is not proven: a writer may be about to bring it in. A file in any other directory is not proven either: it may
-hold the rows in any form. In the directories of small uncompressed files no name is checked: a compressed file there is
-searched as it is.
+not looked for either, and only about the first 10,000 values that each search task finds are. A writer that is at work,
+or that died, leaves files that no version names. A whole data file of all columns is searched row by row, too; no other
+such file is proven. A file in any other directory is not proven either: it may hold the rows in any form. In the
+directories of small uncompressed files no name is checked: a compressed file there is searched as it is.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from lance_ops.core.file_names import (
     TREE_DIR,
     VERSIONS_DIR,
 )
+from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import NamedFiles
 from lance_ops.maintenance.erasure.holdings import Holdings, Why
 from lance_ops.maintenance.erasure.report import ExaminedFile
+from lance_ops.maintenance.erasure.row_search import search_unnamed
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, history
@@ -75,8 +77,13 @@ class Proof:
     data_files_with_values: tuple[str, ...]
 
 
-def prove(main: Snapshot, found: Holdings, own_paths: Collection[str], runner: Runner) -> Proof:
-    """Examine every file beneath the root but those at `own_paths`, which are of the report that is being made."""
+def prove(
+    main: Snapshot, found: Holdings, own_paths: Collection[str], predicate: Predicate | None, runner: Runner
+) -> Proof:
+    """Examine every file beneath the root but those at `own_paths`, which are of the report that is being made.
+
+    `predicate` finds the rows in data files that no version names; None if the main branch lacks its columns.
+    """
     values = tuple(sorted(found.values))
     named = named_by_versions(found)
     listed = [info for info in main.store.list() if info.path not in own_paths]
@@ -84,6 +91,8 @@ def prove(main: Snapshot, found: Holdings, own_paths: Collection[str], runner: R
     tasks = [ProofTask(main.uri, dict(main.storage_options), tuple(info.path for info in cut), values) for cut in cuts]
     job = Job.on("prove the erasure in", main.uri, main.version)
     outcomes = runner.map(_read_files, tasks, job.in_bytes(sum(info.size_bytes for info in cut) for cut in cuts))
+    unnamed = [info.path for info in listed if _directory(info.path) == DATA_DIR and not _is_named(info.path, named)]
+    stores_rows = {} if predicate is None else search_unnamed(main, predicate, unnamed, runner)
     files, unproven, data_files = [], [], []
     for read in (each for outcome in outcomes for each in outcome):
         if not read.sha256:
@@ -93,8 +102,11 @@ def prove(main: Snapshot, found: Holdings, own_paths: Collection[str], runner: R
         if directory == DATA_DIR:
             examined = f"searched row by row, {examined}"
         if directory in _NAMED and not _is_named(read.path, named):
-            examined = "named by no version"
-            unproven.append(f"{read.path}: no version names it; it may be of a writer at work, or of one that crashed")
+            stored = stores_rows.get(read.path)
+            examined = f"named by no version, {examined}" if stored is False else "named by no version"
+            if stored is not False:
+                what = "it stores the rows, and no version names it" if stored else "no version names it"
+                unproven.append(f"{read.path}: {what}; it may be of a writer at work, or of one that crashed")
         if directory not in _NAMED | _SMALL_TEXT_DIRS and read.size_bytes:
             examined = "no file of the dataset"
             unproven.append(f"{read.path}: it is no file of the dataset; look into it, and move or remove it")

@@ -1,8 +1,12 @@
-"""Search the stored rows of fragments in tasks: deleted rows, too, because their values are still in the files."""
+"""Search stored rows in tasks: of fragments, with the deleted ones, whose values are still in the files, and of files.
+
+A file that no version names is searched as the only fragment of a version.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -10,6 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyroaring import BitMap
 
+from lance_ops.core.errors import CorruptFile, ObjectNotFound, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.file_names import DATA_DIR
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
@@ -17,9 +23,10 @@ from lance_ops.maintenance.erasure.sought_values import marks_rows, value_bytes
 from lance_ops.reading import ScanRequest, in_task, scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
-from lance_ops.table import Fragment
+from lance_ops.table import Fragment, FragmentList
+from lance_ops.writing import describe_fragment
 
-__all__ = ["FilterColumns", "FoundRows", "columns_read", "search_fragments"]
+__all__ = ["FilterColumns", "FoundRows", "columns_read", "search_fragments", "search_unnamed"]
 
 FilterColumns: TypeAlias = tuple[Field, ...]
 """The columns that the filter reads in a version. A column may have the name of one that was dropped."""
@@ -36,6 +43,15 @@ class SearchTask:
     predicate: Predicate
     fragment_ids: tuple[int, ...]
     value_column: str | None
+
+
+@dataclass(frozen=True)
+class UnnamedTask:
+    """A data file beneath the root, to search as the only fragment of the version."""
+
+    snapshot: SnapshotReference
+    predicate: Predicate
+    path: str
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,38 @@ def search_fragments(
     found = runner.map(find_stored_rows, tasks, job)
     offsets = {key: BitMap.deserialize(data) for outcome in found for key, data in outcome.offsets.items()}
     return offsets, frozenset().union(*(outcome.values for outcome in found))
+
+
+def search_unnamed(
+    snapshot: Snapshot, predicate: Predicate, paths: Sequence[str], runner: Runner
+) -> dict[str, bool | None]:
+    """Return for data files that no version names whether they store rows that match.
+
+    None stands for a file that cannot be searched: it is gone, not whole, of version 0.1, on another branch, or lacks
+    columns of the table.
+    """
+    if not paths:
+        return {}
+    tasks = [UnnamedTask(SnapshotReference.of(snapshot), predicate, path) for path in paths]
+    job = Job.on("search files without a version of", snapshot.uri, snapshot.version)
+    return dict(zip(paths, runner.map(stores_rows, tasks, job), strict=True))
+
+
+def stores_rows(task: UnnamedTask) -> bool | None:
+    """Search every row of the task's file."""
+    snapshot = task.snapshot.open()
+    directory, _, name = task.path.partition("/")
+    if directory != DATA_DIR:
+        return None
+    try:
+        manifest = replace(snapshot.manifest, fragments=FragmentList([describe_fragment(snapshot, name, 0)]))
+        request = ScanRequest(
+            snapshot.schema.project([]), task.predicate, fragment_ids=(0,), use_scalar_index=False, use_stats=False
+        )
+        alone = snapshot.with_manifest(manifest)
+        return any(len(rows.bitmap()) for rows in scan_rows(alone, in_task(alone, request)))
+    except (CorruptFile, ObjectNotFound, SchemaMismatch, UnsupportedFeature):
+        return None
 
 
 def columns_read(version: Snapshot, predicate: Predicate) -> FilterColumns:
