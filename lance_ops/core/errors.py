@@ -261,7 +261,14 @@ class PlanOutdated(CommitConflict):
 
 
 class ErasureNotProven(LanceOpsError):
-    """Files remain that may hold erased rows; names some of them, and the report that names all."""
+    """Files remain that may hold erased rows; names some of them, and the report that names all.
+
+    `may_pass` says that only files without a version are in the way: a writer at work will commit or remove them.
+    """
+
+    def __init__(self, message: str = "", may_pass: bool = False) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
 
 
 class RepairIncomplete(LanceOpsError):

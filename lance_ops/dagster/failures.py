@@ -23,7 +23,7 @@ from lance_ops.core.errors import (
 __all__ = ["retrying"]
 
 _FINAL = (IncompatibleTransaction, ObjectNotFound, PlanOutdated, UnsafeStore)
-_PASSING = (CommitConflict, CommitStateUnknown, ErasureNotProven, StoreError, TasksLost)
+_PASSING = (CommitConflict, CommitStateUnknown, StoreError, TasksLost)
 _MAX_RETRIES = 3
 _SECONDS_TO_WAIT = 10
 
@@ -32,7 +32,7 @@ _SECONDS_TO_WAIT = 10
 def retrying() -> Iterator[None]:
     """Ask Dagster to retry the step after a lost race, a store failure or lost tasks; fail at once after other errors.
 
-    An erasure is not proven while another writer holds files that no version names yet, so it is tried again, too.
+    An erasure that only the files of another writer keep from being proven is tried again, too.
 
     Every step may run twice: ingestion skips a batch whose token is in the history, a stored plan is refused or
     compared if the table has newer versions, and the other verbs plan on the newest version.
@@ -44,4 +44,6 @@ def retrying() -> Iterator[None]:
     except _PASSING as error:
         raise dg.RetryRequested(_MAX_RETRIES, _SECONDS_TO_WAIT) from error
     except LanceOpsError as error:
+        if isinstance(error, ErasureNotProven) and error.may_pass:
+            raise dg.RetryRequested(_MAX_RETRIES, _SECONDS_TO_WAIT) from error
         raise dg.Failure(str(error), allow_retries=False) from error

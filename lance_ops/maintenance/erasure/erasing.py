@@ -239,6 +239,7 @@ class _Erasing:
             searched_values=proof.num_values,
             files=proof.files,
             unproven=(*refused, *proof.unproven),
+            waits_for_writers=not refused and proof.waits_for_writers,
         )
         self._report.save(reference_store(found.main.head))
         return self._report

@@ -69,12 +69,16 @@ class ReadFile:
 
 @dataclass(frozen=True)
 class Proof:
-    """Every remaining file, what is not proven, how many values were looked for, and the data files that have one."""
+    """Every remaining file, what is not proven, how many values were looked for, and the data files that have one.
+
+    It `waits_for_writers` if only files that no version names are not proven.
+    """
 
     files: tuple[ExaminedFile, ...]
     unproven: tuple[str, ...]
     num_values: int
     data_files_with_values: tuple[str, ...]
+    waits_for_writers: bool
 
 
 def prove(
@@ -93,7 +97,7 @@ def prove(
     outcomes = runner.map(_read_files, tasks, job.in_bytes(sum(info.size_bytes for info in cut) for cut in cuts))
     unnamed = [info.path for info in listed if _directory(info.path) == DATA_DIR and not _is_named(info.path, named)]
     stores_rows = {} if predicate is None else search_unnamed(main, predicate, unnamed, runner)
-    files, unproven, data_files = [], [], []
+    files, unproven, data_files, waiting = [], [], [], set()
     for read in (each for outcome in outcomes for each in outcome):
         if not read.sha256:
             continue
@@ -106,19 +110,22 @@ def prove(
             examined = f"named by no version, {examined}" if stored is False else "named by no version"
             if stored is not False:
                 what = "it stores the rows, and no version names it" if stored else "no version names it"
-                unproven.append(f"{read.path}: {what}; it may be of a writer at work, or of one that crashed")
+                unproven.append((read.path, f"{what}; it may be of a writer at work, or of one that crashed"))
+                waiting.add(read.path)
         if directory not in _NAMED | _SMALL_TEXT_DIRS and read.size_bytes:
             examined = "no file of the dataset"
-            unproven.append(f"{read.path}: it is no file of the dataset; look into it, and move or remove it")
+            unproven.append((read.path, "it is no file of the dataset; look into it, and move or remove it"))
         if read.has_value:
             examined = "holds an erased value"
             if directory == DATA_DIR:
                 data_files.append(read.path)
-            unproven.append(f"{read.path}: an erased value stands in its bytes{_remedy(directory)}")
+            unproven.append((read.path, f"an erased value stands in its bytes{_remedy(directory)}"))
         files.append(ExaminedFile(read.path, read.size_bytes, read.sha256, examined))
     for name, why in _left(found):
-        unproven.append(f"{name}: {why}")
-    return Proof(tuple(files), tuple(unproven), len(values), tuple(data_files))
+        unproven.append((name, str(why)))
+    sentences = tuple(f"{name}: {why}" for name, why in unproven)
+    waits = bool(waiting) and waiting.issuperset(name for name, _ in unproven)
+    return Proof(tuple(files), sentences, len(values), tuple(data_files), waits)
 
 
 def named_by_versions(found: Holdings) -> NamedFiles:

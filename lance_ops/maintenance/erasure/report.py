@@ -57,7 +57,8 @@ class ErasureReport:
     """What an erasure did; `unproven` names what may still hold the rows, and `is_proven` that nothing does.
 
     `committed_versions` has the last version that the erasure committed on each branch that it rewrote. `also_held_by`
-    has the roots of other datasets, such as a clone's source, whose files stored the rows: they were left alone.
+    has the roots of other datasets, such as a clone's source, whose files stored the rows: they were left alone. If
+    only files without a version are not proven, the report `waits_for_writers`, who will commit or remove them.
     """
 
     id: str
@@ -79,6 +80,7 @@ class ErasureReport:
     searched_values: int = 0
     files: tuple[ExaminedFile, ...] = ()
     unproven: tuple[str, ...] = ()
+    waits_for_writers: bool = False
 
     @property
     def is_proven(self) -> bool:

@@ -105,7 +105,10 @@ class Erase(Verb):
         page = f"{report.uri}/{report.html_path}"
         if not report.is_proven:
             left = "; ".join(report.unproven[:5])
-            raise ErasureNotProven(f"{report.uri}: erasure {report.id} is not proven: {left}; all of it is in {page}")
+            raise ErasureNotProven(
+                f"{report.uri}: erasure {report.id} is not proven: {left}; all of it is in {page}",
+                may_pass=report.waits_for_writers,
+            )
         facts: Facts = {
             "erased_rows": report.erased_rows,
             "rewritten_fragments": report.rewritten_fragments,

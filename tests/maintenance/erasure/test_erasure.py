@@ -239,6 +239,10 @@ def test_a_data_file_without_a_version_is_searched_row_by_row(dataset_uri: str, 
     report = erase(data.snapshot, Subject("id = 41"), ALL, PicklingRunner())
     (why,) = report.unproven
     assert "it stores the rows, and no version names it" in why
+    assert report.waits_for_writers
+    (Path(dataset_uri) / "notes.txt").write_text("a file of somebody")
+    report = erase(data.snapshot, Subject("id = 41"), ALL)
+    assert len(report.unproven) == 2 and not report.waits_for_writers
 
 
 def test_a_file_without_a_version_that_is_not_whole_or_lacks_columns_is_not_proven(dataset_uri: str) -> None:
