@@ -1,9 +1,10 @@
 """Sixty days of a team, unattended: bad files, killed runs and another writer, on PostgreSQL and an S3 server.
 
-The daemon runs on the shipped `team.yaml`. Days land in waves. Each wave brings junk, drift, an empty and a late file,
-changes files of earlier waves, and kills a run: at a request to the store that was drawn, or when it has committed and
-has not recorded its version. At the end every good row is in the table once, every bad file is named, every version is
-recorded once, and every alert was sent once.
+The daemon runs on the shipped `team.yaml`, and the code location has all sensors of a declared dataset. Days land in
+waves. Each wave brings junk, drift, an empty and a late file, and changes files of earlier waves. It kills a run that
+ingests, and one of upkeep or of an erasure: at a request to the store that was drawn, or when it has committed and has
+not recorded its version. At the end every good row is in the table once, every bad file is named, every version is
+recorded once, every alert was sent once, and every check of the dataset is green but the one that names the bad files.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import io
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -27,8 +29,13 @@ import pytest
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.dagster import batch_states
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.definitions import build_asset_definitions
 from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
+from lance_ops.dagster.landing import UNSETTLED_BATCHES
+from lance_ops.dagster.newest_evaluation import newest_evaluation
+from lance_ops.refs import list_erasures
 from tests.dagster.alert_receiver import receiving
+from tests.dagster.mortal_location import AFTER_COMMIT, Orders, write_location
 from tests.dagster.running_daemon import running_daemon, sensors_with_a_cursor, team_instance, wait_for
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
@@ -39,79 +46,8 @@ NUM_DAYS = 60
 SECONDS = 900
 """A generous bound: the test waits for events, and a loaded machine takes long to start a process for each run."""
 
-AFTER_COMMIT = "after commit"
 MOST_REQUESTS = 12
-"""A run that ingests has more requests to the store than that, so it comes to the one that was drawn."""
-
-# The sensors tick often, and the watcher leaves a version to its run for five seconds only. A run that finds the file
-# `doom` kills its process as the file says, and renames the file, so that one run dies for it.
-DEFINITIONS = """
-import itertools
-import os
-import signal
-from datetime import timedelta
-from pathlib import Path
-
-import dagster as dg
-from lance_ops.dagster.alerts import build_alert_sensors
-from lance_ops.dagster.declaration import DatasetConfig
-from lance_ops.dagster.definitions import build_asset_definitions
-from lance_ops.dagster.head import build_version_sensor
-from lance_ops.dagster.jobs import build_jobs
-from lance_ops.dagster.landing import batches, build_raw_sensor
-from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
-from lance_ops.store.remote import FsspecStore
-
-config = DatasetConfig.model_validate_json({declared!r})
-doom = Path({doom!r})
-doomed = []
-requests = itertools.count(1)
-
-
-def die_if(moment):
-    if [str(moment)] == doomed:
-        doom.rename(doom.with_name("died"))
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-class Mortal(ThreadRunner):
-    def runner(self, on_progress=None):
-        if doom.exists():
-            doomed.append(doom.read_text())
-        return super().runner(on_progress)
-
-
-client_of = FsspecStore._connected
-
-
-def mortal_client(store):
-    if doomed:
-        die_if(next(requests))
-    return client_of(store)
-
-
-report_versions = batches.report_versions
-
-
-def mortal_report(context, config, newest, before, started):
-    if newest.version > before:
-        die_if({after_commit!r})
-    return report_versions(context, config, newest, before, started)
-
-
-FsspecStore._connected = mortal_client
-batches.report_versions = mortal_report
-jobs = build_jobs(config)
-sensors = [
-    build_raw_sensor(config, interval_seconds=2),
-    build_version_sensor(config, interval_seconds=2, grace=timedelta(seconds=5)),
-    *build_alert_sensors(config, [job.name for job in jobs], ["batches_settled"], interval_seconds=2),
-]
-defs = dg.Definitions.merge(
-    build_asset_definitions(config),
-    dg.Definitions(jobs=jobs, sensors=sensors, resources={{RUNNER_KEY: Mortal()}}, executor=dg.in_process_executor),
-)
-"""
+"""A run that ingests, erases or pays a debt has more requests to the store than that, so it comes to the one drawn."""
 
 
 @dataclass
@@ -178,6 +114,12 @@ class Lake:
         self.client.put_object(Bucket=self.bucket, Key=f"landing/w{number}/_SUCCESS", Body=b"")
         return left_out
 
+    def erase_a_row(self, reason: str) -> dict[str, Any]:
+        """Choose a row of a day that is in the table; return the configuration of a run that erases it."""
+        in_table = sorted(key for key, state in self.expected.items() if state == "ingested")
+        gone = self.ids[self.draw.choice(in_table)].pop()
+        return {"erase": {"config": {"predicate": f"id = {gone}", "reason": reason, "dry_run": False}}}
+
     def append_by_reference(self, uri: str, number: int) -> None:
         """Commit a version by another writer."""
         ids = [100_000 + number]
@@ -201,35 +143,36 @@ def test_sixty_days_end_with_every_good_row_once_and_every_bad_file_named(
 ) -> None:
     pytest.importorskip("dagster_postgres")
     draw = random.Random(SEED)
-    kills = [AFTER_COMMIT if wave % 2 else draw.randint(1, MOST_REQUESTS) for wave in range(num_waves)]
     lake = Lake(s3_server, s3_server.new_bucket(), draw)
     config = declared(lake)
     names = DatasetNames(config.name)
     days = [f"d{day:02}" for day in range(NUM_DAYS)]
     size = NUM_DAYS // num_waves
-    doom, died = tmp_path / "doom", tmp_path / "died"
-    location = tmp_path / "location.py"
-    declared_json = config.model_dump_json()
-    location.write_text(DEFINITIONS.format(declared=declared_json, doom=str(doom), after_commit=AFTER_COMMIT))
+    orders = Orders(tmp_path / "orders")
+    location = write_location(tmp_path / "location.py", config, orders, interval_seconds=4)
     with receiving() as receiver, team_instance(tmp_path) as environment:
         environment["ALERT_URL"] = receiver.url
         with running_daemon(location, environment, monkeypatch) as instance:
             assert type(instance.run_storage).__name__ == "PostgresRunStorage"
             wait_for(lambda: "trips_alerts_webhook" in sensors_with_a_cursor(instance), SECONDS)
             left_out: str | None = None
-            for number, kill in enumerate(kills):
+            for number in range(num_waves):
+                late, doomed = number % 2 == 1, ["trips_ingest", "trips_erase" if number % 2 else "trips_upkeep"]
                 if number:
                     lake.append_by_reference(config.uri, number)
-                doom.write_text(str(kill))
+                orders.doom("trips_ingest", AFTER_COMMIT if late else draw.randint(1, MOST_REQUESTS))
+                orders.doom(doomed[1], draw.randint(1, MOST_REQUESTS))
+                if late:
+                    orders.launch(f"request {number}", "trips_erase", lake.erase_a_row(f"request {number}"))
                 left_out = lake.land_wave(number, days[number * size : (number + 1) * size], left_out)
                 wait_for(
                     lambda: states(config, instance) == lake.expected, SECONDS, f"wave {number} is not settled", every=2
                 )
-                wait_for(
-                    died.exists, what=f"no run had {kill} requests to the store"
-                )  # a commit shows before the death
-                died.unlink()
-                wait_for(partial(are_retried, instance, number + 1), SECONDS, "a killed run is not retried")
+                for job in doomed:  # a commit shows before the death
+                    wait_for(partial(orders.are_met, f"doom/{job}"), SECONDS, f"no run of {job} came to its death")
+                    orders.forget(f"doom/{job}")
+                wait_for(partial(are_retried, instance, 2 * number + 2), SECONDS, "a killed run is not retried")
+                wait_for(partial(have_ended, instance, doomed[1]), SECONDS, f"a retry of {doomed[1]} does not end")
                 ingested = lake.ids.keys() & lake.expected.keys()
                 # Before the next wave changes files: a batch that changed first is refused, and has no record.
                 wait_for(lambda: recorded(instance, names) >= ingested, SECONDS, "a retry records no batches")  # noqa: B023 # it is called at once
@@ -242,13 +185,24 @@ def test_sixty_days_end_with_every_good_row_once_and_every_bad_file_named(
             }
             assert all(f"{key}.parquet" in reason for key, reason in reasons.items() if lake.expected[key] != "changed")
 
-            newest = newest_version(config)
-            wait_for(lambda: head_versions(instance, names) >= list(range(1, newest + 1)), SECONDS)
-            assert head_versions(instance, names) == list(range(1, newest + 1))
+            wait_for(partial(have_ended, instance, "trips_upkeep"), SECONDS, "upkeep does not end")
+            orders.launch("in the end", "trips_checks")
+            wait_for(lambda: num_succeeded(instance, "trips_checks") > 0, SECONDS, "the checks do not run")
+            assert red_checks(config, instance) == {"batches_settled": sorted(reasons)}
+            unproven = {proof["reason"]: proof["unproven"] for proof in proofs(config)}
+            assert unproven == {f"request {number}": [] for number in range(1, num_waves, 2)}
+            # An erasure may remove a version of a killed run, or of the other writer, before anybody has recorded it.
+            removed = {int(each.rpartition("/")[2]) for proof in proofs(config) for each in proof["removed_versions"]}
+            versions = {*range(1, newest_version(config) + 1)}
+            wait_for(lambda: {*head_versions(instance, names)} | removed >= versions, SECONDS)
+            assert len(head_versions(instance, names)) == len({*head_versions(instance, names)} & versions)
             assert recorded(instance, names) == ingested
             wait_for(lambda: not instance.event_log_storage.get_concurrency_info(names.pool).claimed_slots, SECONDS)
             wait_for(lambda: told(receiver.bodies) == lake.told, SECONDS)
-            assert [alert for alert in receiver.bodies if alert["event"] != "quarantine"] == []
+            assert len({alert["key"] for alert in receiver.bodies}) == len(receiver.bodies), "an alert was sent twice"
+            # An index that does not cover a new wave is red until upkeep has paid.
+            others = {alert["title"] for alert in receiver.bodies if alert["event"] != "quarantine"}
+            assert others <= {"check unindexed_ratio is red"}
 
 
 def declared(lake: Lake) -> DatasetConfig:
@@ -265,6 +219,8 @@ def declared(lake: Lake) -> DatasetConfig:
                 "key": r"(?P<key>d\d+)\.parquet$",
                 "marker": "_SUCCESS",
             },
+            "indices": [{"column": "id"}],
+            "maintenance": {"upkeep": {}, "cron": None},
             "alerts": [{"webhook": {"url": "${ALERT_URL}"}}],
         }
     )
@@ -278,6 +234,36 @@ def recorded(instance: dg.DagsterInstance, names: DatasetNames) -> set[str]:
 def are_retried(instance: dg.DagsterInstance, num_killed: int) -> bool:
     """Return whether Dagster has found the processes of `num_killed` runs dead, and has started these runs again."""
     return sum(run.parent_run_id is not None for run in instance.get_runs()) >= num_killed
+
+
+def have_ended(instance: dg.DagsterInstance, job: str) -> bool:
+    """Return whether every run of a job has ended, and those that were killed have succeeded when started again."""
+    found = {run.run_id: run for run in instance.get_runs(dg.RunsFilter(job_name=job))}
+    again = {run.parent_run_id for run in found.values() if run.is_success}
+    return bool(found) and all(run.is_success or (run.is_failure and run.run_id in again) for run in found.values())
+
+
+def num_succeeded(instance: dg.DagsterInstance, job: str) -> int:
+    return instance.get_runs_count(dg.RunsFilter(job_name=job, statuses=[dg.DagsterRunStatus.SUCCESS]))
+
+
+def red_checks(config: DatasetConfig, instance: dg.DagsterInstance) -> dict[str, list[str]]:
+    """Return the checks of the dataset whose newest result is bad, each with the batches that it names."""
+    red = {}
+    checks = build_asset_definitions(config).asset_checks or ()
+    for key in chain.from_iterable(each.check_keys for each in checks if isinstance(each, dg.AssetChecksDefinition)):
+        newest = newest_evaluation(instance, key)
+        assert newest is not None, f"{key.name} was never evaluated"
+        if not newest.evaluation.passed:
+            named = newest.evaluation.metadata.get(UNSETTLED_BATCHES)
+            batches = named.data if isinstance(named, dg.JsonMetadataValue) and isinstance(named.data, dict) else {}
+            red[key.name] = sorted(batches)
+    return red
+
+
+def proofs(config: DatasetConfig) -> list[Mapping[str, Any]]:
+    """Return the reports of erasures, the newest last. One that waits for writers is tried again."""
+    return sorted(list_erasures(opened(config).snapshot.store), key=lambda record: str(record.get("finished_at")))
 
 
 def states(config: DatasetConfig, instance: dg.DagsterInstance) -> dict[str, str]:
