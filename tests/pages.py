@@ -9,7 +9,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+OF_THE_CODE = ("reference", "verbs")
+"""The folders of pages that follow from options, help and docstrings; the examples there are those of `--help`."""
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(page for page in sorted(DOCS.rglob("*.md")) if page.parent.name not in OF_THE_CODE),
+]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 OF_COMMANDS = ("sh", "shell")
