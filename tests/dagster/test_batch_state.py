@@ -28,10 +28,14 @@ def held(*batches: LandedBatch, version: int = 1) -> dict[str, IngestedBatch]:
 
 
 def judged(
-    *ready: LandedBatch, waiting: tuple[LandedBatch, ...] = (), raw: dict[str, Any] | None = None, **evidence: Any
+    *ready: LandedBatch,
+    waiting: tuple[LandedBatch, ...] = (),
+    raw: dict[str, Any] | None = None,
+    now: datetime = START,
+    **evidence: Any,
 ) -> dict[str, tuple[str, str, bool]]:
     declared = RawFiles.model_validate({"uri": "/in", **(raw or {})})
-    report = judge_batches(declared, Landing(ready, waiting), Evidence(**evidence))
+    report = judge_batches(declared, Landing(ready, waiting), Evidence(**evidence), now)
     assert sum(report.counts.get(state.value, 0) for state in BatchState) == len(report.batches)
     return {each.key: (each.state.value, each.reason, each.is_settled) for each in report.batches}
 
@@ -117,7 +121,7 @@ def test_only_a_batch_of_which_nothing_but_a_run_is_missing_is_doubtful() -> Non
         requested={"asked"},
         failed={"failed": FailedRuns("1234-5", 1)},
     )
-    report = judge_batches(RawFiles.model_validate({"uri": "/in"}), Landing(tuple(batches), ()), evidence)
+    report = judge_batches(RawFiles.model_validate({"uri": "/in"}), Landing(tuple(batches), ()), evidence, START)
     assert {each.key: each.is_doubtful for each in report.unsettled} == {"failed": False, "lost": True, "taken": False}
 
 
@@ -126,6 +130,17 @@ def test_waiting_batches_say_what_they_wait_for() -> None:
     assert "0 bytes" in judged(waiting=(batch("a", size_bytes=0),))["a"][1]
     assert judged(waiting=(batch("a"),), raw={"marker": "_OK"})["a"][1] == "its folder has no _OK"
     assert judged(waiting=(batch("a"),), held=held(batch("a")))["a"][0] == "ingested"
+
+
+def test_a_batch_that_waits_for_more_than_a_day_needs_somebody() -> None:
+    waiting, raw = (batch("a", size_bytes=0),), {"max_wait_hours": 36}
+    assert judged(waiting=waiting, now=START + timedelta(hours=24))["a"][2]
+    state, reason, is_settled = judged(waiting=waiting, now=START + timedelta(hours=25))["a"]
+    assert (state, is_settled) == ("waiting", False)
+    since = f"it waits since {START:%Y-%m-%d %H:%M} UTC"
+    assert reason.endswith(f"{since}, longer than raw.max_wait_hours (24): complete or remove its files")
+    assert judged(waiting=waiting, raw=raw, now=START + timedelta(hours=25))["a"][2]
+    assert judged(waiting=waiting, raw={"max_wait_hours": None}, now=START + timedelta(days=999))["a"][2]
 
 
 def test_batches_whose_files_are_gone_are_shown_and_unsettled_if_so_declared() -> None:
@@ -168,7 +183,7 @@ def test_a_batch_is_late_if_an_earlier_version_has_a_greater_key() -> None:
 def test_a_late_batch_stays_late_when_its_files_change_or_go() -> None:
     ingested = held(batch("d2")) | held(batch("d1"), batch("d0"), version=2)
     landing = Landing((batch("d2"), batch("d1", size_bytes=11)), ())
-    report = judge_batches(RawFiles.model_validate({"uri": "/in"}), landing, Evidence(ingested))
+    report = judge_batches(RawFiles.model_validate({"uri": "/in"}), landing, Evidence(ingested), START)
     assert {each.key: (each.state, each.is_late) for each in report.batches} == {
         "d0": (BatchState.VANISHED, True),
         "d1": (BatchState.CHANGED, True),

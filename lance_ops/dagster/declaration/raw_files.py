@@ -97,6 +97,12 @@ class RawFiles(DeclaredModel):
     marker: str | None = Field(
         default=None, description="A file name, such as _SUCCESS, without which a folder's files do not count."
     )
+    max_wait_hours: float | None = Field(
+        default=24,
+        gt=0,
+        description="A batch that waits for longer than this, for its marker or its bytes, fails the check "
+        "batches_settled; null: it may wait for ever.",
+    )
     max_files_per_tick: int = Field(default=1000, ge=1, description="The rest of a backlog waits for the next tick.")
     changed: Literal["refuse", "append", "replace"] = Field(
         default="refuse",

@@ -46,7 +46,7 @@ def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = No
     held = ingested_batches(snapshot) if snapshot else {}
     landing = list_landing(raw, now)
     if instance is None:
-        return judge_batches(raw, landing, Evidence(held))
+        return judge_batches(raw, landing, Evidence(held), now)
     tokens = {key: batch.token for key, batch in held.items()}
     asked = [
         other for batch in landing.wanted(raw) if (other := batch.batch_to_request(tokens, raw.changed)) is not None
@@ -60,7 +60,7 @@ def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = No
         given_up=given_up_batches(instance, names, known, now) if asked else {},
         refused=refusals(instance, names, asked),
     )
-    return judge_batches(raw, landing, evidence)
+    return judge_batches(raw, landing, evidence, now)
 
 
 def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 
 from lance_ops.core.records import dataclass
@@ -110,9 +110,9 @@ class BatchReport:
         return tuple(batch for batch in self.batches if not batch.is_settled)
 
 
-def judge_batches(raw: RawFiles, landing: Landing, evidence: Evidence) -> BatchReport:
+def judge_batches(raw: RawFiles, landing: Landing, evidence: Evidence, now: datetime) -> BatchReport:
     """Return the state of every batch that is in the landing folder, in the table, or among Dagster's partitions."""
-    judge = _Judge(raw, landing, evidence)
+    judge = _Judge(raw, landing, evidence, now)
     found = [judge.landed(batch) for batch in landing.ready]
     found += [judge.waiting(batch) for batch in landing.waiting]
     found += judge.vanished()
@@ -138,8 +138,8 @@ def late_batches(held: Mapping[str, IngestedBatch]) -> set[str]:
 class _Judge:
     """Compares batches with the evidence."""
 
-    def __init__(self, raw: RawFiles, landing: Landing, evidence: Evidence) -> None:
-        self._raw, self._landing, self._evidence = raw, landing, evidence
+    def __init__(self, raw: RawFiles, landing: Landing, evidence: Evidence, now: datetime) -> None:
+        self._raw, self._landing, self._evidence, self._now = raw, landing, evidence, now
         self._tokens = evidence.tokens
         self._partitions = evidence.partitions or ()
         self._late = late_batches({key: each for key, each in evidence.held.items() if not self._is_later_content(key)})
@@ -182,10 +182,17 @@ class _Judge:
         if self._tokens.get(batch.key) == batch.token:
             return self._in_table(batch)
         if self._raw.marker is not None:
-            return self._status(batch, BatchState.WAITING, f"its folder has no {self._raw.marker}")
-        if self._raw.empty == "wait" and any(file.size_bytes == 0 for file in batch.files):
-            return self._status(batch, BatchState.WAITING, "a file has 0 bytes: it may still be written")
-        return self._status(batch, BatchState.WAITING, f"younger than {self._raw.settle_seconds:g} s")
+            reason = f"its folder has no {self._raw.marker}"
+        elif self._raw.empty == "wait" and any(file.size_bytes == 0 for file in batch.files):
+            reason = "a file has 0 bytes: it may still be written"
+        else:
+            reason = f"younger than {self._raw.settle_seconds:g} s"
+        most = self._raw.max_wait_hours
+        if most is None or self._now - batch.modified <= timedelta(hours=most):
+            return self._status(batch, BatchState.WAITING, reason)
+        since = f"it waits since {batch.modified.astimezone(UTC):%Y-%m-%d %H:%M} UTC"  # an age would be new each time
+        remedy = f"{since}, longer than raw.max_wait_hours ({most:g}): complete or remove its files"
+        return self._status(batch, BatchState.WAITING, f"{reason}; {remedy}", is_settled=False)
 
     def vanished(self) -> Iterator[BatchStatus]:
         """Yield the states of batches whose files are not in the landing folder.
