@@ -15,6 +15,7 @@ OF_THE_CODE = ("reference", "verbs")
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "PACKAGE.md",
     *(page for page in sorted(DOCS.rglob("*.md")) if page.parent.name not in OF_THE_CODE),
 ]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -58,6 +58,16 @@ def test_no_other_page_has_commands_to_be_run_in_their_order() -> None:
     assert {DOCS / page for page in RUN_IN_ORDER} == {page for page in PAGES if "```shell\n" in page.read_text()}
 
 
+def test_the_package_s_description_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = BLOCK.findall((ROOT / "PACKAGE.md").read_text())
+    names: dict[str, Any] = {}
+    for language, block in blocks:
+        assert language == "python"
+        exec(compile(block, "PACKAGE.md", "exec"), names)
+    assert names["ds"].to_table()["id"].to_pylist() == [1, 3]
+
+
 def test_the_site_has_every_page_once_and_no_other() -> None:
     def pages_of(entry: Any) -> list[str]:
         match entry:

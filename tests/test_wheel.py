@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -54,6 +55,15 @@ def test_wheel_ships_every_file_of_the_library(wheel: Path) -> None:
 def test_wheel_ships_nothing_else(wheel: Path) -> None:
     top_level = {name.split("/")[0] for name in names(wheel)}
     assert {name for name in top_level if not name.startswith("lance_ops-")} <= {"lance_ops", "pyspark_lance_ops.py"}
+
+
+def test_the_description_on_a_package_index_has_no_link_that_needs_the_repository(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        headers, _, description = archive.read(metadata).decode().partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in headers
+    assert description.startswith("# lance-ops\n") and "pip install 'lance-ops[all]'" in description
+    assert re.findall(r"\]\((?!https?://)[^)]*\)|<img", description) == []
 
 
 def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
