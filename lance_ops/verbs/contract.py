@@ -18,6 +18,7 @@ from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
+from lance_ops.verbs.extent import Extent
 from lance_ops.verbs.options import options_of
 
 __all__ = [
@@ -53,6 +54,8 @@ class WhenMoved(Enum):
     Otherwise it is refused."""
     REFUSED = "refused"
     """It is refused, because the preview says nothing about what the newer versions hold."""
+    BOUNDED = "bounded"
+    """It is executed on the newest version within `Preview.extent`. The verb leaves out what is more, or refuses."""
     REPLANNED = "replanned"
     """`execute_plan` plans the verb again on the newest version. The preview may then differ from what is done."""
 
@@ -120,7 +123,7 @@ class Preview:
     """What a verb would do to a version.
 
     `after` is an estimate, and None where the verb cannot tell. `reads_bytes` and `writes_bytes` are the cost. A
-    preview that `does_nothing` needs no execution.
+    preview that `does_nothing` needs no execution. `extent` says how much the execution of a stored plan may touch.
     """
 
     summary: str
@@ -132,6 +135,7 @@ class Preview:
     warnings: tuple[str, ...] = ()
     facts: Facts = field(default_factory=dict)
     does_nothing: bool = False
+    extent: Extent = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -139,13 +143,15 @@ class Execution:
     """What a verb is previewed and executed with: the table at the version to plan on, and a runner for tasks.
 
     `retries` is how often a verb may plan again after a conflict. It is 0 for a stored plan that is executed
-    on its planned version. `raw_storage_options` are those of the files of a verb that `reads_landing`.
+    on its planned version. `raw_storage_options` are those of the files of a verb that `reads_landing`. `promised` is
+    the extent that a stored plan's preview showed, and None if no preview was made.
     """
 
     target: Target
     runner: Runner
     retries: int = 0
     raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    promised: Extent | None = None
 
     @property
     def data(self) -> LanceDataset:

@@ -1,7 +1,7 @@
 """Plan a verb on a version, and execute it later with the stored options.
 
-A stored plan has the verb, its options and the version, and not the verb's steps. `WhenMoved` says on which version
-`execute_plan` executes the verb, and when it refuses.
+A stored plan has the verb, its options, the version and the preview's extent, and not the verb's steps. `WhenMoved`
+says on which version `execute_plan` executes the verb, and when it refuses.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def execute_plan(
         return _execute(plan.verb, work)
     current = replace(work, target=LanceDataset.of(newest.snapshot))
     when_moved = plan.verb.when_moved_by_options
-    if when_moved is WhenMoved.REPLANNED:
-        return _execute(plan.verb, replace(current, retries=_CONFLICT_RETRIES))
+    if when_moved is WhenMoved.REPLANNED or when_moved is WhenMoved.BOUNDED:
+        return _execute(plan.verb, replace(current, retries=_CONFLICT_RETRIES, promised=plan.extent))
     if newest.version != plan.read_version and when_moved is not WhenMoved.JUDGED:
         if when_moved is not WhenMoved.COMPARED or not plan.verb.affects_same_rows(work.data, newest):
             raise _outdated(plan, newest.snapshot)

@@ -1,7 +1,7 @@
 """A plan that is stored: a verb with its options, pinned to a version of a dataset, as JSON that a person can read.
 
     {"format": 1, "verb": "delete_rows", "uri": …, "read_version": 7, "version_id": …, "options": {…},
-     "sources": {path: token, …}, "summary": …, "created_at": …, "digest": sha256 of all the above}
+     "sources": {path: token, …}, "extent": {…}, "summary": …, "created_at": …, "digest": sha256 of all the above}
 
 The digest finds damage and careless edits. It is no signature: a plan allows nothing that its options, given by hand,
 would not allow, and the caller names the dataset again.
@@ -19,6 +19,7 @@ from typing import Any
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.verbs.contract import Execution, Preview, Verb
+from lance_ops.verbs.extent import Extent, extent_from_json
 from lance_ops.verbs.given_options import make_verb, options_given
 from lance_ops.verbs.sources import source_tokens, version_id
 
@@ -35,6 +36,7 @@ class StoredPlan:
 
     `version_id` distinguishes that version from one of the same number in a dataset that was created anew. `sources`
     has a token of the content of each file or dataset that the verb reads, and of the module of each function.
+    `extent` is that of the preview; see `WhenMoved.BOUNDED`.
     """
 
     verb: Verb
@@ -44,6 +46,7 @@ class StoredPlan:
     summary: str
     created_at: str
     sources: Mapping[str, str] = field(default_factory=dict)
+    extent: Extent = field(default_factory=dict)
 
     @classmethod
     def of(cls, verb: Verb, work: Execution, preview: Preview) -> StoredPlan:
@@ -51,7 +54,8 @@ class StoredPlan:
         target = work.target
         moment = datetime.now(UTC).isoformat(timespec="seconds")
         sources = source_tokens(verb, work)
-        return cls(verb, target.uri, target.version, version_id(target), preview.summary, moment, sources)
+        named = version_id(target)
+        return cls(verb, target.uri, target.version, named, preview.summary, moment, sources, preview.extent)
 
     @property
     def given(self) -> dict[str, Any]:
@@ -68,6 +72,7 @@ class StoredPlan:
             "version_id": self.version_id,
             "options": json.loads(json.dumps(asdict(self.verb))),
             "sources": dict(self.sources),
+            "extent": json.loads(json.dumps(self.extent)),
             "summary": self.summary,
             "created_at": self.created_at,
         }
@@ -104,12 +109,14 @@ class StoredPlan:
             raise InvalidInput("the plan was changed after it was made: make it again")
         texts = {name: content.get(name) for name in ("verb", "uri", "version_id", "summary", "created_at")}
         wrong = [name for name, value in texts.items() if not isinstance(value, str)]
-        version, options, sources = (content.get(name) for name in ("read_version", "options", "sources"))
-        if wrong or type(version) is not int or not isinstance(options, dict) or not isinstance(sources, dict):
-            raise InvalidInput(f"the plan lacks {(*wrong, 'read_version, options or sources')[0]}: make it again")
-        verb = make_verb(str(texts["verb"]), options)
+        wrong += [name for name in ("options", "sources", "extent") if not isinstance(content.get(name), dict)]
+        version = content.get("read_version")
+        if wrong or type(version) is not int:
+            raise InvalidInput(f"the plan lacks {(*wrong, 'read_version')[0]}: make it again")
+        verb = make_verb(str(texts["verb"]), content["options"])
+        extent = extent_from_json(content["extent"])
         named = {name: str(texts[name]) for name in ("uri", "version_id", "summary", "created_at")}
-        return cls(verb=verb, read_version=version, sources=sources, **named)
+        return cls(verb=verb, read_version=version, sources=content["sources"], extent=extent, **named)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

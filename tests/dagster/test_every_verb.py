@@ -27,6 +27,7 @@ TOLD_WHEN_MOVED = {
     WhenMoved.JUDGED: "The plan is executed on its own version.",
     WhenMoved.COMPARED: "The plan is executed on the newest version if ",
     WhenMoved.REFUSED: "The plan is refused",
+    WhenMoved.BOUNDED: "The plan is executed within what the preview showed.",
     WhenMoved.REPLANNED: "The plan is made again on the newest version",
 }
 """How the page of verbs tells what becomes of a plan."""

@@ -272,6 +272,7 @@ def test_the_page_states_for_every_verb_what_newer_versions_do_to_a_plan() -> No
         "The plan is executed on its own version": WhenMoved.JUDGED,
         "The plan is executed on the newest version if": WhenMoved.COMPARED,
         "The plan is refused": WhenMoved.REFUSED,
+        "The plan is executed within what the preview showed": WhenMoved.BOUNDED,
         "The plan is made again": WhenMoved.REPLANNED,
     }
     stated: dict[str, WhenMoved] = {}

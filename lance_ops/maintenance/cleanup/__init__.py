@@ -13,13 +13,15 @@ if TYPE_CHECKING:
         CleanupStats,
         cleanup_old_versions,
         explain_cleanup_old_versions,
+        explain_with_bounds,
     )
-    from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
+    from lance_ops.maintenance.cleanup.cleanup_options import CleanupBounds, CleanupOptions
     from lance_ops.maintenance.cleanup.named_files import NamedFiles
     from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
 
 __all__ = [
     "AutoCleanupConfig",
+    "CleanupBounds",
     "CleanupExplanation",
     "CleanupOptions",
     "CleanupStats",
@@ -29,10 +31,12 @@ __all__ = [
     "clean_up_if_due",
     "cleanup_old_versions",
     "explain_cleanup_old_versions",
+    "explain_with_bounds",
 ]
 
 _MODULES = {
     "AutoCleanupConfig": "auto_cleanup",
+    "CleanupBounds": "cleanup_options",
     "CleanupExplanation": "cleanup",
     "CleanupOptions": "cleanup_options",
     "CleanupStats": "cleanup",
@@ -42,6 +46,7 @@ _MODULES = {
     "clean_up_if_due": "auto_cleanup",
     "cleanup_old_versions": "cleanup",
     "explain_cleanup_old_versions": "cleanup",
+    "explain_with_bounds": "cleanup",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -19,7 +19,7 @@ from functools import partial
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import checkpoint_batches
-from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_options import CleanupBounds, CleanupOptions
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupPlan, plan_cleanup
 from lance_ops.maintenance.cleanup.named_files import NamedFiles, add_named_by_others, detached_versions
 from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_by_tasks, delete_files
@@ -38,6 +38,7 @@ __all__ = [
     "cleanup_old_versions",
     "execute",
     "explain_cleanup_old_versions",
+    "explain_with_bounds",
     "plan_cleanup",
 ]
 
@@ -92,6 +93,17 @@ def explain_cleanup_old_versions(
     tasks: CleanupTasks | None = None,
 ) -> CleanupExplanation:
     """Return what `cleanup_old_versions` would remove now; nothing is removed."""
+    return explain_with_bounds(snapshot, options, include_files, max_files, tasks)[0]
+
+
+def explain_with_bounds(
+    snapshot: Snapshot,
+    options: CleanupOptions | None = None,
+    include_files: bool = False,
+    max_files: int = DEFAULT_MAX_FILES,
+    tasks: CleanupTasks | None = None,
+) -> tuple[CleanupExplanation, CleanupBounds]:
+    """Explain a clean-up, and return the bounds with which a later one removes no more than this explanation says."""
     newest = snapshot.latest()
     plan = plan_cleanup(newest, options or CleanupOptions(), tasks)
     branches = list_branches(reference_store(newest))
@@ -103,7 +115,7 @@ def explain_cleanup_old_versions(
             for version in plan.missing_versions
         ),
     )
-    return CleanupExplanation(
+    explanation = CleanupExplanation(
         read_version=plan.read_version,
         stats=_stats(plan, (*plan.files, *plan.manifests), failed=0),
         candidate_files=tuple(paths[:max_files]) if include_files else (),
@@ -113,6 +125,7 @@ def explain_cleanup_old_versions(
         warnings=warnings,
         old_versions=tuple(sorted(plan.old_versions)),
     )
+    return explanation, CleanupBounds(frozenset(plan.old_versions), plan.planned_at)
 
 
 def execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None = None) -> CleanupStats:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 
-__all__ = ["DEFAULT_AGE", "CleanupOptions"]
+__all__ = ["DEFAULT_AGE", "CleanupBounds", "CleanupOptions"]
 
 DEFAULT_AGE = timedelta(weeks=2)
+
+
+@dataclass(frozen=True)
+class CleanupBounds:
+    """What an earlier plan of a clean-up covers: its versions, and files without a version, as old as at its time.
+
+    `planned_at` is by the store's clock.
+    """
+
+    versions: frozenset[int]
+    planned_at: datetime
 
 
 @dataclass(frozen=True)
@@ -19,7 +30,8 @@ class CleanupOptions:
     With both `older_than` and `retain_versions`, a version is removed only if both allow it. `versions` names the
     versions instead. `delete_unverified` removes files that no version names at any age: this is safe only while no
     other process writes to the table. `keep_branch_starts` keeps the versions that branches began with, as the
-    reference does; a branch itself does not need them, because it has manifests of its own.
+    reference does; a branch itself does not need them, because it has manifests of its own. `within` keeps what has
+    become removable after an earlier plan.
     """
 
     older_than: timedelta | None = None
@@ -30,6 +42,7 @@ class CleanupOptions:
     versions: tuple[int, ...] | None = None
     delete_concurrency: int | None = None
     keep_branch_starts: bool = True
+    within: CleanupBounds | None = None
 
     def __post_init__(self) -> None:
         if self.retain_versions is not None and self.retain_versions < 1:

@@ -199,7 +199,11 @@ def branch_start_versions(snapshot: Snapshot, branches: Mapping[str, Branch]) ->
 
 
 def _is_abandoned(info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:
-    return options.delete_unverified or now - info.modified > UNVERIFIED_AGE
+    """Return whether a file that no version names may go; within bounds, as at the time of the earlier plan."""
+    moment = now if options.within is None else options.within.planned_at
+    if options.delete_unverified:
+        return options.within is None or info.modified <= moment
+    return moment - info.modified > UNVERIFIED_AGE
 
 
 def _own_temporary(store: Store) -> list[ObjectInfo]:

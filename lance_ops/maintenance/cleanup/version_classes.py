@@ -147,6 +147,8 @@ def _version_after(snapshot: Snapshot, version: int) -> CommittedVersion | None:
 
 def _is_old(past: Manifest, rank: int, options: CleanupOptions, now: datetime) -> bool:
     """Return whether the options allow to remove a version that has `rank` newer versions."""
+    if options.within is not None and past.version not in options.within.versions:
+        return False
     among_newest = rank < (options.retain_versions or 1)
     if options.versions is not None:
         if among_newest and past.version in options.versions:

@@ -13,7 +13,7 @@ on.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -31,13 +31,14 @@ from lance_ops.core.records import dataclass
 from lance_ops.indices import index_type_of
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, NamedFiles, cleanup_old_versions
 from lance_ops.maintenance.compaction import RewriteTask, commit_rewrites, discard_rewrite, execute_rewrite
+from lance_ops.maintenance.erasure.begun_record import begin_record, interrupted_erasure
 from lance_ops.maintenance.erasure.holdings import BranchHoldings, Cause, Holdings, Search, Why
 from lance_ops.maintenance.erasure.proof import Proof, named_by_versions, prove
 from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport
 from lance_ops.maintenance.erasure.stated_texts import REASON_PROPERTY
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.maintenance.indexing import rebuild_index
-from lance_ops.refs import delete_tag, list_erasures, open_branch, reference_store, writable_reference_store
+from lance_ops.refs import delete_tag, open_branch, reference_store, writable_reference_store
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.store import path_beneath
@@ -81,13 +82,22 @@ def plan_erasure(snapshot: Snapshot, subject: Subject, runner: Runner | None = N
     return Search(subject, runner or InThreads()).run(main)
 
 
-def erase(snapshot: Snapshot, subject: Subject, options: ErasureOptions, runner: Runner | None = None) -> ErasureReport:
+def erase(
+    snapshot: Snapshot,
+    subject: Subject,
+    options: ErasureOptions,
+    runner: Runner | None = None,
+    approve: Callable[[Holdings], None] | None = None,
+) -> ErasureReport:
     """Erase the rows everywhere beneath the root, prove it, and keep the report there.
 
     Raises `InvalidInput` before anything is changed if a tag, a branch, a detached version or running work holds the
     rows and may not be touched; it names them. Raises `UnsupportedFeature` for an index that cannot be built anew, and
     `UnsafePath` for files outside the root that are no other dataset's. A clone lets go of its source's files, and the
     report names the source. A report that is not proven says what is left.
+
+    `approve` is called with what holds the rows before anything is changed, and raises to refuse. An erasure that was
+    interrupted goes on without: versions that it committed itself may hold the rows, too.
     """
     used = runner or InThreads()
     main = open_branch(snapshot, None)
@@ -95,7 +105,12 @@ def erase(snapshot: Snapshot, subject: Subject, options: ErasureOptions, runner:
     search = Search(subject, used)
     found = search.run(main)
     check_permitted(found, options)
-    return _Erasing(subject, options, used, search, _begin(main, subject, options, found)).run(found)
+    store = writable_reference_store(main)
+    interrupted = interrupted_erasure(store, subject)
+    if approve is not None and interrupted is None:
+        approve(found)
+    report = begin_record(store, interrupted or uuid.uuid4().hex, subject, options.reason, found)
+    return _Erasing(subject, options, used, search, report).run(found)
 
 
 def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:
@@ -168,27 +183,6 @@ def _check_can_be_built(head: Snapshot, index: IndexMetadata) -> None:
             "with the library that made it)",
             f"{head.uri}, {error.where}",
         ) from error
-
-
-def _begin(main: Snapshot, subject: Subject, options: ErasureOptions, found: Holdings) -> ErasureReport:
-    """Write the record, before anything is changed; go on with the record of an erasure that was interrupted."""
-    store = writable_reference_store(main)
-    begun = [
-        record["id"]
-        for record in list_erasures(store)
-        if not record.get("finished_at") and record.get("subject") == subject.digest(record["id"])
-    ]
-    number = begun[0] if begun else uuid.uuid4().hex
-    report = ErasureReport(
-        number,
-        main.uri,
-        options.reason,
-        subject.digest(number),
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        branches={branch.name: ErasedBranch(branch.head.version + 1) for branch in found.branches},
-    )
-    report.save(store)
-    return report
 
 
 class _Erasing:

@@ -20,6 +20,7 @@ from lance_ops.maintenance.erasure import (
 )
 from lance_ops.refs import branch_of
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, VerbResult, WhenMoved
+from lance_ops.verbs.extent import Extent, check_within
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.rows.given_keys import read_keys
 from lance_ops.verbs.sections import shortened_section
@@ -37,7 +38,7 @@ class Erase(Verb):
     name: ClassVar[str] = "erase"
     summary: ClassVar[str] = "Erase rows from every version, tag and branch, and prove it."
     command: ClassVar[str] = "erase"
-    when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+    when_moved: ClassVar[WhenMoved] = WhenMoved.BOUNDED
 
     predicate: Annotated[
         str | None, Option("A SQL condition. It stays in the plan and in the run's configuration.")
@@ -96,12 +97,21 @@ class Erase(Verb):
                 "versions_removed_for_indices": found.num_removed_for(Cause.INDEX),
             },
             does_nothing=found.is_clean,
+            extent=_extent(found),
         )
 
     def execute(self, work: Execution) -> VerbResult:
-        """Erase and prove; raise `ErasureNotProven` with what is left. The report is kept in any case."""
+        """Erase and prove; raise `ErasureNotProven` with what is left. The report is kept in any case.
+
+        Raises `PlanOutdated` before any change if more rows, versions or tags would go than a preview showed.
+        """
         data = work.data
-        report = erase(data.snapshot, self._subject(data), self._options(), work.runner)
+
+        def approve(found: Holdings) -> None:
+            if work.promised is not None:
+                check_within(data.uri, work.promised, _extent(found))
+
+        report = erase(data.snapshot, self._subject(data), self._options(), work.runner, approve)
         page = f"{report.uri}/{report.html_path}"
         if not report.is_proven:
             left = "; ".join(report.unproven[:5])
@@ -133,6 +143,17 @@ class Erase(Verb):
         return ErasureOptions(
             self.reason, self.remove_tags, self.rewrite_branches, self.delete_unverified, self.at_most_rows
         )
+
+
+def _extent(found: Holdings) -> Extent:
+    """Return the rows, versions and tags that would go."""
+    return {
+        "rows": found.num_live_rows,
+        "versions": tuple(
+            f"{branch.name}/{version}" for branch in found.branches for version in sorted(branch.holding)
+        ),
+        "tags": tuple(sorted(found.tags)),
+    }
 
 
 def _left_alone(root: str) -> str:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, ClassVar
 
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import (
+    CleanupBounds,
     CleanupExplanation,
     CleanupOptions,
     CleanupTasks,
     cleanup_old_versions,
-    explain_cleanup_old_versions,
+    explain_with_bounds,
 )
 from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
+from lance_ops.verbs.extent import Extent
 from lance_ops.verbs.options import Option
 
 __all__ = ["Cleanup"]
@@ -35,7 +38,7 @@ class Cleanup(Verb):
     name: ClassVar[str] = "cleanup"
     summary: ClassVar[str] = "Remove old versions and the files that nothing needs."
     command: ClassVar[str] = "cleanup"
-    when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+    when_moved: ClassVar[WhenMoved] = WhenMoved.BOUNDED
 
     older_than_days: Annotated[
         float | None, Option("Remove versions that are older than this many days.", at_least=0)
@@ -54,7 +57,7 @@ class Cleanup(Verb):
     def preview(self, work: Execution) -> Preview:
         """Count the versions and files, and list some of them."""
         data = work.data
-        explained = explain_cleanup_old_versions(
+        explained, bounds = explain_with_bounds(
             data.snapshot, self._options(), include_files=True, max_files=_MOST_FILES, tasks=CleanupTasks(work.runner)
         )
         stats, size = explained.stats, Measures.of(data)
@@ -67,13 +70,15 @@ class Cleanup(Verb):
             warnings=explained.warnings,
             facts=asdict(stats),
             does_nothing=not files,
+            extent=_extent(bounds),
         )
 
     def execute(self, work: Execution) -> VerbResult:
-        """Remove them, and what has become old since the preview; nothing that a tag, pin or branch needs."""
-        return VerbResult(asdict(cleanup_old_versions(work.data.snapshot, self._options(), CleanupTasks(work.runner))))
+        """Remove them, but nothing that a tag, pin or branch needs, or that has become old since a preview."""
+        options = self._options(None if work.promised is None else _bounds(work.promised))
+        return VerbResult(asdict(cleanup_old_versions(work.data.snapshot, options, CleanupTasks(work.runner))))
 
-    def _options(self) -> CleanupOptions:
+    def _options(self, within: CleanupBounds | None = None) -> CleanupOptions:
         return CleanupOptions(
             older_than=None if self.older_than_days is None else timedelta(days=self.older_than_days),
             retain_versions=self.retain_versions,
@@ -82,7 +87,21 @@ class Cleanup(Verb):
             keep_branch_starts=self.keep_branch_starts,
             delete_rate_limit=self.delete_rate_limit,
             error_if_tagged_old_versions=False,
+            within=within,
         )
+
+
+def _extent(bounds: CleanupBounds) -> Extent:
+    """Return the bounds of a clean-up as a stored plan keeps them."""
+    return {"versions": tuple(map(str, sorted(bounds.versions))), "planned_at": bounds.planned_at.isoformat()}
+
+
+def _bounds(extent: Extent) -> CleanupBounds:
+    """Return the bounds that a stored plan kept."""
+    match extent:
+        case {"versions": tuple() as versions, "planned_at": str() as planned_at}:
+            return CleanupBounds(frozenset(map(int, versions)), datetime.fromisoformat(planned_at))
+    raise InvalidInput("the plan does not say which versions its clean-up may remove: make it again")
 
 
 def _counts(explained: CleanupExplanation) -> Section:

@@ -1,0 +1,36 @@
+"""The record of an erasure that has begun: it blocks restores, and tells the same erasure that it was interrupted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from lance_ops.maintenance.erasure.holdings import Holdings
+from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport
+from lance_ops.maintenance.erasure.subject import Subject
+from lance_ops.refs import list_erasures
+from lance_ops.store import Store
+
+__all__ = ["begin_record", "interrupted_erasure"]
+
+
+def interrupted_erasure(store: Store, subject: Subject) -> str | None:
+    """Return the id of an erasure of the subject that did not end; None if there is none."""
+    for record in list_erasures(store):
+        number = str(record["id"])
+        if not record.get("finished_at") and record.get("subject") == subject.digest(number):
+            return number
+    return None
+
+
+def begin_record(store: Store, number: str, subject: Subject, reason: str, found: Holdings) -> ErasureReport:
+    """Write the record, before anything is changed."""
+    report = ErasureReport(
+        number,
+        found.main.head.uri,
+        reason,
+        subject.digest(number),
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        branches={branch.name: ErasedBranch(branch.head.version + 1) for branch in found.branches},
+    )
+    report.save(store)
+    return report
