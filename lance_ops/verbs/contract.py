@@ -69,6 +69,7 @@ _WHEN_MOVED = {
     WhenMoved.JUDGED: "It is executed on this version, and refused if newer versions contradict it.",
     WhenMoved.COMPARED: "It is executed on the newest version if that has the same rows for it, and refused otherwise.",
     WhenMoved.REFUSED: "It is refused when the table has a newer version.",
+    WhenMoved.BOUNDED: "It is executed on the newest version, and touches nothing beyond this preview.",
     WhenMoved.REPLANNED: "It is planned again on the newest version, so what is done may differ from this preview.",
 }
 
