@@ -77,7 +77,8 @@ def print_executed(title: str, done: verbs.Executed, *, as_json: bool) -> None:
     else:
         print_line(title)
         print_facts({name.replace("_", " "): str(value) for name, value in done.facts.items()})
-        print_measures(done.before, done.after, f"version {done.read_version} to {done.version}")
+        title = f"version {done.read_version} to {done.version}"
+        print_measures(done.before, done.after, title, done.own_measures)
         for section in done.sections:
             print_table(section.title, section.header, section.lines)
     if done.problem:
@@ -103,9 +104,12 @@ def print_preview(preview: verbs.Preview) -> None:
         print_table(section.title, section.header, section.lines)
 
 
-def print_measures(before: verbs.Measures, after: verbs.Measures, title: str) -> None:
-    """Print the sizes of two versions side by side."""
-    print_table(title, ["", "before>", "after>"], _sizes(before, after))
+def print_measures(
+    before: verbs.Measures, after: verbs.Measures, title: str, own: Mapping[str, tuple[int, int]] | None = None
+) -> None:
+    """Print the sizes of two versions side by side, and a verb's own measures beneath."""
+    own_lines = [(name, number(was), number(became)) for name, (was, became) in (own or {}).items()]
+    print_table(title, ["", "before>", "after>"], [*_sizes(before, after), *own_lines])
 
 
 def _sizes(before: verbs.Measures, after: verbs.Measures) -> list[tuple[str, str, str]]:

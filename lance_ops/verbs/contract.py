@@ -20,6 +20,7 @@ from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.extent import Extent
 from lance_ops.verbs.options import options_of
+from lance_ops.verbs.own_measures import OwnMeasure
 
 __all__ = [
     "REASON_PROPERTY",
@@ -194,6 +195,8 @@ class Verb(ABC):
     """Whether the verb can also be planned where no table is yet."""
     reads_landing: ClassVar[bool] = False
     """Whether its files are read with the storage options of the landing folder; other verbs read without any."""
+    own_measures: ClassVar[tuple[OwnMeasure, ...]] = ()
+    """What the verb changes besides the sizes of `Measures`."""
     only_reads: ClassVar[bool] = False
     """Whether the verb changes nothing, so that it need not wait for verbs that write."""
 

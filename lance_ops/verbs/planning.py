@@ -50,6 +50,8 @@ _MOST_NAMED = 10
 class Executed:
     """What was done: sizes before and after, the versions, and what the verb says; see `VerbResult`.
 
+    `own_measures` has the verb's own measures by name, before and after; see `Verb.own_measures`.
+
     `version` and `after` are of the last version that the verb committed. If it committed none, `version` is
     `read_version`. Versions of other writers do not count. A table that did not exist has version 0.
     """
@@ -62,6 +64,7 @@ class Executed:
     sections: tuple[Section, ...] = ()
     problem: str = ""
     outcome: Any = field(default=None, repr=False, compare=False)
+    own_measures: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def links(self) -> dict[str, str]:
@@ -167,7 +170,15 @@ def _checked(verb: Verb, work: Execution) -> Verb:
 
 def _execute(verb: Verb, work: Execution) -> Executed:
     before, read_version = Measures.of(work.target), work.target.version  # the verb moves the handle on
-    return _executed(before, read_version, _checked(verb, work).execute(work))
+    opened = LanceDataset.of(work.data.snapshot) if verb.own_measures else None
+    own_before = [] if opened is None else [each.count(opened) for each in verb.own_measures]
+    result = _checked(verb, work).execute(work)
+    done = _executed(before, read_version, result)
+    if opened is None:
+        return done
+    after = opened if result.committed is None else LanceDataset.of(result.committed)
+    own = {each.name: (was, each.count(after)) for each, was in zip(verb.own_measures, own_before, strict=True)}
+    return replace(done, own_measures=own)
 
 
 def _executed(before: Measures, read_version: int, result: VerbResult) -> Executed:

@@ -19,6 +19,7 @@ from lance_ops.dagster.ops.landed_batches import landed_files
 from lance_ops.maintenance import ingested_batches
 from lance_ops.verbs import (
     ALL_VERBS,
+    Cleanup,
     Clone,
     Compact,
     DeleteRows,
@@ -88,6 +89,14 @@ def test_a_plan_that_newer_versions_contradict_is_refused_with_their_names(fille
     filled.data.delete("id = 4")
     with pytest.raises(dg.Failure, match="planned on version 4"):
         filled.run("restore", launch_plan(Restore, restoring.run_id))
+
+
+def test_a_clean_up_shows_its_versions_before_and_after(filled: Deployment) -> None:
+    preview = filled.run("cleanup", launch(Cleanup(retain_versions=1)))
+    filled.data.delete("id = 3")
+    page = output_metadata(filled.run("cleanup", launch_plan(Cleanup, preview.run_id)))["lance/before_after"]
+    was, became = filled.data.version, 2
+    assert f"| versions | {was} | {became} |" in page, "the newest one and the one that the preview kept stay"
 
 
 def test_a_plan_of_upkeep_is_made_again_on_the_newest_version(filled: Deployment) -> None:

@@ -13,12 +13,22 @@ from pathlib import Path
 import pytest
 
 from lance_ops.api import dataset
-from lance_ops.verbs import ALL_VERBS, Measures, StoredPlan, Verb, make_plan, options_of
+from lance_ops.verbs import ALL_VERBS, Clone, Measures, Repair, StoredPlan, Verb, Verify, make_plan, options_of
 from tests.cli.test_cli import answer
 from tests.verbs.examples import EXAMPLES, Example
 from tests.verbs.living import live
 
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
+
+
+UNCHANGED = {
+    Verify: "it only reads",
+    Repair: "the example is whole",
+    Clone: "it writes another table",
+}
+"""By verb: why its example changes nothing in the table."""
+SAME_NUMBERS = {"move a tag", "rebuild indices"}
+"""What replaces a tag or an index by another one of its kind."""
 
 
 def test_every_verb_has_an_example(tmp_path: Path) -> None:
@@ -37,6 +47,10 @@ def test_a_verb_is_previewed_stored_and_executed(example: Example, dataset_uri: 
     for measure in ("rows", "deleted_rows", "fragments") if preview.after else ():
         assert getattr(preview.after, measure) == getattr(done.after, measure), f"the estimate of {measure}"
     assert done.facts and not done.problem
+    verb, own = type(example.make(str(tmp_path))), done.own_measures
+    assert list(own) == [each.name for each in verb.own_measures]
+    changed = done.before != done.after or any(was != became for was, became in own.values())
+    assert changed or verb in UNCHANGED or example.title in SAME_NUMBERS, "before and after show what the verb changed"
 
 
 def words(verb: Verb) -> list[str]:

@@ -79,7 +79,7 @@ def _done(
     done = do(work.target, work.runner, raw_storage_options=raw_storage_options(work.config))
     metadata: dict[str, Any] = {
         "lance/dry_run": False,
-        "lance/before_after": dg.MetadataValue.md(comparison(done.before, done.after)),
+        "lance/before_after": dg.MetadataValue.md(comparison(done.before, done.after, done.own_measures)),
         **{f"lance/{name}": value for name, value in done.facts.items()},
         **{f"lance/{name}": dg.MetadataValue.path(path) for name, path in done.links.items()},
     }

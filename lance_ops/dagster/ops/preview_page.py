@@ -54,8 +54,10 @@ def sections_page(sections: Sequence[Section]) -> str:
     return "\n\n".join(f"**{section.title}**\n\n{table(section.header, section.lines)}" for section in sections)
 
 
-def comparison(before: Measures, after: Measures, *, estimated: bool = False) -> str:
-    """Return a table of sizes before and after, and how much they change."""
+def comparison(
+    before: Measures, after: Measures, own: Mapping[str, tuple[int, int]] | None = None, *, estimated: bool = False
+) -> str:
+    """Return a table of sizes and of a verb's own measures before and after, and how much they change."""
     lines = [
         _line("rows", before.rows, after.rows),
         _line("deleted rows still stored", before.deleted_rows, after.deleted_rows),
@@ -66,6 +68,7 @@ def comparison(before: Measures, after: Measures, *, estimated: bool = False) ->
             size_text(after.size_bytes),
             _signed(after.size_bytes - before.size_bytes, size_text(abs(after.size_bytes - before.size_bytes))),
         ),
+        *(_line(name, *counts) for name, counts in (own or {}).items()),
     ]
     return table(["", "before", "after (estimate)" if estimated else "after", "change"], lines)
 

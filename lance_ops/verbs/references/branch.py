@@ -11,6 +11,7 @@ from lance_ops.refs import branch_uri, delete_branch, open_branch
 from lance_ops.verbs.chosen_version import chosen_version
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.own_measures import BRANCHES, OwnMeasure
 
 __all__ = ["Branch"]
 
@@ -26,6 +27,7 @@ class Branch(Verb):
     summary: ClassVar[str] = "Begin a line of versions beside this one, or remove one."
     command: ClassVar[str] = "branches"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
+    own_measures: ClassVar[tuple[OwnMeasure, ...]] = (BRANCHES,)
 
     branch: Annotated[str, Option("The branch's name.")]
     version: Annotated[int | None, Option("The version to begin with; by default the newest.", at_least=1)] = None

@@ -9,6 +9,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.own_measures import TAGS, OwnMeasure
 
 __all__ = ["Tag"]
 
@@ -21,6 +22,7 @@ class Tag(Verb):
     summary: ClassVar[str] = "Name a version, so that clean-up keeps it."
     command: ClassVar[str] = "tags"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
+    own_measures: ClassVar[tuple[OwnMeasure, ...]] = (TAGS,)
 
     tag: Annotated[str, Option("The tag's name.")]
     version: Annotated[int | None, Option("The version to name; by default the newest.", at_least=1)] = None

@@ -23,6 +23,7 @@ from lance_ops.verbs.contract import (
 )
 from lance_ops.verbs.imported_functions import imported_function
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.own_measures import COLUMNS, OwnMeasure
 from lance_ops.verbs.row_files import look_at_row_files
 from lance_ops.verbs.rows.read_cost import bytes_of_columns
 from lance_ops.verbs.sections import SAMPLE_ROWS, sample_of, sample_section, short_columns
@@ -48,6 +49,7 @@ class AddColumns(Verb):
     summary: ClassVar[str] = "Add columns of SQL expressions, of a function, or of files."
     command: ClassVar[str] = "add-columns"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+    own_measures: ClassVar[tuple[OwnMeasure, ...]] = (COLUMNS,)
 
     values: Annotated[Mapping[str, str], Option("A SQL expression by new column, such as late: delay > 15.")] = field(
         default_factory=dict

@@ -22,6 +22,7 @@ from lance_ops.refs import branch_of
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.extent import Extent, check_within
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.own_measures import TAGS, VERSIONS, OwnMeasure
 from lance_ops.verbs.rows.given_keys import read_keys
 from lance_ops.verbs.sections import shortened_section
 
@@ -39,6 +40,7 @@ class Erase(Verb):
     summary: ClassVar[str] = "Erase rows from every version, tag and branch, and prove it."
     command: ClassVar[str] = "erase"
     when_moved: ClassVar[WhenMoved] = WhenMoved.BOUNDED
+    own_measures: ClassVar[tuple[OwnMeasure, ...]] = (VERSIONS, TAGS)
 
     predicate: Annotated[
         str | None, Option("A SQL condition. It stays in the plan and in the run's configuration.")

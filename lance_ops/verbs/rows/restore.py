@@ -25,6 +25,7 @@ from lance_ops.verbs.contract import (
     required_reason_properties,
 )
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.own_measures import COLUMNS, INDICES, OwnMeasure
 from lance_ops.verbs.rows.row_difference import UnsharedRows, compare
 from lance_ops.verbs.sections import column_changes, shortened_section
 
@@ -43,6 +44,7 @@ class Restore(Verb):
     summary: ClassVar[str] = "Make an old version the newest again."
     command: ClassVar[str] = "restore"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REFUSED
+    own_measures: ClassVar[tuple[OwnMeasure, ...]] = (COLUMNS, INDICES)
 
     version: Annotated[int | None, Option("The version to restore.", at_least=1)] = None
     tag: Annotated[str | None, Option("Instead: the tag of the version to restore.")] = None

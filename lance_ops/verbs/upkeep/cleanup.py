@@ -20,6 +20,7 @@ from lance_ops.maintenance.cleanup import (
 from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.extent import Extent
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.own_measures import VERSIONS, OwnMeasure
 
 __all__ = ["Cleanup"]
 
@@ -39,6 +40,7 @@ class Cleanup(Verb):
     summary: ClassVar[str] = "Remove old versions and the files that nothing needs."
     command: ClassVar[str] = "cleanup"
     when_moved: ClassVar[WhenMoved] = WhenMoved.BOUNDED
+    own_measures: ClassVar[tuple[OwnMeasure, ...]] = (VERSIONS,)
 
     older_than_days: Annotated[
         float | None, Option("Remove versions that are older than this many days.", at_least=0)

@@ -16,6 +16,7 @@ from lance_ops.maintenance.indexing import create_scalar_index, drop_index, opti
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs.contract import Execution, Measures, Preview, Section, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.own_measures import INDICES, UNINDEXED_ROWS, OwnMeasure
 
 __all__ = ["DropIndex", "Reindex"]
 
@@ -32,6 +33,7 @@ class Reindex(Verb):
     summary: ClassVar[str] = "Build missing indices and cover new rows."
     command: ClassVar[str] = "reindex"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+    own_measures: ClassVar[tuple[OwnMeasure, ...]] = (INDICES, UNINDEXED_ROWS)
 
     indices: Annotated[tuple[str, ...], Option("Names of the indices to work on; none means all.")] = ()
     create: Annotated[
@@ -140,6 +142,7 @@ class DropIndex(Verb):
     summary: ClassVar[str] = "Drop an index."
     command: ClassVar[str] = "reindex --drop NAME"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
+    own_measures: ClassVar[tuple[OwnMeasure, ...]] = (INDICES,)
 
     index: Annotated[str, Option("The index's name.")]
 
