@@ -263,12 +263,13 @@ class PlanOutdated(CommitConflict):
 class ErasureNotProven(LanceOpsError):
     """Files remain that may hold erased rows; names some of them, and the report that names all.
 
-    `may_pass` says that only files without a version are in the way: a writer at work will commit or remove them.
+    `retry_may_help` says that only young files without a version are in the way: their writers may commit or remove
+    them.
     """
 
-    def __init__(self, message: str = "", may_pass: bool = False) -> None:
+    def __init__(self, message: str = "", retry_may_help: bool = False) -> None:
         super().__init__(message)
-        self.may_pass = may_pass
+        self.retry_may_help = retry_may_help
 
 
 class RepairIncomplete(LanceOpsError):

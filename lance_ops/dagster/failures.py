@@ -44,6 +44,6 @@ def retrying() -> Iterator[None]:
     except _PASSING as error:
         raise dg.RetryRequested(_MAX_RETRIES, _SECONDS_TO_WAIT) from error
     except LanceOpsError as error:
-        if isinstance(error, ErasureNotProven) and error.may_pass:
+        if isinstance(error, ErasureNotProven) and error.retry_may_help:
             raise dg.RetryRequested(_MAX_RETRIES, _SECONDS_TO_WAIT) from error
         raise dg.Failure(str(error), allow_retries=False) from error

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.dagster
         TooManyConcurrentWriters("busy"),
         CommitStateUnknown("uuid", 3, "timeout"),
         StoreError("503"),
-        ErasureNotProven("a file has no version", may_pass=True),
+        ErasureNotProven("a file has no version", retry_may_help=True),
         TasksLost("a worker died"),
     ],
 )

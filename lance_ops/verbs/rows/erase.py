@@ -119,7 +119,7 @@ class Erase(Verb):
             left = "; ".join(report.unproven[:5])
             raise ErasureNotProven(
                 f"{report.uri}: erasure {report.id} is not proven: {left}; all of it is in {page}",
-                may_pass=report.waits_for_writers,
+                retry_may_help=report.waits_for_writers,
             )
         facts: Facts = {
             "erased_rows": report.erased_rows,
