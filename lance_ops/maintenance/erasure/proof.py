@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
+from datetime import timedelta
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import ObjectNotFound
@@ -45,6 +46,8 @@ _NAMED = frozenset({DATA_DIR, DELETIONS_DIR, INDICES_DIR})
 """The directories whose files versions name."""
 _SMALL_TEXT_DIRS = frozenset({VERSIONS_DIR, TRANSACTIONS_DIR, REFS_DIR, ERASURES_DIR.partition("/")[0]})
 """The directories of small uncompressed files, in which a value would show as it is."""
+_LONGEST_WAIT = timedelta(hours=1)
+"""How old a file without a version may be for another attempt to wait for its writer."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class ReadFile:
 class Proof:
     """Every remaining file, what is not proven, how many values were looked for, and the data files that have one.
 
-    It `waits_for_writers` if only files that no version names are not proven.
+    It `waits_for_writers` if only young files that no version names are not proven.
     """
 
     files: tuple[ExaminedFile, ...]
@@ -91,6 +94,8 @@ def prove(
     values = tuple(sorted(found.values))
     named = named_by_versions(found)
     listed = [info for info in main.store.list() if info.path not in own_paths]
+    now = main.store.now()
+    young = {info.path for info in listed if now - info.modified < _LONGEST_WAIT}
     cuts = list(_cuts(listed))
     tasks = [ProofTask(main.uri, dict(main.storage_options), tuple(info.path for info in cut), values) for cut in cuts]
     job = Job.on("prove the erasure in", main.uri, main.version)
@@ -110,8 +115,12 @@ def prove(
             examined = f"named by no version, {examined}" if stored is False else "named by no version"
             if stored is not False:
                 what = "it stores the rows, and no version names it" if stored else "no version names it"
-                unproven.append((read.path, f"{what}; it may be of a writer at work, or of one that crashed"))
-                waiting.add(read.path)
+                if read.path in young:
+                    waiting.add(read.path)
+                    whose = "it may be of a writer at work, or of one that crashed"
+                else:
+                    whose = "if no writer is at work, erase again and permit delete_unverified"
+                unproven.append((read.path, f"{what}; {whose}"))
         if directory not in _NAMED | _SMALL_TEXT_DIRS and read.size_bytes:
             examined = "no file of the dataset"
             unproven.append((read.path, "it is no file of the dataset; look into it, and move or remove it"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -243,6 +245,20 @@ def test_a_data_file_without_a_version_is_searched_row_by_row(dataset_uri: str, 
     (Path(dataset_uri) / "notes.txt").write_text("a file of somebody")
     report = erase(data.snapshot, Subject("id = 41"), ALL)
     assert len(report.unproven) == 2 and not report.waits_for_writers
+
+
+def test_an_erasure_waits_for_no_writer_of_an_old_file_without_a_version(dataset_uri: str) -> None:
+    data = lance_ops.write_dataset(rows(0, 20, 3), dataset_uri)
+    torn, two_hours_ago = Path(dataset_uri, "data", "torn.lance"), time.time() - 2 * 3600
+    torn.write_bytes(b"x")
+    assert erase(data.snapshot, Subject("id = 3"), ALL).waits_for_writers
+    os.utime(torn, (two_hours_ago, two_hours_ago))
+    report = erase(data.snapshot, Subject("id = 3"), ALL)
+    assert report.unproven == (
+        "data/torn.lance: no version names it; if no writer is at work, erase again and permit delete_unverified",
+    )
+    assert not report.waits_for_writers
+    assert erase(data.snapshot, Subject("id = 3"), replace(ALL, delete_unverified=True)).is_proven
 
 
 def test_a_file_without_a_version_that_is_not_whole_or_lacks_columns_is_not_proven(dataset_uri: str) -> None:
