@@ -70,7 +70,10 @@ _WHEN_MOVED = {
     WhenMoved.JUDGED: "It is executed on this version, and refused if newer versions contradict it.",
     WhenMoved.COMPARED: "It is executed on the newest version if that has the same rows for it, and refused otherwise.",
     WhenMoved.REFUSED: "It is refused when the table has a newer version.",
-    WhenMoved.BOUNDED: "It is executed on the newest version, and touches nothing beyond this preview.",
+    WhenMoved.BOUNDED: (
+        "It is executed on the newest version. A clean-up leaves what is beyond this preview; an erasure is refused if "
+        "more rows would go."
+    ),
     WhenMoved.REPLANNED: "It is planned again on the newest version, so what is done may differ from this preview.",
 }
 
@@ -125,7 +128,8 @@ class Preview:
     """What a verb would do to a version.
 
     `after` is an estimate, and None where the verb cannot tell. `reads_bytes` and `writes_bytes` are the cost. A
-    preview that `does_nothing` needs no execution. `extent` says how much the execution of a stored plan may touch.
+    preview that `does_nothing` needs no execution. `extent` is the most that the execution of the stored plan may
+    remove.
     """
 
     summary: str

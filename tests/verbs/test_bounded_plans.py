@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +14,7 @@ from lance_ops.core.errors import InvalidInput, PlanOutdated
 from lance_ops.maintenance.erasure import erasing
 from lance_ops.verbs import Cleanup, Erase, StoredPlan, Verb, do_now, execute_plan, make_plan
 
-ERASE = Erase("x = 2", "request 12", remove_tags=True)
+ERASE = Erase("x = 2", "request 12", remove_tags=True, rewrite_branches=True)
 
 
 @pytest.fixture
@@ -65,18 +67,17 @@ def test_a_clean_up_removes_no_unnamed_file_that_is_newer_than_its_preview(numbe
 @pytest.mark.parametrize(
     ("grow", "message"),
     [
-        (lambda data: data.insert(pa.table({"x": [2, 2]})), r"3 rows instead of 1; 1 more versions \(main/4\)"),
-        (lambda data: data.insert(pa.table({"x": [5]})), r"showed: 1 more versions \(main/4\); plan again"),
+        (lambda data: data.insert(pa.table({"x": [2, 2]})), r"showed: 3 rows instead of 1; plan again"),
+        (lambda data: data.create_branch("later", 1), r"showed: 2 rows instead of 1; 1 more versions \(later/1\)"),
         (lambda data: data.tags.create("audit", 2), r"showed: 1 more tags \(audit\); plan again"),
     ],
-    ids=["rows", "version", "tag"],
+    ids=["rows", "branch", "tag"],
 )
 def test_an_erasure_that_has_grown_is_refused_before_it_changes_anything(
-    numbers: LanceDataset, grow: object, message: str
+    numbers: LanceDataset, grow: Callable[[LanceDataset], object], message: str
 ) -> None:
     uri = numbers.uri
     plan = stored(ERASE, uri)
-    assert callable(grow)
     grow(dataset(uri))
     versions, tags = retained(uri), dataset(uri).tags.list().keys()
     with pytest.raises(PlanOutdated, match=message):
@@ -92,18 +93,59 @@ def test_an_erasure_that_has_shrunk_is_executed(numbers: LanceDataset) -> None:
     assert execute_plan(plan, dataset(numbers.uri)).facts["erased_rows"] == 1
 
 
+def test_an_erasure_takes_the_versions_that_were_committed_after_its_preview(numbers: LanceDataset) -> None:
+    plan = stored(ERASE, numbers.uri)
+    for value in (5, 6):
+        dataset(numbers.uri).insert(pa.table({"x": [value]}))
+    done = execute_plan(plan, dataset(numbers.uri))
+    assert (done.facts["erased_rows"], done.facts["is_proven"]) == (1, True)
+    assert not {3, 4, 5}.intersection(retained(numbers.uri)), "versions 4 and 5 name the file of the row, too"
+    assert sorted(dataset(numbers.uri).to_table()["x"].to_pylist()) == [0, 1, 3, 5, 6, 8, 9]
+
+
+def test_an_erasure_is_refused_for_an_older_version_that_its_preview_did_not_show(numbers: LanceDataset) -> None:
+    plan = stored(ERASE, numbers.uri)
+    shown = replace(plan, extent={**plan.extent, "versions": ("main/2", "main/3")})
+    with pytest.raises(PlanOutdated, match=r"showed: 1 more versions \(main/1\); plan again"):
+        execute_plan(shown, dataset(numbers.uri))
+
+
 def test_a_plan_of_an_erasure_that_died_goes_on(numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = stored(ERASE, numbers.uri)
-    with monkeypatch.context() as patched:
-
-        def die(*_: object) -> None:
-            raise KeyboardInterrupt
-
-        patched.setattr(erasing._Erasing, "_remove_holders", die)
-        with pytest.raises(KeyboardInterrupt):
-            execute_plan(plan, dataset(numbers.uri))
+    die_at("_remove_holders", plan, monkeypatch)
     assert len(retained(numbers.uri)) > 3, "versions of the erasure itself hold the row, too"
     assert execute_plan(plan, dataset(numbers.uri)).facts["is_proven"]
+
+
+@pytest.mark.parametrize(
+    ("grow", "message"),
+    [
+        (lambda data: data.insert(pa.table({"x": [2, 2]})), "showed: 2 rows instead of 1; plan again"),
+        (lambda data: data.tags.create("audit", 2), r"showed: 1 more tags \(audit\); plan again"),
+    ],
+    ids=["rows", "tag"],
+)
+def test_an_erasure_that_died_and_has_grown_is_refused(
+    numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch, grow: Callable[[LanceDataset], object], message: str
+) -> None:
+    plan = stored(ERASE, numbers.uri)
+    die_at("_remove_holders", plan, monkeypatch)
+    grow(dataset(numbers.uri))
+    with pytest.raises(PlanOutdated, match=message):
+        execute_plan(plan, dataset(numbers.uri))
+    assert execute_plan(stored(ERASE, numbers.uri), dataset(numbers.uri)).facts["is_proven"]
+
+
+def die_at(step: str, plan: StoredPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Execute a plan of an erasure, and end it before a step."""
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(erasing._Erasing, step, die)
+        with pytest.raises(KeyboardInterrupt):
+            execute_plan(plan, dataset(plan.uri))
 
 
 def test_a_plan_without_what_it_promised_is_refused(numbers: LanceDataset) -> None:

@@ -96,8 +96,8 @@ def erase(
     `UnsafePath` for files outside the root that are no other dataset's. A clone lets go of its source's files, and the
     report names the source. A report that is not proven says what is left.
 
-    `approve` is called with what holds the rows before anything is changed, and raises to refuse. An erasure that was
-    interrupted goes on without: versions that it committed itself may hold the rows, too.
+    `approve` is called with what holds the rows before anything is changed, and raises to refuse. When an interrupted
+    erasure goes on, versions that it committed itself may be among them.
     """
     used = runner or InThreads()
     main = open_branch(snapshot, None)
@@ -106,10 +106,10 @@ def erase(
     found = search.run(main)
     check_permitted(found, options)
     store = writable_reference_store(main)
-    interrupted = interrupted_erasure(store, subject)
-    if approve is not None and interrupted is None:
+    if approve is not None:
         approve(found)
-    report = begin_record(store, interrupted or uuid.uuid4().hex, subject, options.reason, found)
+    number = interrupted_erasure(store, subject) or uuid.uuid4().hex
+    report = begin_record(store, number, subject, options.reason, found)
     return _Erasing(subject, options, used, search, report).run(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
@@ -27,6 +28,11 @@ from lance_ops.verbs.rows.given_keys import read_keys
 from lance_ops.verbs.sections import shortened_section
 
 __all__ = ["Erase"]
+
+_REMOVED_FOR_GOOD = (
+    "Versions that hold the rows, also those committed after this preview, are removed for good, and cannot be read or "
+    "restored."
+)
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class Erase(Verb):
             reads_bytes=size,
             writes_bytes=size,
             sections=tuple(_sections(found)),
-            warnings=(*warnings, "Versions that hold the rows are removed for good, and cannot be read or restored."),
+            warnings=(*warnings, _REMOVED_FOR_GOOD),
             facts={
                 "matching_rows": found.num_live_rows,
                 "rewritten_fragments": len(rewritten),
@@ -105,13 +111,14 @@ class Erase(Verb):
     def execute(self, work: Execution) -> VerbResult:
         """Erase and prove; raise `ErasureNotProven` with what is left. The report is kept in any case.
 
-        Raises `PlanOutdated` before any change if more rows, versions or tags would go than a preview showed.
+        Raises `PlanOutdated` before any change if more rows or tags would go than a preview showed, or versions that it
+        did not show although they were there.
         """
         data = work.data
 
         def approve(found: Holdings) -> None:
             if work.promised is not None:
-                check_within(data.uri, work.promised, _extent(found))
+                check_within(data.uri, work.promised, _what_goes(found, _heads(work.promised)))
 
         report = erase(data.snapshot, self._subject(data), self._options(), work.runner, approve)
         page = f"{report.uri}/{report.html_path}"
@@ -148,14 +155,34 @@ class Erase(Verb):
 
 
 def _extent(found: Holdings) -> Extent:
-    """Return the rows, versions and tags that would go."""
+    """Return what would go, and the newest version of each branch, so that newer ones can be told."""
+    heads = tuple(f"{branch.name}/{branch.head.version}" for branch in found.branches)
+    return {**_what_goes(found, {}), "heads": heads}
+
+
+def _what_goes(found: Holdings, heads: Mapping[str, int]) -> Extent:
+    """Return the rows, versions and tags that would go; of a branch in `heads` only versions up to that head.
+
+    Every commit makes a newer version that names the same files. It goes, too, but no row more goes with it.
+    """
     return {
         "rows": found.num_live_rows,
         "versions": tuple(
-            f"{branch.name}/{version}" for branch in found.branches for version in sorted(branch.holding)
+            f"{branch.name}/{version}"
+            for branch in found.branches
+            for version in sorted(branch.holding)
+            if version <= heads.get(branch.name, version)
         ),
         "tags": tuple(sorted(found.tags)),
     }
+
+
+def _heads(extent: Extent) -> dict[str, int]:
+    """Return the newest version that each branch had at the preview; a branch made since has none."""
+    match extent:
+        case {"heads": tuple() as heads}:
+            return {branch: int(version) for branch, _, version in (head.rpartition("/") for head in heads)}
+    raise InvalidInput("the plan does not say which versions its erasure may remove: make it again")
 
 
 def _left_alone(root: str) -> str:
