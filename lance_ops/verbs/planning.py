@@ -23,6 +23,7 @@ from lance_ops.core.errors import (
     VersionNotFound,
 )
 from lance_ops.core.records import dataclass
+from lance_ops.refs import branch_of, erasure_before, reference_store
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.verbs.contract import (
@@ -137,7 +138,8 @@ def _planned(plan: StoredPlan, newest: Target) -> Target:
     """Return the version that a plan was made on; raise `PlanOutdated` if it is gone, or if another one took its name.
 
     Version 0 is that of a table that did not exist. A verb that `opens_damaged` gets the newest readable version if the
-    planned one is newer and cannot be read.
+    planned one is newer and cannot be read. A verb that is `BOUNDED` gets the newest version if an erasure removed the
+    planned one: an attempt of the plan itself may have done so.
     """
     if plan.read_version == AbsentTable.version:
         if not isinstance(newest, AbsentTable):
@@ -148,6 +150,8 @@ def _planned(plan: StoredPlan, newest: Target) -> Target:
     try:
         planned = newest.snapshot.at(plan.read_version)
     except VersionNotFound as error:
+        if plan.verb.when_moved_by_options is WhenMoved.BOUNDED and _was_erased(newest.snapshot, plan.read_version):
+            return newest
         raise PlanOutdated(f"{plan.uri}: version {plan.read_version} was cleaned up: plan again") from error
     except (CorruptFile, UnsupportedFeature) as error:
         if not plan.verb.opens_damaged:
@@ -159,6 +163,10 @@ def _planned(plan: StoredPlan, newest: Target) -> Target:
     if version_id(data) != plan.version_id:
         raise PlanOutdated(f"{plan.uri}: the dataset was created anew since the plan: plan again")
     return data
+
+
+def _was_erased(newest: Snapshot, version: int) -> bool:
+    return erasure_before(reference_store(newest), branch_of(newest), version) is not None
 
 
 def _checked(verb: Verb, work: Execution) -> Verb:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
-from lance_ops.core.errors import InvalidInput, PlanOutdated
+from lance_ops.core.errors import ErasureNotProven, InvalidInput, PlanOutdated
 from lance_ops.maintenance.erasure import erasing
 from lance_ops.verbs import Cleanup, Erase, StoredPlan, Verb, do_now, execute_plan, make_plan
 
@@ -110,10 +110,13 @@ def test_an_erasure_is_refused_for_an_older_version_that_its_preview_did_not_sho
         execute_plan(shown, dataset(numbers.uri))
 
 
-def test_a_plan_of_an_erasure_that_died_goes_on(numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", ["_remove_holders", "_prove"])
+def test_a_plan_of_an_erasure_that_died_goes_on(
+    numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     plan = stored(ERASE, numbers.uri)
-    die_at("_remove_holders", plan, monkeypatch)
-    assert len(retained(numbers.uri)) > 3, "versions of the erasure itself hold the row, too"
+    die_at(step, plan, monkeypatch)
+    assert (plan.read_version in retained(numbers.uri)) == (step == "_remove_holders")
     assert execute_plan(plan, dataset(numbers.uri)).facts["is_proven"]
 
 
@@ -134,6 +137,34 @@ def test_an_erasure_that_died_and_has_grown_is_refused(
     with pytest.raises(PlanOutdated, match=message):
         execute_plan(plan, dataset(numbers.uri))
     assert execute_plan(stored(ERASE, numbers.uri), dataset(numbers.uri)).facts["is_proven"]
+
+
+def test_the_plan_of_an_unproven_erasure_proves_it_later(numbers: LanceDataset) -> None:
+    plan = stored(ERASE, numbers.uri)
+    torn = Path(numbers.uri, "data", f"{'0' * 32}.lance")
+    torn.write_bytes(b"x")
+    with pytest.raises(ErasureNotProven) as unproven:
+        execute_plan(plan, dataset(numbers.uri))
+    assert unproven.value.retry_may_help and plan.read_version not in retained(numbers.uri)
+    torn.unlink()  # its writer gave up
+    assert execute_plan(plan, dataset(numbers.uri)).facts["is_proven"]
+
+
+def test_a_plan_is_executed_after_the_erasure_of_another_subject_removed_its_version(numbers: LanceDataset) -> None:
+    erase = stored(replace(ERASE, predicate="x = 1"), numbers.uri)
+    clean_up = stored(Cleanup(retain_versions=1), numbers.uri)
+    do_now(ERASE, dataset(numbers.uri))
+    assert erase.read_version not in retained(numbers.uri)
+    assert execute_plan(erase, dataset(numbers.uri)).facts["erased_rows"] == 1
+    assert execute_plan(clean_up, dataset(numbers.uri)).facts["old_versions"] == 0
+
+
+def test_a_plan_whose_version_a_clean_up_removed_is_refused(numbers: LanceDataset) -> None:
+    plan = stored(ERASE, numbers.uri)
+    dataset(numbers.uri).insert(pa.table({"x": [5]}))
+    do_now(Cleanup(retain_versions=1), dataset(numbers.uri))
+    with pytest.raises(PlanOutdated, match="version 3 was cleaned up: plan again"):
+        execute_plan(plan, dataset(numbers.uri))
 
 
 def die_at(step: str, plan: StoredPlan, monkeypatch: pytest.MonkeyPatch) -> None:
