@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,13 +15,12 @@ import pytest
 from lance_ops.core.errors import WriteRefused
 from lance_ops.store import LocalStore, PutOutcome
 from lance_ops.store.local import begin_fsync, file_system_sync, syncing
-from lance_ops.store.local.directory_watch import file_system_type
 
 NUM_FILES = 200
 
 
 class System:
-    """The calls of the C library that the trick uses: counted, and failing where a test says so."""
+    """The calls of the system that the trick uses: counted, and failing where a test says so."""
 
     def __init__(self) -> None:
         self.num_syncfs = 0
@@ -28,6 +28,8 @@ class System:
         self.syncfs_answer = 0
         self.lost = ""
         """The name of a file whose bytes did not reach the disk."""
+        self.refusal = 0
+        """The error of every question about a file; 0 if they are answered."""
 
     def syncfs(self, descriptor: int) -> int:
         self.num_syncfs += 1
@@ -35,18 +37,26 @@ class System:
 
     def sync_file_range(self, descriptor: int, start: int, size: int, flags: int) -> int:
         assert (start, size, flags) == (0, 0, 1)
-        self.asked.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
-        return -1 if self.lost and self.asked[-1] == self.lost else 0
+        self.asked.append(path_of(descriptor).name)
+        return -1 if self.refusal or self.asked[-1] == self.lost else 0
+
+    def get_errno(self) -> int:
+        return self.refusal or errno.EIO
+
+
+def path_of(descriptor: int) -> Path:
+    """Return the path of an open file."""
+    return Path(os.readlink(f"/proc/self/fd/{descriptor}"))
 
 
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> System:
     """A system where the trick is used from 100 files on."""
     found = System()
-    monkeypatch.setattr(syncing, "_FEWEST_TOGETHER", 100)
+    monkeypatch.setattr(syncing, "_LEAST_FOR_SYNCFS", 100)
     monkeypatch.setattr(file_system_sync, "_libc", lambda: found)
     monkeypatch.setattr(file_system_sync, "file_system_type", lambda descriptor: 0xEF53)
-    monkeypatch.setattr(file_system_sync, "ctypes", SimpleNamespace(get_errno=lambda: errno.EIO))
+    monkeypatch.setattr(file_system_sync, "ctypes", SimpleNamespace(get_errno=found.get_errno))
     return found
 
 
@@ -110,37 +120,62 @@ def test_a_file_whose_bytes_were_lost_refuses_the_commit(store: LocalStore, syst
     assert not store.exists("v/1")
 
 
-def test_a_file_on_another_file_system_is_synced_by_itself(
+@pytest.mark.parametrize("refusal", [errno.ENOSYS, errno.EPERM, errno.EINVAL], ids=errno.errorcode.get)
+def test_files_that_the_system_does_not_let_us_ask_are_synced_by_themselves(
+    store: LocalStore, system: System, synced: list[int], refusal: int
+) -> None:
+    system.refusal = refusal
+    assert commit(store, NUM_FILES) is PutOutcome.CREATED
+    assert system.num_syncfs == 1
+    assert sum(synced) > NUM_FILES
+
+
+def test_files_on_another_file_system_are_synced_by_themselves_if_it_has_something_to_sync(
     tmp_path: Path, system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("here", "there"):
-        (tmp_path / name).write_bytes(b"x")
-    fstat, fsync, synced = os.fstat, os.fsync, list[str]()
-
-    def name_of(descriptor: int) -> str:
-        return os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
+    monkeypatch.setenv("LANCE_OPS_DISABLE", "aio")  # so that `os.fsync` syncs each file
+    here, there = ([tmp_path / place / str(number) for number in range(100)] for place in ("here", "there"))
+    for path in (*here, *there):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+    fstat, synced = os.fstat, set[Path]()
 
     def status(descriptor: int) -> Any:
-        is_there = name_of(descriptor) == "there"
+        is_there = path_of(descriptor).parent.name == "there"
         return SimpleNamespace(st_dev=-1) if is_there else fstat(descriptor)
 
     def sync(descriptor: int) -> None:
-        synced.append(name_of(descriptor))
-        fsync(descriptor)
+        synced.add(path_of(descriptor))
+        if path_of(descriptor).parent.name == "there":
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
     monkeypatch.setattr(os, "fstat", status)
     monkeypatch.setattr(os, "fsync", sync)
-    assert file_system_sync.sync_together([str(tmp_path / "here"), str(tmp_path / "there")])
-    assert (synced, system.asked) == (["there"], ["here"])
+    syncing.sync(map(str, (*here, *there)))
+    assert system.asked == [path.name for path in here[64:]]
+    assert synced == {*here[:64], here[64], *there}  # the first ones, one to flush the disk's cache, and the others
 
 
-def test_the_real_calls_sync_files_and_directories(tmp_path: Path) -> None:
+def test_a_disk_whose_cache_is_not_flushed_fails_the_sync(
+    tmp_path: Path, system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(descriptor: int) -> None:
+        assert system.num_syncfs == 1
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        file_system_sync.sync_together([str(tmp_path)])
+    assert system.asked == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux syncs one file system by a call")
+def test_the_real_calls_sync_files_and_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LANCE_OPS_DISABLE", raising=False)
+    monkeypatch.setattr(file_system_sync, "file_system_type", lambda descriptor: 0xEF53)  # whatever holds `tmp_path`
     paths = [str(tmp_path / str(number)) for number in range(10)]
     for path in paths:
         Path(path).write_bytes(b"x")
-    descriptor = os.open(tmp_path, os.O_RDONLY)
-    is_taken = file_system_type(descriptor) in {*file_system_sync._TAKEN}
-    os.close(descriptor)
-    assert file_system_sync.sync_together([*paths, str(tmp_path)]) is is_taken
+    assert file_system_sync.sync_together([*paths, str(tmp_path)]) == []
     with pytest.raises(FileNotFoundError):
-        file_system_sync.sync_together([str(tmp_path / "absent")])
+        file_system_sync.sync_together([str(tmp_path), str(tmp_path / "absent")])

@@ -16,8 +16,9 @@ from lance_ops.store.local.made_directories import MADE_DIRECTORIES
 
 __all__ = ["Syncing", "make_directory", "sync", "with_names"]
 
-_FEWEST_TOGETHER = 1024
-"""As many files are synced with their whole file system; fewer take about a tenth of a second by themselves."""
+_LEAST_FOR_SYNCFS = 1024
+"""The fewest paths, after the first `MOST_AT_ONCE`, for which a whole file system is synced. Fewer take about a tenth
+of a second by themselves."""
 
 # Directories that this process made and whose names are not durable yet, each with a token of its making.
 _UNSYNCED: dict[str, object] = {}
@@ -70,9 +71,10 @@ class Syncing:
         if kind is not None:
             return
         rest = self._paths[MOST_AT_ONCE:]
-        if len(rest) < _FEWEST_TOGETHER or not local.sync_together(rest):
-            for start in range(0, len(rest), MOST_AT_ONCE):
-                _begin(rest[start : start + MOST_AT_ONCE])()
+        if len(rest) >= _LEAST_FOR_SYNCFS:
+            rest = local.sync_together(rest)
+        for start in range(0, len(rest), MOST_AT_ONCE):
+            _begin(rest[start : start + MOST_AT_ONCE])()
         for path, making in self._made.items():
             if _UNSYNCED.get(path) is making:  # not removed and made again meanwhile
                 del _UNSYNCED[path]
