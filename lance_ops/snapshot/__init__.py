@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lance_ops.snapshot.snapshot_reference import SnapshotReference
     from lance_ops.snapshot.stored_sizes import field_sizes, projected_sizes
     from lance_ops.snapshot.validation import validate, validate_fragment
-    from lance_ops.snapshot.version_history import history, past_versions, snapshot_as_of
+    from lance_ops.snapshot.version_history import history, snapshot_as_of, version_summaries
 
 __all__ = [
     "FREE_SORTED_BYTES",
@@ -40,12 +40,12 @@ __all__ = [
     "history",
     "limit_held_bytes",
     "open_alike",
-    "past_versions",
     "projected_sizes",
     "snapshot_as_of",
     "tracked_files",
     "validate",
     "validate_fragment",
+    "version_summaries",
 ]
 
 _MODULES = {
@@ -64,12 +64,12 @@ _MODULES = {
     "history": "version_history",
     "limit_held_bytes": "expansion",
     "open_alike": "alike_fragments",
-    "past_versions": "version_history",
     "projected_sizes": "stored_sizes",
     "snapshot_as_of": "version_history",
     "tracked_files": "file_listing",
     "validate": "validation",
     "validate_fragment": "validation",
+    "version_summaries": "version_history",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

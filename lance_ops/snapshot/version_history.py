@@ -1,4 +1,4 @@
-"""Iterate over the retained versions of a dataset: with their transactions, or what a list of versions tells."""
+"""Iterate over the retained versions of a dataset: with their transactions, or their summaries alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lance_ops.transactions import (
     versions_newest_first,
 )
 
-__all__ = ["history", "past_versions", "snapshot_as_of"]
+__all__ = ["history", "snapshot_as_of", "version_summaries"]
 
 
 def history(snapshot: Snapshot, *, to_the_end: bool = False) -> Iterator[CommittedVersion]:
@@ -24,8 +24,8 @@ def history(snapshot: Snapshot, *, to_the_end: bool = False) -> Iterator[Committ
     return (committed for committed in past if committed.version <= snapshot.version)
 
 
-def past_versions(snapshot: Snapshot) -> Iterator[VersionSummary]:
-    """Yield what the manifests of the same versions as `history` tell in short; they are not decoded further."""
+def version_summaries(snapshot: Snapshot) -> Iterator[VersionSummary]:
+    """Yield a summary of each version that `history` yields. Only these fields of a manifest are decoded."""
     past = summaries_newest_first(snapshot.store, snapshot.committer)
     return (summary for summary in past if summary.version <= snapshot.version)
 

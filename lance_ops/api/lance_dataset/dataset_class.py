@@ -170,7 +170,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Integrity, Commi
 
     def versions(self) -> list[Version]:
         """Return every retained version, oldest first."""
-        return [*map(_version, snapshots.past_versions(self._snapshot.latest()))][::-1]
+        return [*map(_version, snapshots.version_summaries(self._snapshot.latest()))][::-1]
 
     def get_version(self) -> Version:
         """Return this handle's version in the form of `versions`."""

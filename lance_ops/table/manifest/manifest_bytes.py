@@ -98,7 +98,7 @@ def decode_with_transaction(data: BytesLike, path: str) -> tuple[Manifest, bytes
 
 
 def decode_summary(data: BytesLike, path: str) -> VersionSummary:
-    """Decode of a manifest's file what a list of versions tells; `path` names it in errors.
+    """Decode the `VersionSummary` of a manifest's file; `path` names it in errors.
 
     Raises `CorruptFile` and `UnsupportedFeature` as `decode_manifest` does, but not for the parts that it leaves out.
     """

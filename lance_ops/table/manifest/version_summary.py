@@ -1,4 +1,4 @@
-"""What a list of versions tells of each: less than a manifest has, and read from it without the rest."""
+"""The summary of a version that a list of versions shows, read from a manifest without decoding the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMESTAMP_SECONDS = range(-62_135_596_800, 253_402_300_800)  # years 1 to 9999,
 
 
 class VersionSummary(NamedTuple):
-    """A version's number, its time (see `Manifest.timestamp`), and what its fragments have together."""
+    """A version's number, its time (see `Manifest.timestamp`), and the number and totals of its fragments."""
 
     version: int
     timestamp: datetime | None
@@ -26,7 +26,10 @@ class VersionSummary(NamedTuple):
 
     @classmethod
     def from_pb(cls, message: manifest_parts_pb2.ManifestSummary, path: str) -> VersionSummary:
-        """Raise `CorruptFile` for a false time, and `UnsupportedFeature` for a fragment tree; `path` names the file."""
+        """Read the message; `path` names the manifest in errors.
+
+        Raises `CorruptFile` for a false time, and `UnsupportedFeature` for a fragment tree.
+        """
         check_has_no_fragment_tree(message, path)
         timestamp = time_of(timestamp_ns_of(message, path))
         return cls(message.version, timestamp, len(message.fragments), FragmentTotals.from_pb(message))

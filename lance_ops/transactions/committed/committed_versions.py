@@ -112,7 +112,7 @@ def manifests_newest_first(store: Store, committer: Committer) -> Iterator[Manif
 
 
 def summaries_newest_first(store: Store, committer: Committer) -> Iterator[VersionSummary]:
-    """Yield what a list of versions tells of those that `versions_newest_first` yields, for a caller that reads all."""
+    """Yield summaries of the versions that `versions_newest_first` yields, for a caller that reads all of them."""
     return _newest_first(_decode_summary, store, committer, 1, None, to_the_end=True)
 
 
