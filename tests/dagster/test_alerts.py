@@ -233,7 +233,10 @@ def test_a_run_that_dagster_retries_or_has_not_judged_yet_is_not_told(deploy: De
         assert [alert.run_id for alert in found(0) if alert] == [run.run_id]
 
 
-@pytest.mark.parametrize("cursor", [None, "", "{}", "[1]", '{"failure": "x", "batch": 0}'])
+UNREADABLE = [None, "", "{}", "[1]", '{"failure": "x", "batch": 0}', '{"failure": 0, "batch": 0, "red_checks": ["a"]}']
+
+
+@pytest.mark.parametrize("cursor", UNREADABLE)
 def test_an_unreadable_cursor_says_nothing(cursor: str | None) -> None:
     assert Told.decode(cursor) is None
 

@@ -13,6 +13,7 @@ import lance_ops
 from lance_ops.dagster import LanceFleetComponent
 from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions, load_fleets
 from lance_ops.dagster.in_process import CodeLocation
+from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.errors import ConfigError
 from tests.dagster.alert_receiver import receiving
 from tests.dagster.deployment import values
@@ -24,6 +25,7 @@ pytestmark = [
 ]
 
 HEAD = dg.AssetKey("lake")
+DRY_RUN = {"lake": {"config": {"dry_run": True}}}
 
 
 @pytest.fixture
@@ -38,6 +40,18 @@ def lake(tmp_path: Path) -> Path:
 def location(root: Path, instance: dg.DagsterInstance, **declared: object) -> CodeLocation:
     config = FleetConfig.model_validate({"name": "lake", "root": str(root), **declared})
     return CodeLocation(build_fleet_definitions(config), instance)
+
+
+def damage(table: Path) -> None:
+    for manifest in (table / "_versions").glob("*.manifest"):
+        manifest.write_bytes(b"junk")
+
+
+def recorded(instance: dg.DagsterInstance) -> tuple[bool, str]:
+    """Return the newest result of the check: whether it passes, and its words."""
+    found = newest_evaluation(instance, dg.AssetCheckKey(HEAD, "maintained"))
+    assert found is not None
+    return found.evaluation.passed, str(found.evaluation.description)
 
 
 def test_a_night_is_a_materialization_with_a_table_of_what_was_done(lake: Path, instance: dg.DagsterInstance) -> None:
@@ -66,14 +80,63 @@ def test_a_night_in_which_a_table_fails_is_told_once(
         located.tick("lake_alerts_webhook")
         assert located.run("lake_maintenance").success
         assert located.tick("lake_alerts_webhook").skip_message == "nothing to tell"
-        for manifest in (lake / "c" / "_versions").glob("*.manifest"):
-            manifest.write_bytes(b"junk")
+        damage(lake / "c")
         for _ in range(2):
             assert located.run("lake_maintenance", raise_on_error=False).success is (failure_threshold > 0)
             located.tick("lake_alerts_webhook")
         (told,) = received.take()
         assert (told["event"], told["dataset"], told["title"]) == ("check", "lake", "check maintained is red")
         assert "\nc: " in told["reason"], "it names the table"
+
+
+@pytest.mark.parametrize("failure_threshold", [0.0, 0.5, 1.0])
+def test_tables_that_fail_while_another_one_stays_damaged_are_told(
+    lake: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, failure_threshold: float
+) -> None:
+    with receiving() as received:
+        monkeypatch.setenv("ALERT_URL", received.url)
+        channel = {"webhook": {"url": "${ALERT_URL}"}}
+        located = location(lake, instance, alerts=[channel], failure_threshold=failure_threshold)
+
+        def told() -> list[str]:
+            located.run("lake_maintenance", raise_on_error=False)
+            located.tick("lake_alerts_webhook")
+            alerts = received.take()
+            assert {alert["title"] for alert in alerts} <= {"check maintained is red"}
+            return [alert["reason"] for alert in alerts]
+
+        located.tick("lake_alerts_webhook")
+        damage(lake / "c")
+        (reason,) = told()
+        assert "\nc: " in reason
+        damage(lake / "a")
+        damage(lake / "deep/b")
+        (reason,) = told()
+        assert "\na: " in reason and "\ndeep/b: " in reason
+        assert told() == []
+        assert not location(lake, instance).run("lake_maintenance", DRY_RUN, raise_on_error=False).success
+        located.tick("lake_alerts_webhook")
+        assert [alert["event"] for alert in received.take()] == ["failure"], "no check tells of a dry run"
+
+
+def test_a_dry_run_keeps_the_result_of_the_newest_night(lake: Path, instance: dg.DagsterInstance) -> None:
+    located = location(lake, instance, failure_threshold=0.5)
+    assert located.run("lake_maintenance", DRY_RUN).success
+    assert recorded(instance) == (True, "no night has maintained the tables yet")
+    kept = {path: path.read_bytes() for path in (lake / "c" / "_versions").glob("*.manifest")}
+    damage(lake / "c")
+    assert located.run("lake_maintenance").success
+    red = recorded(instance)
+    assert not red[0] and "\nc: " in red[1]
+    for path, content in kept.items():
+        path.write_bytes(content)
+    assert located.run("lake_maintenance", DRY_RUN).success
+    assert recorded(instance) == red, "nothing was paid or verified"
+    assert located.run("lake_maintenance").success
+    assert recorded(instance)[0]
+    damage(lake / "c")
+    assert not location(lake, instance).run("lake_maintenance", DRY_RUN, raise_on_error=False).success
+    assert recorded(instance)[0]
 
 
 def test_a_channel_of_a_fleet_that_hears_only_of_failures_is_told_of_a_failed_night(
@@ -84,8 +147,7 @@ def test_a_channel_of_a_fleet_that_hears_only_of_failures_is_told_of_a_failed_ni
         channel = {"webhook": {"url": "${ALERT_URL}"}, "events": ["failure"]}
         located = location(lake, instance, alerts=[channel])
         located.tick("lake_alerts_webhook")
-        for manifest in (lake / "c" / "_versions").glob("*.manifest"):
-            manifest.write_bytes(b"junk")
+        damage(lake / "c")
         located.run("lake_maintenance", raise_on_error=False)
         located.tick("lake_alerts_webhook")
         (told,) = received.take()
@@ -94,8 +156,7 @@ def test_a_channel_of_a_fleet_that_hears_only_of_failures_is_told_of_a_failed_ni
 
 
 def test_a_night_with_too_many_failures_fails_and_says_which(lake: Path, instance: dg.DagsterInstance) -> None:
-    for manifest in (lake / "c" / "_versions").glob("*.manifest"):
-        manifest.write_bytes(b"junk")
+    damage(lake / "c")
     result = (
         location(lake, instance)
         .definitions.resolve_job_def("lake_maintenance")

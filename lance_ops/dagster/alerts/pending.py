@@ -2,14 +2,14 @@
 
 Two kinds of events stand in Dagster's log, and a position in the log says which of them were told: runs that failed,
 and observations of batches that were set aside or left alone. The two others are states: a check is red, and so is the
-one that says whether rows changed lately. A state is told when it begins.
+one that says whether rows changed lately. A state is told when it begins, and again when it has a new cause.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, field, replace
 from datetime import datetime
 from itertools import groupby
 from typing import assert_never
@@ -25,7 +25,10 @@ from lance_ops.dagster.landing import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, UN
 from lance_ops.dagster.newest_evaluation import RecordedEvaluation, newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
 
-__all__ = ["TOLD_BY_CHECK", "Told", "Watched", "pending_alerts"]
+__all__ = ["CAUSES", "TOLD_BY_CHECK", "Told", "Watched", "pending_alerts"]
+
+CAUSES = "lance/causes"
+"""The metadata of a check's evaluation that lists what makes it red, such as tables: a new one is told of."""
 
 TOLD_BY_CHECK = "lance/told_by_check"
 """The metadata of a step's failure that names the check which is red for the same reason."""
@@ -44,8 +47,8 @@ class Told:
     """The position in Dagster's log of the newest failed run that was told or is of no interest."""
     batch: int = 0
     """The same for observations of batches."""
-    red_checks: tuple[str, ...] = ()
-    """The checks that were red when they were last looked at."""
+    red_checks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The checks that were red when they were last looked at, each with the causes that it named."""
 
     def encode(self) -> str:
         """Return the cursor."""
@@ -56,9 +59,9 @@ class Told:
         """Return what a cursor says; None for a lost or unreadable one."""
         try:
             found = json.loads(cursor or "null")
-            red = tuple(str(name) for name in found["red_checks"])
+            red = {name: tuple(map(str, causes)) for name, causes in found["red_checks"].items()}
             return cls(int(found["failure"]), int(found["batch"]), red)
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
     @classmethod
@@ -213,22 +216,32 @@ def _checks(
     told: Told,
     names: Sequence[str],
 ) -> Iterator[tuple[Alert | None, Told]]:
-    """Yield an alert for each check that has turned red. A check that stays red is told once, a warning never."""
+    """Yield an alert for each check that has turned red, or that is red for a new cause; a warning is never told."""
     for name in names:
         newest = newest_evaluation(instance, dg.AssetCheckKey(watched.names.head, name))
         if newest is None:
             continue
         found, number = newest.evaluation, newest.record_id
-        was_red = name in told.red_checks
+        before = told.red_checks.get(name)
         is_red = not found.passed and found.severity is dg.AssetCheckSeverity.ERROR
-        red = tuple(other for other in told.red_checks if other != name)
-        told = replace(told, red_checks=(*red, name) if is_red else red)
-        known = was_red or (AlertEvent.QUARANTINE in events and _is_all_quarantined(instance, watched, found))
-        if is_red != was_red:
-            alert = _red_check(watched, newest)
-            if watched.dataset is not None and name == FRESH and AlertEvent.FRESHNESS in events:
-                alert = _stale(watched, watched.dataset, number, found)
-            yield None if known or not is_red else alert, told
+        causes = _causes(found) if is_red else None
+        if causes == before:
+            continue
+        others = {other: named for other, named in told.red_checks.items() if other != name}
+        told = replace(told, red_checks=others if causes is None else {**others, name: causes})
+        is_news = causes is not None and (before is None or not set(causes).issubset(before))
+        if not is_news or (AlertEvent.QUARANTINE in events and _is_all_quarantined(instance, watched, found)):
+            yield None, told
+        elif watched.dataset is not None and name == FRESH and AlertEvent.FRESHNESS in events:
+            yield _stale(watched, watched.dataset, number, found), told
+        else:
+            yield _red_check(watched, newest), told
+
+
+def _causes(found: dg.AssetCheckEvaluation) -> tuple[str, ...]:
+    """Return what makes a check red, as far as its evaluation lists it."""
+    listed = found.metadata.get(CAUSES)
+    return tuple(map(str, listed.value)) if listed is not None and isinstance(listed.value, list) else ()
 
 
 def _is_all_quarantined(instance: dg.DagsterInstance, watched: Watched, found: dg.AssetCheckEvaluation) -> bool:

@@ -2,6 +2,8 @@
 
 A materialization of the asset is a night: what was done to each table, and what it saved. Attempts of one run share the
 night's budget.
+
+A dry run judges nothing: it neither pays nor verifies, so the check keeps the result of the newest night.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
@@ -12,11 +14,12 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.dagster.alerts import TOLD_BY_CHECK, Watched, build_alert_sensors
+from lance_ops.dagster.alerts import CAUSES, TOLD_BY_CHECK, Watched, build_alert_sensors
 from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.fleet.declared_fleet import FleetConfig
 from lance_ops.dagster.markdown import size_text, table
+from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.runners import LanceRunner, runner_key, runner_resources
 from lance_ops.maintenance.fleet import FleetReport, FleetStatus, TableOutcome, maintain
 
@@ -25,6 +28,7 @@ __all__ = ["build_fleet_definitions"]
 _CHECK = "maintained"
 _SHOWN = 200
 _TOLD = 20
+_MOST_CAUSES = 1000
 
 
 class Night(dg.Config):
@@ -51,7 +55,14 @@ def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
         required_resource_keys={key},
         pool=names.pool,
         config_schema=Night.to_config_schema().as_field(),
-        check_specs=[dg.AssetCheckSpec(_CHECK, asset=names.head, description="No table failed in the newest night.")],
+        check_specs=[
+            dg.AssetCheckSpec(
+                _CHECK,
+                asset=names.head,
+                description="No table failed in the newest night. Damage that a verification finds is named in its "
+                "night only.",
+            )
+        ],
     )
     def fleet(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         dry_run = Night(**context.op_execution_context.op_config).dry_run
@@ -78,13 +89,13 @@ def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
         metadata = _metadata(report)
         if not report.ok:
             context.log_event(dg.AssetObservation(names.head, description=report.sentence, metadata=metadata))
-            red = dg.AssetCheckEvaluation(
-                asset_key=names.head, check_name=_CHECK, passed=False, description=_told(report), metadata={}
-            )
-            context.instance.report_runless_asset_event(red)  # a step that fails yields no result of a check
-            raise dg.Failure(report.sentence, metadata={**metadata, TOLD_BY_CHECK: _CHECK}, allow_retries=False)
+            if not dry_run:  # a step that fails yields no result of a check
+                context.instance.report_runless_asset_event(_evaluation(names, report))
+                metadata[TOLD_BY_CHECK] = _CHECK
+            raise dg.Failure(report.sentence, metadata=metadata, allow_retries=False)
+        judged = _newest_recorded(names, context.instance) if dry_run else _evaluation(names, report)
         maintained = dg.AssetCheckResult(
-            check_name=_CHECK, passed=not report.count(FleetStatus.FAILED), description=_told(report)
+            check_name=_CHECK, passed=judged.passed, description=judged.description, metadata=dict(judged.metadata)
         )
         yield dg.MaterializeResult(metadata=metadata, check_results=[maintained])
 
@@ -114,10 +125,28 @@ def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
     )
 
 
-def _told(report: FleetReport) -> str:
-    """Return the night in words, with the first tables that failed."""
-    failed = [f"{each.table}: {each.reason}" for each in report.outcomes if each.status is FleetStatus.FAILED]
-    return "\n".join([report.sentence, *failed[:_TOLD]])
+def _evaluation(names: DatasetNames, report: FleetReport) -> dg.AssetCheckEvaluation:
+    """Judge a night: it is described in words, with the first tables that failed."""
+    failed = [each for each in report.outcomes if each.status is FleetStatus.FAILED]
+    told = [f"{each.table}: {each.reason}" for each in failed[:_TOLD]]
+    causes = sorted(each.table for each in failed)[:_MOST_CAUSES]
+    return dg.AssetCheckEvaluation(
+        asset_key=names.head,
+        check_name=_CHECK,
+        passed=not failed,
+        description="\n".join([report.sentence, *told]),
+        metadata={CAUSES: dg.MetadataValue.json(causes)},
+    )
+
+
+def _newest_recorded(names: DatasetNames, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation:
+    """Return the check's newest recorded result; before the first night, one that no table has failed."""
+    recorded = newest_evaluation(instance, dg.AssetCheckKey(names.head, _CHECK))
+    if recorded is not None:
+        return recorded.evaluation
+    return dg.AssetCheckEvaluation(
+        asset_key=names.head, check_name=_CHECK, passed=True, description="no night has maintained the tables yet"
+    )
 
 
 def _metadata(report: FleetReport) -> dict[str, Any]:
