@@ -1,10 +1,16 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
+from itertools import count
 
 import dagster as dg
 import pytest
 
+from lance_ops.dagster.declaration import DatasetConfig, RawFiles
+from lance_ops.dagster.landing import batch_report, landing_check
+from lance_ops.dagster.landing.landing import Landing, list_landing
+from lance_ops.errors import StoreError
 from tests.dagster.deployment import Deploy, Deployment
 
 pytestmark = pytest.mark.dagster
@@ -102,3 +108,41 @@ class TestWithoutARun:
         assert reported(deployment) == []
         monkeypatch.setenv("LANDING_OF_THIS_TEST", str(deployment.landing))
         assert [each.passed for each in reported(deployment)] == [True]
+        monkeypatch.delenv("LANDING_OF_THIS_TEST")
+        assert reported(deployment) == [], "the folder was listed since"
+        assert [each.passed for each in reported(deployment)] == [False]
+
+    def test_an_outage_is_told_once_although_each_error_has_an_id_of_its_own(
+        self, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        request = count()
+
+        def failed(*arguments: object) -> None:
+            raise StoreError(f"no answer, RequestId:{next(request)}")
+
+        monkeypatch.setattr(batch_report, "list_landing", failed)
+        monkeypatch.setattr(landing_check, "list_landing", failed)
+        assert [len(reported(deployment)) for _ in range(4)] == [0, 1, 0, 0]
+
+    def test_a_tick_that_can_list_the_folder_when_it_tries_again_reports(
+        self, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        outages = [StoreError("no answer")]
+
+        def listed(raw: RawFiles, now: datetime) -> Landing:
+            if outages:
+                raise outages.pop()
+            return list_landing(raw, now)
+
+        monkeypatch.setattr(batch_report, "list_landing", listed)
+        assert [each.passed for each in reported(deployment)] == [True]
+
+    def test_a_tick_that_lists_the_folder_and_cannot_open_the_table_fails(
+        self, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def failed(config: DatasetConfig) -> None:
+            raise StoreError("no answer")
+
+        monkeypatch.setattr(batch_report, "open_if_exists", failed)
+        with pytest.raises(StoreError, match="no answer"):
+            reported(deployment)

@@ -24,7 +24,12 @@ from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport
-from lance_ops.dagster.landing.landing_check import evaluate_landing, landing_evaluation, was_listed
+from lance_ops.dagster.landing.landing_check import (
+    LANDING_CHECK,
+    evaluate_landing,
+    landing_evaluation,
+    was_listed,
+)
 from lance_ops.dagster.markdown import table
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 
@@ -43,6 +48,10 @@ _UNSETTLED = "lance/unsettled"
 _DOUBTFUL = "lance/doubtful"
 _DOUBTED_SINCE = "lance/doubtful_batches"
 """The metadata that says since when evaluations have doubted a batch, in ISO 8601."""
+
+_LISTED = "listed"
+_NOT_LISTED = "not listed"
+"""The cursors of the sensor: words, because Dagster keeps the cursor before instead of an empty one."""
 
 _NAME = "batches_settled"
 _SHOWN = 20
@@ -80,19 +89,19 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
         description=f"Reports the check {_NAME} of {config.name} when other batches need somebody than before.",
     )
     def settled(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        # The cursor is the time since which ticks cannot list the folder; '' if the last one could.
+        # The cursor says whether the last tick could list the folder.
         try:
             report = batch_states(config, context.instance)
         except (LanceOpsError, OSError):
             landing = evaluate_landing(config)
-            if was_listed(landing):
-                raise
-            if not context.cursor:
+            if not was_listed(landing):
+                if context.cursor == _NOT_LISTED:
+                    return _reported(context.instance, [landing], _NOT_LISTED)
                 again = dg.SkipReason(f"looked at again: {landing.description}")
-                return dg.SensorResult(skip_reason=again, cursor=datetime.now(UTC).isoformat())
-            return _reported(context.instance, [landing], context.cursor)
+                return dg.SensorResult(skip_reason=again, cursor=_NOT_LISTED)
+            report = batch_states(config, context.instance)  # it fails again unless the folder was what failed
         found = _evaluate(names, report, _newest_recorded(names, context.instance))
-        return _reported(context.instance, [found, landing_evaluation(names, report.set_aside)], cursor="")
+        return _reported(context.instance, [found, landing_evaluation(names, report.set_aside)], _LISTED)
 
     return settled
 
@@ -165,7 +174,12 @@ def _doubted_since(last: dg.AssetCheckEvaluation | None) -> dict[str, str]:
 
 
 def _said(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
-    """Return what an evaluation says: its sentence, the batches that need somebody, and the doubtful ones."""
+    """Return what an evaluation says: its sentence, the batches that need somebody, and the doubtful ones.
+
+    Why the landing folder cannot be listed is left out: errors of a store hold the time and the id of a request.
+    """
+    if evaluation.check_name == LANDING_CHECK and not was_listed(evaluation):
+        return (evaluation.passed,)
     found = (evaluation.metadata.get(name) for name in (_UNSETTLED, UNSETTLED_BATCHES, _DOUBTED_SINCE))
     return evaluation.passed, evaluation.description, *(each.value if each is not None else None for each in found)
 
