@@ -14,6 +14,7 @@ from lance_ops.dagster.declaration import DatasetConfig, RawFiles
 from lance_ops.dagster.landing import batch_report, batches, settled_check
 from lance_ops.dagster.landing.landing import Landing, list_landing
 from lance_ops.dagster.opening import open_if_exists
+from lance_ops.errors import StoreError
 from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deployment, values
 
@@ -140,6 +141,21 @@ def test_a_run_that_sets_a_batch_aside_forgets_no_other(
     assert told["lance/doubtful"] == 2
     monkeypatch.setattr(settled_check, "_DOUBTED_FOR", timedelta(0))
     assert reported(deployment) == [(False, ["a", "d", "b", "c"], ["b", "c"])], "both runs kept since when it is so"
+
+
+def test_a_run_names_its_refused_batches_although_the_check_cannot_be_evaluated(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for(deployment, "a")
+
+    def failed(*arguments: object) -> Landing:
+        raise StoreError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batch_report, "list_landing", failed)
+        ingest_junk(deployment, "a")
+    assert newest(deployment) is None
+    assert reported(deployment) == [(False, ["a"], [])]
 
 
 def test_doubtful_batches_beyond_those_recorded_are_counted(

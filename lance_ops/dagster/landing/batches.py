@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 
+from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
@@ -131,7 +132,13 @@ def _record_refused(
         context.log_event(
             dg.AssetObservation(names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason})
         )
-    context.instance.report_runless_asset_event(evaluate_settled(config, context.instance, result.refused))
+    try:
+        settled = evaluate_settled(config, context.instance, result.refused)
+    except (LanceOpsError, OSError) as error:  # the run fails for the batches, not for this
+        failed = type(error).__name__  # an error of the operating system may quote what is secret
+        context.log.warning("the check of batches is left to the sensor %s: %s", names.of("settled"), failed)
+    else:
+        context.instance.report_runless_asset_event(settled)
     return dg.Failure(
         f"{len(result.refused)} of {len(metadata)} batches are set aside, the others are in the table. Mend or remove "
         f"these files; a mended one is asked for again:\n{named_with_reasons(result.refused)}",
