@@ -143,6 +143,34 @@ def test_a_batch_that_waits_for_more_than_a_day_needs_somebody() -> None:
     assert judged(waiting=waiting, raw={"max_wait_hours": None}, now=START + timedelta(days=999))["a"][2]
 
 
+def test_a_batch_waits_since_its_files_arrived_whatever_their_own_times_are() -> None:
+    copied = LandedFile("a.csv", "/in/a.csv", 0, START, moved=START + timedelta(hours=30))
+    found = judged(waiting=(LandedBatch("a", (copied,)),), now=START + timedelta(hours=31))["a"]
+    assert found == ("waiting", "a file has 0 bytes: it may still be written", True)
+    late = judged(waiting=(LandedBatch("a", (copied,)),), now=START + timedelta(hours=55))["a"]
+    assert "it waits since 2024-01-02 06:00 UTC" in late[1] and not late[2]
+
+
+def test_a_batch_that_only_settles_may_settle_for_days() -> None:
+    raw = {"settle_seconds": 200_000, "max_wait_hours": 1}
+    assert judged(waiting=(batch("a"),), raw=raw, now=START + timedelta(hours=50))["a"] == (
+        "waiting",
+        "younger than 200000 s",
+        True,
+    )
+
+
+def test_with_overwrite_a_batch_that_waits_behind_a_newer_one_is_superseded() -> None:
+    raw = {"schema_mode": "overwrite", "marker": "_OK"}
+    old, new, newer = batch("a"), batch("b", minute=1), batch("c", minute=2)
+    found = judged(new, waiting=(old, newer), raw=raw, now=START + timedelta(days=2))
+    assert {key: (state, is_settled) for key, (state, _, is_settled) in found.items()} == {
+        "a": ("superseded", True),
+        "b": ("landed", True),
+        "c": ("waiting", False),
+    }
+
+
 def test_batches_whose_files_are_gone_are_shown_and_unsettled_if_so_declared() -> None:
     sources: dict[str, Any] = {"held": held(batch("in"), batch("day=0123456789ab")), "partitions": ["in", "out"]}
     kept = judged(**sources)

@@ -103,6 +103,15 @@ def test_a_local_folder_is_listed_with_times_and_sizes(tmp_path: Path) -> None:
     )
 
 
+def test_a_copy_with_an_old_time_has_arrived_just_now(tmp_path: Path) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=5)
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    os.utime(tmp_path / "a.csv", (1_700_000_000, 1_700_000_000))
+    (batch,) = list_landing(RawFiles(uri=str(tmp_path)), datetime.now(UTC)).ready
+    assert batch.modified.timestamp() == 1_700_000_000
+    assert batch.arrived > before
+
+
 def test_a_missing_landing_folder_is_empty(tmp_path: Path) -> None:
     landing = list_landing(RawFiles(uri=str(tmp_path / "nothing")), NOW)
     assert landing.ready == landing.waiting == ()

@@ -100,8 +100,9 @@ class RawFiles(DeclaredModel):
     max_wait_hours: float | None = Field(
         default=24,
         gt=0,
-        description="A batch that waits for longer than this, for its marker or its bytes, fails the check "
-        "batches_settled; null: it may wait for ever.",
+        le=87_600,
+        description="A batch that waits for its marker or its bytes for longer than this after its last file arrived "
+        "fails the check batches_settled; null: it may wait for ever.",
     )
     max_files_per_tick: int = Field(default=1000, ge=1, description="The rest of a backlog waits for the next tick.")
     changed: Literal["refuse", "append", "replace"] = Field(

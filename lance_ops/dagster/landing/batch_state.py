@@ -25,6 +25,7 @@ from lance_ops.maintenance.ingest import printable
 __all__ = ["BatchReport", "BatchState", "BatchStatus", "Evidence", "judge_batches", "late_batches"]
 
 _NO_PARTITION = "Dagster has no partition of it: its files came from elsewhere, or the partition was deleted"
+_SUPERSEDED = "a newer batch is the whole table"
 _KEY_OF_CHANGED = re.compile(r"=[0-9a-f]{12}$")
 
 
@@ -144,7 +145,9 @@ class _Judge:
         self._partitions = evidence.partitions or ()
         self._late = late_batches({key: each for key, each in evidence.held.items() if not self._is_later_content(key)})
         self._only_newest = raw.schema_mode is SchemaMode.OVERWRITE
-        self._wanted = {batch.key for batch in landing.wanted(raw)}
+        wanted = landing.wanted(raw)
+        self._wanted = {batch.key for batch in wanted}
+        self._newest = wanted[0] if self._only_newest and wanted else None
 
     def landed(self, batch: LandedBatch) -> BatchStatus:
         """Return the state of a batch whose files are complete."""
@@ -153,7 +156,7 @@ class _Judge:
         if asked is None:
             return self._in_table(batch)
         if batch.key not in self._wanted:
-            return self._status(batch, BatchState.SUPERSEDED, "a newer batch is the whole table")
+            return self._status(batch, BatchState.SUPERSEDED, _SUPERSEDED)
         if asked.key in evidence.refused:
             return self._status(batch, BatchState.QUARANTINED, evidence.refused[asked.key], is_settled=False)
         if asked.key in evidence.requested:
@@ -181,16 +184,18 @@ class _Judge:
         """Return the state of a batch whose files may still be written."""
         if self._tokens.get(batch.key) == batch.token:
             return self._in_table(batch)
+        if self._newest is not None and self._newest.order > batch.order:
+            return self._status(batch, BatchState.SUPERSEDED, _SUPERSEDED)
         if self._raw.marker is not None:
             reason = f"its folder has no {self._raw.marker}"
         elif self._raw.empty == "wait" and any(file.size_bytes == 0 for file in batch.files):
             reason = "a file has 0 bytes: it may still be written"
         else:
-            reason = f"younger than {self._raw.settle_seconds:g} s"
+            return self._status(batch, BatchState.WAITING, f"younger than {self._raw.settle_seconds:g} s")
         most = self._raw.max_wait_hours
-        if most is None or self._now - batch.modified <= timedelta(hours=most):
+        if most is None or self._now - batch.arrived <= timedelta(hours=most):
             return self._status(batch, BatchState.WAITING, reason)
-        since = f"it waits since {batch.modified.astimezone(UTC):%Y-%m-%d %H:%M} UTC"  # an age would be new each time
+        since = f"it waits since {batch.arrived.astimezone(UTC):%Y-%m-%d %H:%M} UTC"  # an age would be new each time
         remedy = f"{since}, longer than raw.max_wait_hours ({most:g}): complete or remove its files"
         return self._status(batch, BatchState.WAITING, f"{reason}; {remedy}", is_settled=False)
 
@@ -206,9 +211,7 @@ class _Judge:
                 continue
             held = evidence.held.get(key)
             if held is None and self._only_newest:
-                yield BatchStatus(
-                    key, BatchState.SUPERSEDED, "its files are gone, and a newer batch is the whole table"
-                )
+                yield BatchStatus(key, BatchState.SUPERSEDED, f"its files are gone, and {_SUPERSEDED}")
                 continue
             if held is not None and evidence.partitions is not None and key not in evidence.partitions:
                 yield BatchStatus(

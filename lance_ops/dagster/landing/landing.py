@@ -58,6 +58,11 @@ class LandedBatch:
         return max(file.modified for file in self.files)
 
     @property
+    def arrived(self) -> datetime:
+        """When the last of the batch's files came into the folder, or changed there."""
+        return max(file.arrived for file in self.files)
+
+    @property
     def order(self) -> tuple[datetime, str]:
         """The batch's position in the order of arrival: by modification time, then by key."""
         return self.modified, self.key

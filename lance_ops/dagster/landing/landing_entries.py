@@ -22,11 +22,18 @@ class LandedFile:
     etag: str | None = None
     listed: ListedFile | None = field(default=None, compare=False, repr=False)
     """The identity of a local file, with which its reader compares the file that it opens."""
+    moved: datetime | None = field(default=None, compare=False, repr=False)
+    """When a local file came to its path, at the latest: copies and moves keep the time of modification."""
 
     @property
     def token(self) -> str:
         """An identity of the content: the store's ETag, or else size and modification time."""
         return content_token(self.size_bytes, self.modified, self.etag)
+
+    @property
+    def arrived(self) -> datetime:
+        """When the file came into the folder, or changed there."""
+        return self.modified if self.moved is None else max(self.modified, self.moved)
 
 
 @dataclass(frozen=True)

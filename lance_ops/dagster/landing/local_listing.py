@@ -86,6 +86,7 @@ def _look_at(
         size_bytes=status.st_size,
         modified=modified,
         listed=ListedFile.of(folder, folder_status, path, status, follow_links=follow_links),
+        moved=moment_of(status.st_ctime),
     )
 
 
