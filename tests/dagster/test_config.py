@@ -76,6 +76,8 @@ health: {hours_without_version: 6}
         ("name: Flights\nuri: x", "name: use lower case"),
         ("name: a\nuri: x\nbogus: 1", "bogus: "),
         ("name: a\nuri: x\nraw: {uri: y, settle_seconds: -1}", "raw.settle_seconds: "),
+        ("name: a\nuri: x\nraw: {uri: y, max_wait_hours: 1.0e+10}", "raw.max_wait_hours: "),
+        ("name: a\nuri: x\nraw: {uri: y, unmatched: refuse}", "raw.unmatched: "),
         ("name: a\nuri: x\nraw: {uri: y, key: '('}", "raw.key: not a regular expression"),
         ("name: a\nuri: x\nraw: {uri: y, key: 'x'}", r"raw.key: needs a group named key"),
         ("name: a\nuri: x\nraw: {uri: y, changed: replace}", "raw.changed: replace finds the rows of a batch by"),

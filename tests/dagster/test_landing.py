@@ -66,6 +66,19 @@ def test_files_with_the_same_key_are_one_batch_and_files_without_a_key_are_set_a
     assert group_files(raw.model_copy(update={"unmatched": "ignore"}), files, NOW).set_aside == ()
 
 
+def test_a_file_without_a_key_is_set_aside_once_it_is_complete() -> None:
+    def set_aside(*files: LandedFile, **declared: str) -> list[str]:
+        raw = RawFiles.model_validate({"uri": "/in", "key": r"(?P<key>\d{4})", **declared})
+        return [file.path for file in group_files(raw, files, NOW).set_aside]
+
+    assert set_aside(landed("trips.csv.part", 59)) == []
+    assert set_aside(landed("trips.csv.part", 60)) == ["trips.csv.part"]
+    assert set_aside(landed("empty.csv", size_bytes=0)) == [], "it may still be written"
+    assert set_aside(landed("empty.csv", size_bytes=0), empty="refuse") == ["empty.csv"]
+    assert set_aside(landed("d1/readme"), landed("d2/DONE"), marker="DONE") == []
+    assert set_aside(landed("d1/readme"), landed("d1/DONE"), marker="DONE") == ["d1/readme"]
+
+
 def test_batches_stand_in_the_order_of_their_newest_file() -> None:
     raw = RawFiles(uri="/in", batch="folder", settle_seconds=0)
     files = [landed("a/1", 10), landed("a/2", 500), landed("b/1", 100), landed("c/1", 100)]

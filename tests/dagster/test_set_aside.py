@@ -86,7 +86,7 @@ class TestWithoutARun:
         (told,) = reported(deployment)
         assert told.passed and told.description == "no file is set aside"
 
-    @pytest.mark.parametrize("unmatched", ["refuse", "ignore"])
+    @pytest.mark.parametrize("unmatched", ["set_aside", "ignore"])
     def test_a_file_without_a_key_is_told_unless_it_is_ignored(self, deploy: Deploy, unmatched: str) -> None:
         deployment = deploy(raw={"key": _KEY, "unmatched": unmatched})
         deployment.land("trips_20240102", range(3))

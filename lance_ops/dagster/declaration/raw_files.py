@@ -86,10 +86,10 @@ class RawFiles(DeclaredModel):
         default=None,
         description="A regular expression (RE2) searched in a file's path below the folder; group `key` is the key.",
     )
-    unmatched: Literal["refuse", "ignore"] = Field(
-        default="refuse",
-        description="What to do with a file in whose path `key` is not found: set it aside, so that the check "
-        "landing_readable fails and names it, or ignore it, as if `glob` left it out.",
+    unmatched: Literal["set_aside", "ignore"] = Field(
+        default="set_aside",
+        description="What to do with a complete file in whose path `key` is not found: set it aside, so that the "
+        "check landing_readable fails and names it, or ignore it, as if `glob` left it out.",
     )
     settle_seconds: float = Field(
         default=60, ge=0, description="A file younger than this may still be growing; without a marker it waits."

@@ -29,11 +29,11 @@ __all__ = [
     "LandedFile",
     "Landing",
     "SetAside",
-    "first_set_aside",
     "group_files",
     "list_files",
     "list_landing",
     "original_key",
+    "shortened",
 ]
 
 Changed: TypeAlias = Literal["refuse", "append", "replace"]
@@ -144,7 +144,7 @@ def list_landing(raw: RawFiles, now: datetime, environment: Mapping[str, str] | 
         return group_files(raw, files, now)
 
 
-def first_set_aside(sentences: Sequence[str]) -> list[str]:
+def shortened(sentences: Sequence[str]) -> list[str]:
     """Return the first of these sentences on files that are set aside, and one with the number of the others."""
     more = len(sentences) - _SHOWN
     return [*sentences[:_SHOWN], f"{more} more files are set aside"] if more > 0 else [*sentences]
@@ -174,7 +174,7 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
     for file, key in zip(counting, _keys(raw, [file.path for file in counting]), strict=True):
         if key is not None:
             grouped[safe_key(key)].append(file)
-        elif raw.unmatched == "refuse":
+        elif raw.unmatched == "set_aside" and completeness.is_ready(file) and _name(file.path) != raw.marker:
             set_aside.append(SetAside(file.path, _NO_KEY))
     batches = sorted((LandedBatch(key, tuple(group)) for key, group in grouped.items()), key=lambda batch: batch.order)
     ready: list[LandedBatch] = []

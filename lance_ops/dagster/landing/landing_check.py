@@ -13,7 +13,7 @@ import dagster as dg
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.landing.landing import first_set_aside, list_landing
+from lance_ops.dagster.landing.landing import list_landing, shortened
 
 __all__ = ["LANDING_CHECK", "build_landing_check", "evaluate_landing", "landing_evaluation", "was_listed"]
 
@@ -53,7 +53,7 @@ def evaluate_landing(config: DatasetConfig) -> dg.AssetCheckEvaluation:
 
 def landing_evaluation(names: DatasetNames, set_aside: Sequence[str]) -> dg.AssetCheckEvaluation:
     """Return the check's evaluation for a folder that was listed; `set_aside` has a sentence for each such file."""
-    named = first_set_aside(set_aside)
+    named = shortened(set_aside)
     return _evaluation(names, ". ".join(named), num_set_aside=len(set_aside), named=named)
 
 

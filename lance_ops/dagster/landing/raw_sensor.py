@@ -21,7 +21,7 @@ from lance_ops.dagster.landing.batch_runs import (
     given_up_batches,
     running_batches,
 )
-from lance_ops.dagster.landing.landing import LandedBatch, Landing, first_set_aside, list_landing, original_key
+from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, original_key, shortened
 from lance_ops.dagster.landing.tick import (
     Cursor,
     NeighbouringBatches,
@@ -53,7 +53,7 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
         now = datetime.now(UTC)
         cursor = Cursor.decode(context.cursor)
         landing = list_landing(raw, now)
-        for sentence in first_set_aside([file.sentence for file in landing.set_aside]):
+        for sentence in shortened([file.sentence for file in landing.set_aside]):
             context.log.warning("%s", sentence)
         tick = _decide(context.instance, config, landing, cursor, now)
         for batch in tick.changed:
