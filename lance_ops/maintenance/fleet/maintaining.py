@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -187,8 +188,9 @@ class _Night:
 
     def pay(self) -> Iterator[TableOutcome]:
         """Yield the outcome of each table: first those that cannot be measured, then the worst debt first."""
-        if not self._ledger.tables and not self._dry_run:
-            self._ledger.save(self._store)  # a root without tables is then told from one that is lost
+        if self._measured and not self._ledger.tables and not self._dry_run:
+            with suppress(*_FAILURES):
+                self._ledger.save(self._store)  # a root whose last table is removed is then told from a lost one
         for each in self._measured:
             if each.debt is None:
                 yield self._failed(TableOutcome(each.table, FleetStatus.FAILED, reason=each.reason))

@@ -235,6 +235,22 @@ def test_the_last_table_may_be_removed_as_any_other(tmp_path: Path, names: str) 
     assert len(night.outcomes) == len(names)
 
 
+def test_nothing_is_written_into_a_folder_without_tables(tmp_path: Path) -> None:
+    report = maintain(str(tmp_path))
+    assert report.ok and report.outcomes == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_night_that_owes_nothing_needs_no_right_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(tmp_path / "a", 1)
+
+    def refused(*arguments: object) -> None:
+        raise StoreError("read only")
+
+    monkeypatch.setattr(Ledger, "save", refused)
+    assert maintain(str(tmp_path)).count(QUIET) == 1
+
+
 def test_a_table_that_is_gone_from_a_store_that_does_not_answer_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
