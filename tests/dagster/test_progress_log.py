@@ -70,3 +70,13 @@ def test_a_job_that_knows_its_bytes_or_rows_says_how_fast_it_is(
 def test_the_next_job_of_a_run_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
     other = Job.on("verify", "lake/flights.lance", 42)
     assert len(lines(caplog, (JOB, 10, 60.0), (other, 10, 11.0), (JOB, 120, 70.0), (JOB, 1, 10.0))) == 4
+
+
+def test_an_equal_job_begins_anew_although_its_first_report_comes_later_than_the_last_one_s_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert lines(caplog, (JOB, 120, 12.0), (JOB, 1, 15.0), (JOB, 120, 16.0)) == [
+        "compact flights v41: all 120 tasks are done after 12 s",
+        "compact flights v41: 1 of 120 tasks are done, about 1785 s left",
+        "compact flights v41: all 120 tasks are done after 16 s",
+    ]

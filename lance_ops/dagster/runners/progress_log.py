@@ -19,13 +19,14 @@ def progress_in_log(log: logging.Logger) -> ReportProgress:
     A job of one task that takes long therefore has a line, too; a job that takes less time has none.
     """
     logged_at: dict[object, float] = {}
-    reported_at: dict[object, float] = {}
+    reported: dict[object, tuple[int, float]] = {}
 
     def report(progress: JobProgress) -> None:
         job, is_done = progress.job, progress.num_done == progress.num_tasks
-        if progress.seconds < reported_at.get(job, 0.0):  # an equal job has begun
+        num_done, seconds = reported.get(job, (0, 0.0))
+        if progress.num_done < num_done or progress.seconds < seconds:  # an equal job has begun
             logged_at.pop(job, None)
-        reported_at[job] = progress.seconds
+        reported[job] = progress.num_done, progress.seconds
         before = logged_at.get(job, 0.0)
         is_late = progress.seconds - before >= SECONDS_BETWEEN_LINES
         if is_late or (is_done and SECONDS_BETWEEN_LINES <= before < math.inf):
