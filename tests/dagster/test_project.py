@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,8 @@ from lance_ops.dagster.project.project_files import NewProject
 from lance_ops.dagster.project.start import start_project
 from lance_ops.dagster.project.table_survey import survey_tables
 from lance_ops.errors import ConfigError
-from lance_ops.maintenance.ingest import RawFile, RawReader, RawReading, TextReading
+from lance_ops.maintenance.ingest import RawFile, RawReader, RawReading
+from lance_ops.maintenance.ingest.raw_limits import RawRequest
 
 pytestmark = pytest.mark.dagster
 
@@ -347,13 +349,15 @@ def test_files_without_numbers_are_one_dataset_whatever_their_delimiter(landing:
 
 
 def test_a_survey_opens_each_file_once(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, plain = list[str](), RawReader.guessed_schema
+    opened, plain = list[str](), RawReader._opened
 
-    def recorded(reader: RawReader, file: RawFile, guess: Callable[[bytes, bool], TextReading]) -> pa.Schema:
+    def recorded(
+        reader: RawReader, file: RawFile, request: RawRequest, *, only_schema: bool
+    ) -> AbstractContextManager[tuple[int, RawRequest]]:
         opened.append(Path(file.uri).name)
-        return plain(reader, file, guess)
+        return plain(reader, file, request, only_schema=only_schema)
 
-    monkeypatch.setattr(RawReader, "guessed_schema", recorded)
+    monkeypatch.setattr(RawReader, "_opened", recorded)
     names = [f"2024-01-0{day}.csv" for day in (1, 2, 3)] + ["bern.jsonl", "basel.jsonl"]
     land(landing, *names)
     for name in names[3:]:
