@@ -18,11 +18,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own name for it
 
 from lance_ops.api import ExecuteResult, LanceDataset
-from lance_ops.core.errors import InvalidInput, RetryableConflict, TooManyConcurrentWriters
+from lance_ops.core.errors import InvalidInput, RetryableConflict, TooManyConcurrentWriters, UnsupportedFeature
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.tasks import OnSpark
+from lance_ops.spark.translation import check_half_floats, check_key_types, has_nanoseconds
 from lance_ops.writing import retry_conflicts
 
 __all__ = ["merge_history"]
@@ -47,13 +48,15 @@ def merge_history(
 ) -> dict[str, int]:
     """Add changes to a table of histories as one version; return `num_added_rows` and `num_closed_rows`.
 
-    `changes` has the columns `on`, `valid_from` and values, and gives the same rows whenever Spark reads it. A key may
-    change several times. A change that the table has (a replay), or that repeats the values before it, adds nothing; if
-    none is left, there is no version. After a conflict all is computed again on the newest version.
+    `changes` has the columns `on`, `valid_from` and values. Spark reads it several times, and each time it must give
+    the same rows. A key may change several times. A change that the table has (a replay), or that repeats the values
+    before it, adds nothing; if none is left, there is no version. After a conflict all is computed again on the newest
+    version.
 
     Raises `InvalidInput`, with an example, for a key or a moment that is null, for a key with two values at one moment,
-    and for another value before the row that is current. Raises `TooManyConcurrentWriters` when the retries, or 30 s,
-    are used up.
+    and for another value before the row that is current. Raises `UnsupportedFeature` for nanoseconds, for a key of half
+    floats, and for a key or a moment whose type is not the table's. Raises `TooManyConcurrentWriters` when the
+    retries, or 30 s, are used up.
     """
     keys = [on] if isinstance(on, str) else list(on)
     for name in (*keys, valid_from):
@@ -85,8 +88,9 @@ def _source(
     """
     named = [*keys, valid_from, *(name for name in changes.columns if name not in (*keys, valid_from))]
     told = F.struct(F.lit(True), *(_column(name) for name in named[len(keys) + 1 :]))
-    table = TableQuery(changes.sparkSession, dataset.snapshot)
-    stored = table.select(*map(_quoted, [*named, current])).load()
+    table = TableQuery(changes.sparkSession, dataset.snapshot).select(*map(_quoted, [*named, current]))
+    stored = table.load()
+    _check_columns(table, stored, changes, [*keys, valid_from])
     known = stored.join(changes.select(*map(_column, keys)).distinct(), keys, "left_semi").select(
         *map(_column, [*named, current])
     )
@@ -104,6 +108,20 @@ def _source(
     written = kept.where(F.col(_IS_CHANGE) | (_column(current) & F.col(_NEXT).isNotNull()))
     ends = [F.col(_NEXT).alias(valid_to), F.col(_NEXT).isNull().alias(current)]
     return written.select(*map(_column, named), *ends)
+
+
+def _check_columns(table: TableQuery, stored: DataFrame, changes: DataFrame, keys: list[str]) -> None:
+    """Raise `UnsupportedFeature` for columns that Spark reads or compares otherwise than the merge.
+
+    The merge would then add a row where Spark found one to close. The table's columns begin with `keys`.
+    """
+    schema, columns = table.snapshot.schema, table.columns or ()
+    for name in columns:
+        if has_nanoseconds(schema.field(name)):
+            raise UnsupportedFeature(f"a history with column {name!r}: Spark cuts its nanoseconds (store microseconds)")
+    check_half_floats("a history", schema, columns[: len(keys)])
+    types = {field.name: field.dataType for field in stored.select(*map(_column, keys)).schema}
+    check_key_types("a history", changes.select(*map(_column, keys)).schema, types)
 
 
 def _check(changes: DataFrame, keys: list[str], valid_from: str) -> None:

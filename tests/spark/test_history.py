@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import InvalidInput, TooManyConcurrentWriters
+from lance_ops.errors import InvalidInput, TooManyConcurrentWriters, UnsupportedFeature
 from lance_ops.runners import InThreads
 from lance_ops.spark import history, merge_history
 
@@ -95,6 +95,40 @@ def test_a_change_that_is_not_the_next_one_is_refused(
     with pytest.raises(InvalidInput, match="no column 'key'"):
         merge_history(dataset, frame(spark, change), "key")
     assert dataset.latest_version == 1
+
+
+@pytest.mark.parametrize(
+    ("types", "given", "message"),
+    [
+        (
+            {"valid_from": pa.timestamp("ns")},
+            ("7L", "TIMESTAMP_NTZ '2026-01-02'"),
+            "'valid_from': Spark cuts its nanos",
+        ),
+        ({"price": pa.duration("ns")}, ("7L", "DATE '2026-01-02'"), "column 'price': Spark cuts its nanoseconds"),
+        (
+            {"id": pa.float32()},
+            ("0.1D", "DATE '2026-01-02'"),
+            "key 'id', which is float in the table and double in the",
+        ),
+        ({"id": pa.float16()}, ("CAST(0.1 AS FLOAT)", "DATE '2026-01-02'"), "key 'id', which Spark reads as float"),
+        ({}, ("7L", "TIMESTAMP '2026-01-02 12:00:00'"), "key 'valid_from', which is date in the table and timestamp"),
+    ],
+    ids=["a moment in nanoseconds", "a value in nanoseconds", "a float and a double", "a half float", "a date"],
+)
+def test_columns_that_spark_reads_otherwise_than_the_merge_are_refused(
+    spark: SparkSession, dataset_uri: str, types: dict[str, pa.DataType], given: tuple[str, str], message: str
+) -> None:
+    """The row to close would match nothing, so the merge would add it again: two rows of one key would be current."""
+    fields = [field.with_type(types.get(field.name, field.type)) for field in SCHEMA]
+    values = {"id": 0.1 if "id" in types else 7, "price": None, "valid_from": datetime(2026, 1, 1), "valid_to": None}
+    columns = [pa.array([value], field.type) for value, field in zip((*values.values(), True), fields, strict=True)]
+    dataset = lance_ops.write_dataset(pa.Table.from_arrays(columns, schema=pa.schema(fields)), dataset_uri)
+    price = "INTERVAL '1' SECOND" if "price" in types else "2.0D"
+    changes = spark.sql(f"SELECT {given[0]} AS id, {price} AS price, {given[1]} AS valid_from")
+    with pytest.raises(UnsupportedFeature, match=message):
+        merge_history(dataset, changes, "id")
+    assert lance_ops.dataset(dataset_uri).version == 1
 
 
 def overtaken(uri: str) -> InThreads:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         stored_path,
         stored_paths,
     )
+    from lance_ops.spark.translation.equal_values import check_half_floats, check_key_types, has_nanoseconds
     from lance_ops.spark.translation.pushdown import pushed_predicate
     from lance_ops.spark.translation.type_casts import fit
     from lance_ops.spark.translation.types import (
@@ -32,7 +33,10 @@ __all__ = [
     "FRAGMENT_ID",
     "ROW_COLUMN_TYPES",
     "CaseRule",
+    "check_half_floats",
+    "check_key_types",
     "fit",
+    "has_nanoseconds",
     "is_hint",
     "keep_types",
     "pushed_predicate",
@@ -49,7 +53,10 @@ _MODULES = {
     "FRAGMENT_ID": "column_names",
     "ROW_COLUMN_TYPES": "column_names",
     "CaseRule": "lance_ops.core.schema",
+    "check_half_floats": "equal_values",
+    "check_key_types": "equal_values",
     "fit": "type_casts",
+    "has_nanoseconds": "equal_values",
     "is_hint": "types",
     "keep_types": "types",
     "pushed_predicate": "pushdown",

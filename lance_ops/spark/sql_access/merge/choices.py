@@ -25,11 +25,12 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.types import ArrayType, DataType, DecimalType, IntegralType, MapType, NullType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS
+from lance_ops.spark.translation import check_key_types
 
 __all__ = ["Action", "Choice", "Choices", "ChosenRows", "choose_rows"]
 
@@ -173,7 +174,8 @@ def choose_rows(
     """
     marker = _unused_name(source.columns)
     marked = source.select("*", F.lit(True).alias(marker)).alias(source_name)
-    _check_key_types(marked, keys, types)
+    given_keys = marked.select(*(F.expr(text).alias(name) for name, text in keys.items())).schema
+    check_key_types("a joined MERGE", given_keys, types)
     is_same_key = reduce(Column.__and__, (_of(target, name) == F.expr(text) for name, text in keys.items()))
     joined = marked.join(table.alias(target), is_same_key, "full" if choices.by_source else "left")
     address = _of(target, ROW_ADDRESS)
@@ -207,31 +209,6 @@ def choose_rows(
         address.alias(_ADDRESS),
     )
     return ChosenRows(pairs, key_columns, columns, changes_rows=choices.changes_rows)
-
-
-def _check_key_types(source: DataFrame, keys: Mapping[str, str], types: Mapping[str, DataType]) -> None:
-    """Raise `UnsupportedFeature` for a key that Spark compares in another type, or by another collation."""
-    given = source.select(*(F.expr(text).alias(name) for name, text in keys.items())).schema
-    for name, field in zip(keys, given, strict=True):
-        if not _is_same_value(field.dataType, types[name]):
-            raise UnsupportedFeature(
-                f"a joined MERGE by key {name!r}, which is {types[name].simpleString()} in the table and "
-                f"{field.dataType.simpleString()} in the source: equal values may differ after the cast (cast the "
-                f"source's key to {types[name].simpleString()})"
-            )
-
-
-def _is_same_value(given: DataType, stored: DataType) -> bool:
-    """Return whether a cast between the types keeps each value or fails: one type, or numbers of as many digits."""
-    scales = [_scale(kind) for kind in (given, stored)]
-    return isinstance(given, NullType) or given == stored or (None not in scales and scales[0] == scales[1])
-
-
-def _scale(kind: DataType) -> int | None:
-    """Return the digits behind the point of an exact number; None for another type."""
-    if isinstance(kind, DecimalType):
-        return kind.scale
-    return 0 if isinstance(kind, IntegralType) else None
 
 
 def _unused_name(names: Sequence[str]) -> str:

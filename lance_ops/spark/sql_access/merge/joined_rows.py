@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -18,6 +17,7 @@ from lance_ops.spark.sql_access.merge.clauses import Clauses
 from lance_ops.spark.sql_access.merge.names import MergeNames
 from lance_ops.spark.sql_access.written_expressions import quoted_path
 from lance_ops.spark.table_query import TableQuery
+from lance_ops.spark.translation import check_half_floats, has_nanoseconds
 
 __all__ = ["rows_of_both"]
 
@@ -33,7 +33,7 @@ def rows_of_both(
     texts = [text for each in choices for text in (each.condition, *each.values.values()) if text]
     read = {*keys, *(name for text in texts for name in names.columns_of_target(text))}
     _check_read(names.schema, read)
-    _check_floats(names.schema, keys)
+    check_half_floats("a joined MERGE", names.schema, keys)
     paths = [f"`{name}`" if "." in name else name for name in names.schema.names if name in read]
     table = TableQuery(frame.sparkSession, snapshot).select(*paths, ROW_ADDRESS).load()
     visible = visible_schema(SourceOptions.parse({"path": snapshot.uri}), snapshot)
@@ -75,8 +75,8 @@ def _choices(names: MergeNames, keys: dict[str, str], clauses: Clauses) -> Choic
 def _check_kept(schema: Schema, kept: Iterable[str]) -> None:
     """Raise `UnsupportedFeature` for a kept column whose values would change on their way through Spark."""
     for name in kept:
-        nodes = schema.field(name).walk()
-        if any(node.is_blob_v1 or node.is_blob_v2 or _has_nanoseconds(node.arrow_type) for node in nodes):
+        field = schema.field(name)
+        if has_nanoseconds(field) or any(node.is_blob_v1 or node.is_blob_v2 for node in field.walk()):
             raise UnsupportedFeature(
                 f"a clause of MERGE that sets column {name!r} beside an UPDATE that does not: Spark cuts its values"
             )
@@ -87,21 +87,8 @@ def _check_read(schema: Schema, read: set[str]) -> None:
     if ROW_ADDRESS in schema.names:
         raise UnsupportedFeature(f"a MERGE that joins its source with a table that has a column {ROW_ADDRESS!r}")
     for name in schema.names:
-        if name in read and any(_has_nanoseconds(node.arrow_type) for node in schema.field(name).walk()):
+        if name in read and has_nanoseconds(schema.field(name)):
             raise UnsupportedFeature(
                 f"a MERGE whose clauses read column {name!r} of the table, or match by it and share their rows: "
                 "Spark cuts its nanoseconds"
             )
-
-
-def _check_floats(schema: Schema, keys: Iterable[str]) -> None:
-    """Raise `UnsupportedFeature` for a key of half floats: Spark compares others with them that the merge rounds."""
-    for name in keys:
-        if pa.types.is_float16(schema.field(name).arrow_type):
-            raise UnsupportedFeature(
-                f"a joined MERGE by key {name!r}, which Spark reads as float (match another column)"
-            )
-
-
-def _has_nanoseconds(arrow_type: pa.DataType) -> bool:
-    return bool((pa.types.is_timestamp(arrow_type) or pa.types.is_duration(arrow_type)) and arrow_type.unit == "ns")
