@@ -28,9 +28,6 @@ from lance_ops.writing import retry_conflicts
 
 __all__ = ["merge_history"]
 
-_RETRY_TIMEOUT = timedelta(seconds=30)
-"""No attempt begins later than this after the first one, as in other merges."""
-
 _IS_CHANGE, _IS_LAST, _REASON = "__is_change", "__is_last", "__reason"
 _PREVIOUS, _BEFORE, _NEXT = "__previous", "__before", "__next"
 
@@ -44,6 +41,7 @@ def merge_history(
     valid_to: str = "valid_to",
     current: str = "current",
     conflict_retries: int = 10,
+    retry_timeout: timedelta = timedelta(seconds=30),
     runner: Runner | None = None,
 ) -> dict[str, int]:
     """Add changes to a table of histories as one version; return `num_added_rows` and `num_closed_rows`.
@@ -55,8 +53,8 @@ def merge_history(
 
     Raises `InvalidInput`, with an example, for a key or a moment that is null, for a key with two values at one moment,
     and for another value before the row that is current. Raises `UnsupportedFeature` for nanoseconds, for a key of half
-    floats, and for a key or a moment whose type is not the table's. Raises `TooManyConcurrentWriters` when the
-    retries, or 30 s, are used up.
+    floats, and for a key or a moment whose type is not the table's. Raises `TooManyConcurrentWriters` when the retries
+    are used up, or `retry_timeout` has passed since the first conflict. An attempt that runs is not ended.
     """
     keys = [on] if isinstance(on, str) else list(on)
     for name in (*keys, valid_from):
@@ -75,7 +73,7 @@ def merge_history(
         except TooManyConcurrentWriters as lost:
             raise RetryableConflict(str(lost.__cause__)) from lost
 
-    result = retry_conflicts(dataset.snapshot, attempt, conflict_retries, _RETRY_TIMEOUT)
+    result = retry_conflicts(dataset.snapshot, attempt, conflict_retries, retry_timeout, from_first_conflict=True)
     return {"num_added_rows": result["num_inserted_rows"], "num_closed_rows": result["num_updated_rows"]}
 
 

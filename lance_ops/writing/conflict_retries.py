@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -20,27 +21,37 @@ _LONGEST_PAUSE_SECONDS = 2.0
 
 
 def retry_conflicts(
-    snapshot: Snapshot, attempt: Callable[[Snapshot], T], retries: int, timeout: timedelta | None = None
+    snapshot: Snapshot,
+    attempt: Callable[[Snapshot], T],
+    retries: int,
+    timeout: timedelta | None = None,
+    *,
+    from_first_conflict: bool = False,
 ) -> T:
     """Call `attempt` with the snapshot; after a conflict, or if clean-up removed the version, with the newest one.
 
-    Between attempts it waits for a random time with a growing limit, so that competing writers drift apart. Raises
+    Between attempts it waits for a random time with a growing limit, so that competing writers drift apart. No attempt
+    begins when `timeout` is over; an attempt that runs is not ended. The time counts from the first attempt, or from
+    the first conflict: then an attempt of any length is retried at least once, if `retries` allow it. Raises
     `TooManyConcurrentWriters` when the retries or the time are used up, and `InvalidInput` for a negative number.
     """
     if retries < 0:
         raise InvalidInput(f"the number of conflict retries must not be negative, not {retries}")
     if timeout is not None and timeout < timedelta(0):
         raise InvalidInput(f"the timeout of conflict retries must not be negative, not {timeout}")
-    deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
+    seconds = math.inf if timeout is None else timeout.total_seconds()
+    deadline = math.inf if from_first_conflict else time.monotonic() + seconds
     current = snapshot
     for retry in range(retries + 1):
         try:
             return attempt(current)
         except (RetryableConflict, VersionNotFound) as conflict:
-            if retry == retries or (deadline is not None and time.monotonic() >= deadline):
+            if retry == retries or time.monotonic() >= deadline:
+                limit = "no retry is left" if retry == retries else f"{seconds:g} s are over"
                 raise TooManyConcurrentWriters(
-                    f"{snapshot.uri}: gave up after {retry + 1} attempts: {conflict}"
+                    f"{snapshot.uri}: gave up after {retry + 1} attempts, because {limit}: {conflict}"
                 ) from conflict
+            deadline = min(deadline, time.monotonic() + seconds)
         time.sleep(random.uniform(0, min(_FIRST_PAUSE_SECONDS * 2**retry, _LONGEST_PAUSE_SECONDS)))
         current = current.latest()
     raise AssertionError("the loop returns or raises")

@@ -11,7 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.errors import InvalidInput, TooManyConcurrentWriters, UnsupportedFeature
 from lance_ops.runners import InThreads
-from lance_ops.spark import history, merge_history
+from lance_ops.spark import merge_history
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,30 +131,43 @@ def test_columns_that_spark_reads_otherwise_than_the_merge_are_refused(
     assert lance_ops.dataset(dataset_uri).version == 1
 
 
-def overtaken(uri: str) -> InThreads:
-    """Return a runner beside which another writer changes the rows while the first attempt runs its tasks."""
+def overtaken(uri: str, *, always: bool = False) -> InThreads:
+    """Return a runner beside which another writer changes the rows while the first attempt, or any, runs its tasks."""
 
     class Overtaken(InThreads):
         def map(self, *args: Any, **kwargs: Any) -> Any:
-            if lance_ops.dataset(uri).version == 1:
+            if always or lance_ops.dataset(uri).version == 1:
                 lance_ops.dataset(uri).update({"price": "9.0"})
             return super().map(*args, **kwargs)
 
     return Overtaken()
 
 
-@pytest.mark.parametrize("has_time", [True, False])
-def test_changes_are_compared_with_the_newest_rows_until_the_time_is_up(
-    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch, has_time: bool
+@pytest.mark.parametrize("retry_timeout", [timedelta(seconds=30), timedelta(0)], ids=str)
+def test_changes_are_compared_with_the_newest_rows_after_an_attempt_of_any_length(
+    spark: SparkSession, dataset_uri: str, retry_timeout: timedelta
 ) -> None:
     rows = [{"id": 7, "price": 1.0, "valid_from": day(1), "valid_to": None, "current": True}]
     dataset = lance_ops.write_dataset(pa.Table.from_pylist(rows, schema=SCHEMA), dataset_uri)
     changes = frame(spark, (7, 9.0, 5), (7, 2.0, 6))
-    if has_time:
-        assert merge_history(dataset, changes, "id", runner=overtaken(dataset_uri))["num_added_rows"] == 1
-        assert shown(dataset) == [(7, 9.0, 1, 6, False), (7, 2.0, 6, None, True)]
-        return
-    monkeypatch.setattr(history, "_RETRY_TIMEOUT", timedelta(0))
-    with pytest.raises(TooManyConcurrentWriters, match="gave up after 1 attempts"):
-        merge_history(dataset, changes, "id", runner=overtaken(dataset_uri))
-    assert lance_ops.dataset(dataset_uri).version == 2
+    done = merge_history(dataset, changes, "id", retry_timeout=retry_timeout, runner=overtaken(dataset_uri))
+    assert done["num_added_rows"] == 1
+    assert shown(dataset) == [(7, 9.0, 1, 6, False), (7, 2.0, 6, None, True)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"retry_timeout": timedelta(0)}, "gave up after 2 attempts, because 0 s are over"),
+        ({"conflict_retries": 1}, "gave up after 2 attempts, because no retry is left"),
+    ],
+    ids=["time", "retries"],
+)
+def test_changes_that_lose_each_attempt_are_given_up_with_the_limit(
+    spark: SparkSession, dataset_uri: str, options: dict[str, Any], message: str
+) -> None:
+    rows = [{"id": 7, "price": 1.0, "valid_from": day(1), "valid_to": None, "current": True}]
+    dataset = lance_ops.write_dataset(pa.Table.from_pylist(rows, schema=SCHEMA), dataset_uri)
+    with pytest.raises(TooManyConcurrentWriters, match=message):
+        merge_history(dataset, frame(spark, (7, 2.0, 6)), "id", runner=overtaken(dataset_uri, always=True), **options)
+    assert shown(lance_ops.dataset(dataset_uri)) == [(7, 9.0, 1, None, True)]

@@ -276,20 +276,24 @@ def test_a_clause_of_unmatched_rows_reads_no_source(spark: SparkSession, lake: P
         merge(spark, lake, "t USING news n ON t.id = n.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = n.x")
 
 
-def overtaken(uri: Path) -> InThreads:
-    """Return a runner beside which another writer changes a row while the first attempt runs its tasks."""
+def overtaken(uri: Path, *, always: bool = False) -> InThreads:
+    """Return a runner beside which another writer changes a row while the first attempt, or any, runs its tasks."""
 
     class Overtaken(InThreads):
         def map(self, *args: Any, **kwargs: Any) -> Any:
-            if LanceDataset(uri).version == 1:
+            if always or LanceDataset(uri).version == 1:
                 LanceDataset(uri).update({"x": "1000"}, "id = 2")
             return super().map(*args, **kwargs)
 
     return Overtaken()
 
 
-def test_values_of_both_rows_are_computed_again_after_a_conflict(spark: SparkSession, lake: Path) -> None:
+@pytest.mark.parametrize("retry_timeout", [timedelta(seconds=30), timedelta(0)], ids=str)
+def test_values_of_both_rows_are_computed_again_after_an_attempt_of_any_length(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, retry_timeout: timedelta
+) -> None:
     uri = lake / "t.lance"
+    monkeypatch.setattr(statement, "_RETRY_TIMEOUT", retry_timeout)
     text = "MERGE INTO t USING news n ON t.id = n.id WHEN MATCHED THEN UPDATE SET x = t.x + n.x"
     sql(spark, text, runner=overtaken(uri))
     assert LanceDataset(uri).to_table(filter="id = 2")["x"].to_pylist() == [1021]
@@ -302,9 +306,9 @@ def test_a_merge_that_joins_begins_no_attempt_after_its_time(
     uri = lake / "t.lance"
     monkeypatch.setattr(statement, "_RETRY_TIMEOUT", timedelta(0))
     text = "MERGE INTO t USING news n ON t.id = n.id WHEN MATCHED THEN UPDATE SET x = t.x + n.x"
-    with pytest.raises(TooManyConcurrentWriters, match="gave up after 1 attempts"):
-        sql(spark, text, runner=overtaken(uri))
-    assert LanceDataset(uri).version == 2
+    with pytest.raises(TooManyConcurrentWriters, match="gave up after 2 attempts, because 0 s are over"):
+        sql(spark, text, runner=overtaken(uri, always=True))
+    assert LanceDataset(uri).to_table(filter="id = 3")["x"].to_pylist() == [30]
 
 
 def add_rows(lake: Path, *rows: tuple[int | None, int, str]) -> None:

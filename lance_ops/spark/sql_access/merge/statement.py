@@ -41,7 +41,7 @@ __all__ = ["MERGE_STATEMENTS"]
 
 _RETRIES = 10
 _RETRY_TIMEOUT = timedelta(seconds=30)
-"""No attempt begins later than this after the first one, as in the library's own merge."""
+"""No attempt begins later than this after the first conflict: an attempt that joins may itself take longer."""
 
 _CHANGED = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
 
@@ -154,7 +154,7 @@ class _Merge:
                 except TooManyConcurrentWriters as lost:
                     raise RetryableConflict(str(lost.__cause__)) from lost
 
-        return retry_conflicts(opened, attempt, _RETRIES, _RETRY_TIMEOUT)
+        return retry_conflicts(opened, attempt, _RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
 
     def _joined_merge(self, opened: LanceDataset, deleted: pa.Array) -> MergeInsertBuilder:
         """Return the merge of chosen rows, which also deletes the rows of the table at the addresses `deleted`.
