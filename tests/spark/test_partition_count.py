@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from lance_ops.spark.arrow_function import map_in_arrow
 from lance_ops.spark.running.partition_count import num_partitions
@@ -46,16 +51,52 @@ def num_jobs(spark: SparkSession) -> int:
     return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.fixture(params=["true", "false"], ids=["adaptive", "not adaptive"])
+def adaptive(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
+    spark.conf.set("spark.sql.adaptive.enabled", request.param)
+    yield
+    spark.conf.unset("spark.sql.adaptive.enabled")
+
+
+@pytest.mark.usefixtures("adaptive")
 @pytest.mark.parametrize("frame", FRAMES)
-def test_the_count_is_that_of_the_run_and_runs_nothing(spark: SparkSession, frame: str, adaptive: str) -> None:
-    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
-    try:
-        mapped = map_in_arrow(spark.sql(FRAMES[frame]), number_of_partition, "number int", "numbers")
-        numbers = sorted(row["number"] for row in mapped.collect())
-        jobs = num_jobs(spark)
-        assert num_partitions(mapped) == len(numbers)
-        assert num_jobs(spark) == jobs
-        assert numbers == list(range(len(numbers)))
-    finally:
-        spark.conf.unset("spark.sql.adaptive.enabled")
+def test_the_count_is_that_of_the_run_and_runs_nothing(spark: SparkSession, frame: str) -> None:
+    mapped = map_in_arrow(spark.sql(FRAMES[frame]), number_of_partition, "number int", "numbers")
+    numbers = sorted(row["number"] for row in mapped.collect())
+    jobs = num_jobs(spark)
+    assert num_partitions(mapped) == len(numbers)
+    assert num_jobs(spark) == jobs
+    assert numbers == list(range(len(numbers)))
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_a_recursion_has_no_count_and_does_not_run_again(spark: SparkSession) -> None:
+    steps = "SELECT id FROM range(3) UNION ALL SELECT id + 3 FROM steps WHERE id < 9"
+    mapped = map_in_arrow(
+        spark.sql(f"WITH RECURSIVE steps(id) AS ({steps}) SELECT * FROM steps"),
+        number_of_partition,
+        "number int",
+        "numbers",
+    )
+    assert mapped.collect()
+    jobs = num_jobs(spark)
+    assert num_partitions(mapped) is None
+    assert num_jobs(spark) == jobs
+
+
+def test_a_plan_that_spark_cannot_run_again_has_no_count(spark: SparkSession) -> None:
+    """The rows are collected, so nothing is lost but a check."""
+    ended = Mock(sparkSession=spark)
+    for error in (Py4JError("Spark has forgotten the plan"), PySparkException("the files of the plan are gone")):
+        ended._jdf.queryExecution.side_effect = error
+        assert num_partitions(ended) is None
+
+
+def test_the_count_leaves_the_metrics_of_an_observed_frame(spark: SparkSession) -> None:
+    seen = Observation()
+    mapped = map_in_arrow(
+        spark.range(0, 10, 1, 3).observe(seen, F.count("*").alias("rows")), number_of_partition, "number int", "numbers"
+    )
+    mapped.collect()
+    assert num_partitions(mapped) == 3
+    assert seen.get == {"rows": 10}
