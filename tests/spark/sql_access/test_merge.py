@@ -260,6 +260,29 @@ def test_on_may_compare_expressions_and_have_conditions(
     assert merge(spark, lake, f"t USING news n ON {on} {clauses}") == (counts, expected)
 
 
+@pytest.fixture
+def plain_backslashes(spark: SparkSession) -> Iterator[None]:
+    """A backslash in a text is itself, as in Hive; by default it escapes the next character."""
+    spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+    yield
+    spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+
+
+@pytest.mark.usefixtures("plain_backslashes")
+def test_a_backslash_is_what_the_session_says(spark: SparkSession, lake: Path) -> None:
+    source = "(SELECT id, 'd1' AS s, CAST(x AS INT) AS x FROM news)"
+    on = f"t USING {source} n ON t.id = n.id"
+    inserts = "WHEN NOT MATCHED THEN INSERT (id, s) VALUES (n.id, regexp_replace(n.s, 'd', ''))"
+    _, rows = merge(spark, lake, rf"{on} WHEN MATCHED THEN UPDATE SET s = regexp_replace(n.s, '\d', '') {inserts}")
+    assert rows == [(1, 10, "a"), (2, 20, "d"), (3, 30, "d"), (4, None, "d"), (5, None, "1")]
+    _, rows = merge(spark, lake, rf"{on} AND n.s RLIKE '^d\d$' WHEN MATCHED AND n.id = 2 THEN DELETE")
+    assert [row[0] for row in rows] == [1, 3, 4, 5]
+    computed = rf"t USING {source} n ON t.s = regexp_replace(n.s, '\d', '') WHEN MATCHED THEN DELETE"
+    with pytest.raises(UnsupportedFeature, match="a backslash in ON of MERGE, which computes a key"):
+        merge(spark, lake, computed)
+    assert LanceDataset(lake / "t.lance").version == 3
+
+
 def test_unmatched_rows_without_a_key_of_their_own_are_not_updated(spark: SparkSession, lake: Path) -> None:
     on = "t USING news n ON t.id = n.id WHEN NOT MATCHED BY SOURCE"
     add_rows(lake, (None, 1, "null"))

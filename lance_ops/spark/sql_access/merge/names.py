@@ -101,10 +101,18 @@ class MergeNames:
         return not self.columns_of_target(text)
 
     def is_same(self, one: str, other: str) -> bool:
-        """Return whether two expressions are written alike, but for the spelling of their columns."""
-        return self._plain(one) == self._plain(other)
+        """Return whether two expressions are written alike, but for the spelling of their columns.
+
+        With a backslash they must be the same text: a setting of the session says what it means.
+        """
+        return one == other if "\\" in one + other else self._plain(one) == self._plain(other)
 
     def _read_on(self, on: str) -> tuple[dict[str, str], list[str]]:
+        """Return the source's expression of each key column, and the other conditions.
+
+        An expression is written from its tree. A setting of the session says what a backslash means, and the tree does
+        not follow it. So `UnsupportedFeature` is raised for a backslash beside an expression that computes a key.
+        """
         keys: dict[str, str] = {}
         others: list[str] = []
         for condition in _conjuncts(parse_expression(on)):
@@ -113,6 +121,11 @@ class MergeNames:
                 others.append(condition.sql("spark"))
             else:
                 keys[found[0]] = found[1]
+        if "\\" in on and any(self.source_column(text) is None for text in keys.values()):
+            raise UnsupportedFeature(
+                "a backslash in ON of MERGE, which computes a key: a setting of Spark says what it means (compute the "
+                "key in the source)"
+            )
         for text in others:
             self._check_columns(text)
         return keys, others
