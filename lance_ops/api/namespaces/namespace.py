@@ -65,7 +65,10 @@ class Namespace(ABC):
         """Return whether the name is known; the table itself is not opened."""
 
     def names_like(self, name: str) -> list[str]:
-        """Return the names of tables that are `name`, or differ from it in case alone."""
+        """Return the names of tables that are `name`, or differ from it in case alone.
+
+        A namespace that cannot list cheaply may try `name` and its lower case alone.
+        """
         return [each for each in self.list_tables() if each.lower() == name.lower()]
 
     def describe_table(self, name: str) -> TableDescription:

@@ -118,7 +118,8 @@ def use_namespace(
     """Let `sql` of this session find tables by name, and return the namespace.
 
     A namespace is a folder or prefix, a pattern of paths, a YAML file, URIs by name, or a `Namespace`; see
-    `lance_ops.api.namespaces`. None ends it. A name of the namespace comes before a view of Spark of that name.
+    `lance_ops.api.namespaces`. None ends it. A name of the namespace comes before a view of Spark that is
+    written alike; a view comes before a name that differs in case.
     """
     if namespace is None:
         _NAMESPACES.pop(session, None)

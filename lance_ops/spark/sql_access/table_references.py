@@ -22,6 +22,7 @@ from lance_ops.core.errors import InvalidInput, ReferenceNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.spark.sql_access.words import Kind, Reader
+from lance_ops.spark.sql_access.written_expressions import quoted_path
 from lance_ops.spark.translation import CaseRule, session_case_rule
 
 __all__ = ["FORMAT", "Tables", "VersionClause", "read_version_clause", "version_or_name"]
@@ -107,7 +108,7 @@ class Tables:
         """Return where the table is; None if the name is not one of a Lance table."""
         name = parts[-1]
         is_path = len(parts) == 2 and parts[0].lower() == FORMAT
-        stored = self._stored_name(name) if is_path or len(parts) == 1 else None
+        stored = self._stored_name(name, after_spark=not is_path) if is_path or len(parts) == 1 else None
         if self.namespace is not None and stored is not None:
             return self.namespace.declare_table(stored)
         return self.at(name) if is_path else None
@@ -121,10 +122,11 @@ class Tables:
         stored = self._stored_name(parts[0])
         return self.namespace.declare_table(stored or parts[0]) if stored is not None or named else None
 
-    def _stored_name(self, name: str) -> str | None:
+    def _stored_name(self, name: str, *, after_spark: bool = False) -> str | None:
         """Return the namespace's spelling of a table's name by the session's case rule; None if it has no such table.
 
-        Raises `InvalidInput` if several tables have the name in other cases.
+        With `after_spark` a table or view of Spark comes before a name that differs in case. Raises `InvalidInput` if
+        several tables have the name in other cases.
         """
         if self.namespace is None:
             return None
@@ -133,6 +135,8 @@ class Tables:
         if "/" in name or self.case_rule is CaseRule.SENSITIVE:
             return None
         found = self.namespace.names_like(name)
+        if found and after_spark and self.session.catalog.tableExists(quoted_path(name)):
+            return None
         if len(found) > 1:
             raise InvalidInput(
                 f"SQL on a Lance table: {name!r} may be any of the tables {', '.join(found)}: write the name as the "

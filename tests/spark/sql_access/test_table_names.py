@@ -57,6 +57,19 @@ def test_a_name_that_several_tables_have_is_refused_with_all_of_them(spark: Spar
     assert sql(spark, "SELECT x FROM TIDES", namespace=lake).collect()[0][0] == 5
 
 
+def test_a_view_comes_before_a_name_that_differs_in_case(spark: SparkSession, lake: Path) -> None:
+    spark.sql("SELECT 7L AS x").createOrReplaceTempView("tides")
+    try:
+        assert sql(spark, "SELECT x FROM tides", namespace=lake).collect()[0][0] == 7
+        assert sql(spark, "SELECT x FROM Tides", namespace=lake).collect()[0][0] == 1
+        assert sql(spark, "SELECT x FROM lance.tides", namespace=lake).collect()[0][0] == 1
+        write_dataset(pa.table({"x": [5]}), lake / "TIDES.lance")
+        assert sql(spark, "SELECT x FROM tides", namespace=lake).collect()[0][0] == 7
+        assert sql(spark, "SELECT x FROM TIDES", namespace=lake).collect()[0][0] == 5
+    finally:
+        spark.catalog.dropTempView("tides")
+
+
 @pytest.mark.usefixtures("case_sensitive")
 def test_a_name_is_matched_with_case_where_the_session_does(spark: SparkSession, lake: Path) -> None:
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
