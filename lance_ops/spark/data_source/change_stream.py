@@ -68,7 +68,7 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name in _NOT_OF_CHANGES:
             if getattr(options, name):
                 raise InvalidInput(f"option {options.spelling(name)!r} does not go with {asked!r}")
-        self._options = options.at_root()
+        self._options = options.with_full_uri()
         self._first = options.starting_version
         self._shape = to_arrow_schema(schema, timezone="UTC")
         self._last: int | None = None  # of a query that reads only what is available now

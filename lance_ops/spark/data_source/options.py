@@ -235,8 +235,8 @@ class SourceOptions:
             snapshot = refs.open_branch(snapshot, self.branch, self.version)
         return snapshot if self.timestamp is None else snapshot_as_of(snapshot, self.timestamp)
 
-    def at_root(self) -> SourceOptions:
-        """Return the options with the URI of the table's root, which means the same in every process.
+    def with_full_uri(self) -> SourceOptions:
+        """Return the options with a URI that means the same in every process.
 
         A relative path begins in this process's folder.
         """

@@ -83,7 +83,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver and reads their fragments in tasks."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        self._options = options.at_root()
+        self._options = options.with_full_uri()
         self._schema = schema
         self._last: int | None = None  # of a query that reads only what is available now
         self._added = lru_cache(_KNOWN_VERSIONS)(self._find_added)

@@ -199,7 +199,7 @@ def plan_write(
     """
     if options.replace_where is not None and mode != "overwrite":
         raise InvalidInput(f"option {options.spelling('replace_where')!r} replaces rows: give it with mode 'overwrite'")
-    options = options.at_root()
+    options = options.with_full_uri()
     snapshot = options.open_to_write()
     if snapshot is None:
         version = options.data_storage_version or FileVersion.V2_2

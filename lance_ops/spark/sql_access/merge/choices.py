@@ -55,19 +55,19 @@ class Choice:
 
 @dataclass(frozen=True)
 class Choices:
-    """The clauses for source rows that match a row of the table, and for those that match none, in their order.
+    """The clauses for source rows that match a row of the table, and for rows of one side that match none, in order.
 
-    `by_source` are those for rows of the table that no source row matches.
+    `unmatched_by_target` are those for source rows, and `unmatched_by_source` those for rows of the table.
     """
 
     matched: Sequence[Choice]
-    unmatched: Sequence[Choice]
-    by_source: Sequence[Choice] = ()
+    unmatched_by_target: Sequence[Choice]
+    unmatched_by_source: Sequence[Choice] = ()
 
     def __iter__(self) -> Iterator[Choice]:
         yield from self.matched
-        yield from self.unmatched
-        yield from self.by_source
+        yield from self.unmatched_by_target
+        yield from self.unmatched_by_source
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -177,15 +177,15 @@ def choose_rows(
     given_keys = marked.select(*(F.expr(text).alias(name) for name, text in keys.items())).schema
     check_key_types("a joined MERGE", given_keys, types)
     is_same_key = reduce(Column.__and__, (_of(target, name) == F.expr(text) for name, text in keys.items()))
-    joined = marked.join(table.alias(target), is_same_key, "full" if choices.by_source else "left")
+    joined = marked.join(table.alias(target), is_same_key, "full" if choices.unmatched_by_source else "left")
     address = _of(target, ROW_ADDRESS)
     in_source, in_table = _of(source_name, marker).isNotNull(), address.isNotNull()
 
     def chosen(value: Callable[[Choice], Column]) -> Column:
-        matched, unmatched, by_source = (
-            _first(side, value) for side in (choices.matched, choices.unmatched, choices.by_source)
+        of_both, of_source, of_table = (
+            _first(side, value) for side in (choices.matched, choices.unmatched_by_target, choices.unmatched_by_source)
         )
-        return F.when(in_source & in_table, matched).when(in_source, unmatched).otherwise(by_source)
+        return F.when(in_source & in_table, of_both).when(in_source, of_source).otherwise(of_table)
 
     names = [name for name in choices.names if name not in keys]
     casts = {name: types[name] for name in _names_of_mixed_types(joined, choices, names)}
@@ -201,7 +201,8 @@ def choose_rows(
     columns = {name: f"column_{number}" for number, name in enumerate((*keys, *names))}
     action = chosen(lambda choice: F.lit(choice.action))
     # Rows of the table that no clause takes tell whether a key of an update repeats.
-    tells = in_table if any(choice.action == "UPDATE" for choice in choices.by_source) else in_source & in_table
+    updates_unmatched = any(choice.action == "UPDATE" for choice in choices.unmatched_by_source)
+    tells = in_table if updates_unmatched else in_source & in_table
     pairs = joined.where(action.isNotNull() | tells).select(
         *(_of(target, name).alias(column) for name, column in key_columns.items()),
         *(value.alias(column) for value, column in zip(written, columns.values(), strict=True)),

@@ -29,7 +29,7 @@ class Clauses:
 
     matched: tuple[Clause, ...]
     inserted: tuple[Clause, ...]
-    by_source: tuple[Clause, ...]
+    unmatched_by_source: tuple[Clause, ...]
 
     @property
     def all_matched_delete(self) -> bool:
@@ -37,25 +37,25 @@ class Clauses:
         return bool(self.matched) and all(clause.action == "DELETE" for clause in self.matched)
 
     @property
-    def updates_by_source(self) -> bool:
+    def updates_unmatched_by_source(self) -> bool:
         """Whether a clause updates rows of the table that no source row matches."""
-        return any(clause.action == "UPDATE" for clause in self.by_source)
+        return any(clause.action == "UPDATE" for clause in self.unmatched_by_source)
 
     @property
-    def by_source_is_joined(self) -> bool:
-        """Whether Spark finds the rows of the table that no source row matches.
+    def joins_unmatched_by_source(self) -> bool:
+        """Whether Spark joins in full, to find the rows of the table that no source row matches.
 
         The library's merge takes every row for unmatched that is not to be written: it can delete unmatched rows, but
         not beside matched rows that stay as they are.
         """
         some_may_stay = bool(self.matched) and all(clause.condition is not None for clause in self.matched)
-        return bool(self.by_source) and (some_may_stay or self.updates_by_source)
+        return bool(self.unmatched_by_source) and (some_may_stay or self.updates_unmatched_by_source)
 
-    def narrowed(self, on: str) -> Clauses:
-        """Return clauses of matched rows that fulfil `on`, too."""
+    def requiring(self, condition: str) -> Clauses:
+        """Return clauses whose matched ones require `condition`, too."""
         matched = [
-            replace(clause, condition=f"({on})" + ("" if clause.condition is None else f" AND ({clause.condition})"))
-            for clause in self.matched
+            replace(each, condition=f"({condition})" + ("" if each.condition is None else f" AND ({each.condition})"))
+            for each in self.matched
         ]
         return replace(self, matched=tuple(matched))
 
@@ -77,8 +77,8 @@ def read_clauses(reader: Reader) -> Clauses:
         found[kind].append(_action(reader, kind, condition))
     if not any(found.values()):
         raise reader.error("WHEN")
-    matched, inserted, by_source = found.values()
-    return Clauses(tuple(matched), tuple(inserted), tuple(by_source))
+    matched, inserted, unmatched_by_source = found.values()
+    return Clauses(tuple(matched), tuple(inserted), tuple(unmatched_by_source))
 
 
 def _action(reader: Reader, kind: str, condition: str | None) -> Clause:

@@ -43,10 +43,10 @@ def rows_of_both(
 
 def _choices(names: MergeNames, keys: dict[str, str], clauses: Clauses) -> Choices:
     """Return what each clause gives its rows. An update keeps the columns that only other clauses write."""
-    by_source = clauses.by_source if clauses.by_source_is_joined else ()
-    for clause in by_source:
-        names.check_by_source(clause)
-    joined = (*clauses.matched, *by_source)
+    joined_in_full = clauses.unmatched_by_source if clauses.joins_unmatched_by_source else ()
+    for clause in joined_in_full:
+        names.check_unmatched_by_source(clause)
+    joined = (*clauses.matched, *joined_in_full)
     updates = [names.written(clause) for clause in joined if clause.action == "UPDATE"]
     inserts = [names.written(clause) for clause in clauses.inserted]
     names.check_keys(keys, updates, inserts)
@@ -62,14 +62,14 @@ def _choices(names: MergeNames, keys: dict[str, str], clauses: Clauses) -> Choic
         for clause in joined
     ]
     matched, unmatched_by_source = changes[: len(clauses.matched)], changes[len(clauses.matched) :]
-    if clauses.by_source and not joined:
+    if clauses.unmatched_by_source and not joined:
         # Nothing changes these rows, but columns without nulls need a value.
         needed = {name: path for name, path in own.items() if not names.schema.field(name).nullable}
         matched = [Choice("KEEP", None, needed)]
-    unmatched = [
+    unmatched_by_target = [
         Choice("INSERT", clause.condition, values) for clause, values in zip(clauses.inserted, inserts, strict=True)
     ]
-    return Choices(matched, unmatched, unmatched_by_source)
+    return Choices(matched, unmatched_by_target, unmatched_by_source)
 
 
 def _check_kept(schema: Schema, kept: Iterable[str]) -> None:

@@ -78,7 +78,7 @@ class MergeNames:
                 if name in values and not self.is_same(values[name], key):
                     raise UnsupportedFeature(f"UPDATE of MERGE changes the key {name!r}")
 
-    def check_by_source(self, clause: Clause) -> None:
+    def check_unmatched_by_source(self, clause: Clause) -> None:
         """Raise `InvalidInput` for a clause of unmatched rows of the table that reads the source."""
         for text in (clause.condition, *(clause.values or {}).values()):
             if text is not None and any(side == "source" for side, _ in self._columns_of(text)):

@@ -28,7 +28,7 @@ def rows_of_source(
     names: MergeNames, frame: DataFrame, keys: dict[str, str], clauses: Clauses, *, in_utc: bool
 ) -> SourceRows | None:
     """Return the rows to merge; None if a clause reads the table's row, or clauses need different rows."""
-    if len(clauses.matched) > 1 or len(clauses.inserted) > 1 or clauses.updates_by_source:
+    if len(clauses.matched) > 1 or len(clauses.inserted) > 1 or clauses.updates_unmatched_by_source:
         return None
     matched, inserted = next(iter(clauses.matched), None), next(iter(clauses.inserted), None)
     values = _values(names, keys, matched, inserted)
@@ -73,7 +73,7 @@ def _source_condition(names: MergeNames, clauses: Clauses) -> str | None:
     may still be the match of such a row.
     """
     conditions = {clause.condition for clause in (*clauses.matched, *clauses.inserted)}
-    if len(conditions) != 1 or clauses.by_source:
+    if len(conditions) != 1 or clauses.unmatched_by_source:
         return None
     condition = conditions.pop()
     return condition if condition is not None and names.is_of_source(condition) else None

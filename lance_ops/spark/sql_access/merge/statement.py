@@ -67,7 +67,7 @@ def _merge(statement: Statement) -> DataFrame | None:
     opened = statement.tables.open(table)
     frame = run_query(query, statement.tables)
     merge = _Merge(statement, target, frame, source, condition, clauses)
-    return merge.with_plain_on(opened.snapshot).execute(opened)
+    return merge.with_conditions_of_on(opened.snapshot).execute(opened)
 
 
 def _source(statement: Statement) -> tuple[str, str]:
@@ -112,8 +112,8 @@ class _Merge:
         counts = (done["num_updated_rows"], done["num_deleted_rows"], done["num_inserted_rows"])
         return self.statement.result(_CHANGED, [(sum(counts), *counts)])
 
-    def with_plain_on(self, snapshot: Snapshot) -> _Merge:
-        """Return a merge whose clauses have the conditions of ON that compare no key.
+    def with_conditions_of_on(self, snapshot: Snapshot) -> _Merge:
+        """Return a merge whose matched clauses also require ON, if ON has conditions beside its keys.
 
         Raises `UnsupportedFeature` if there are clauses of unmatched rows, too: the library's merge matches by key
         alone.
@@ -123,12 +123,12 @@ class _Merge:
         others = names.conditions_beside_keys(self.on)
         if not others:
             return self
-        if self.clauses.inserted or self.clauses.by_source:
+        if self.clauses.inserted or self.clauses.unmatched_by_source:
             raise UnsupportedFeature(
                 f"{others[0]} in ON of MERGE beside WHEN NOT MATCHED: ON joins by {self.target}.key = an expression of "
                 f"{self.source} (filter the source, or put the condition into a clause)"
             )
-        return replace(self, clauses=self.clauses.narrowed(self.on))
+        return replace(self, clauses=self.clauses.requiring(self.on))
 
     def _merge_source(self, opened: LanceDataset, found: SourceRows) -> ExecuteResult:
         merge = self._with_inserts(opened)
@@ -162,10 +162,10 @@ class _Merge:
         The source rows of these are left out, so the merge finds them unmatched.
         """
         merge = self._with_inserts(opened)
-        if self.clauses.matched or self.clauses.updates_by_source:
+        if self.clauses.matched or self.clauses.updates_unmatched_by_source:
             merge = merge.when_matched_update_all()
         conditions = [_is_at(opened.snapshot, deleted)] if len(deleted) else []
-        if not self.clauses.by_source_is_joined:
+        if not self.clauses.joins_unmatched_by_source:
             conditions += self._unmatched(opened.snapshot)
         return merge.when_not_matched_by_source_delete(any_of(*conditions)) if conditions else merge
 
@@ -178,7 +178,7 @@ class _Merge:
         writer = self.statement.writer(LanceDataset.of(snapshot), self.target)
         return [
             TRUE if clause.condition is None else bind_filter(snapshot, writer.write(clause.condition))
-            for clause in self.clauses.by_source
+            for clause in self.clauses.unmatched_by_source
         ]
 
     def _names(self, snapshot: Snapshot) -> MergeNames:
