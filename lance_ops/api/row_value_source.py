@@ -54,6 +54,11 @@ class _RowFiles:
         files = tuple(ingest.found_file(path, {}) for path in paths)
         return cls(files, ingest.unified_raw_schema(files, {}, case_rule=CaseRule.SENSITIVE))
 
+    @property
+    def contents(self) -> tuple[tuple[str, str], ...]:
+        """The files, each with a token that changes when its content does."""
+        return tuple((file.uri, file.token) for file in self.files)
+
 
 def row_value_source(data: Any, schema: pa.Schema | None, runner: Runner) -> Any:
     """Return data as `staged_row_values` takes it, or as a stream that names no rows.
@@ -94,7 +99,8 @@ def staged_row_values(
         )
     if not chosen:
         raise InvalidInput(f"the data has no column beside {key!r}")
-    folder = by_tasks.new_folder() if checkpoint is None else _folder_of(checkpoint, key, chosen)
+    contents = data.contents if isinstance(data, _RowFiles) else ()
+    folder = by_tasks.new_folder() if checkpoint is None else _folder_of(checkpoint, key, chosen, contents)
     uri, store = f"{target.uri}/{folder}", target.store.child(folder)
     options = {name: value for name, value in target.storage_options.items() if name != MANIFEST_STORE_OPTION}
     version = FileVersion.V2_0 if target.file_version is FileVersion.V0_1 else target.file_version
@@ -129,10 +135,11 @@ def _taker(runner: object, data: Any) -> TakesFrames | None:
     return runner if isinstance(runner, TakesFrames) and runner.takes(data) else None
 
 
-def _folder_of(checkpoint: str, key: str, names: Sequence[str]) -> str:
+def _folder_of(checkpoint: str, key: str, names: Sequence[str], contents: Sequence[tuple[str, str]]) -> str:
+    """Return the stage of a checkpoint. Files of other `contents` have a stage of their own."""
     if not checkpoint:
         raise InvalidInput("a checkpoint has a name")
-    digest = hashlib.sha256(repr((checkpoint, key, sorted(names))).encode()).hexdigest()
+    digest = hashlib.sha256(repr((checkpoint, key, sorted(names), contents)).encode()).hexdigest()
     return f"{DATA_DIR}/backfill-rows-{digest[:32]}"
 
 

@@ -168,6 +168,20 @@ def test_a_second_attempt_reads_what_was_staged_and_writes_what_was_not_finished
     assert dataset.verify().ok
 
 
+def test_a_second_attempt_reads_files_again_only_if_they_have_changed(dataset_uri: str, tmp_path: Path) -> None:
+    dataset, file = made(dataset_uri), tmp_path / "values.csv"
+    file.write_text("_rowaddr,v\n0,first\n0,first again\n")
+    with pytest.raises(InvalidInput, match="name the same row"):
+        dataset.update_columns(file, checkpoint="values")
+    file.write_text("_rowaddr,v\n0,mended\n1,mended\n")
+    with pytest.raises(ConnectionError):
+        dataset.update_columns(file, runner=FailsAt(0), checkpoint="values")
+    runner = PicklingRunner()
+    assert dataset.update_columns(file, runner=runner, checkpoint="values") == {"num_rows_updated": 2}
+    assert [job for job, _ in runner.jobs] == [LOCATE, ORDER, REPLACE]
+    assert [values(dataset, "v")[x] for x in range(3)] == ["mended", "mended", "old2"]
+
+
 @pytest.mark.parametrize("stable", [False, True])
 def test_after_a_conflict_only_stable_ids_still_name_the_same_rows(dataset_uri: str, stable: bool) -> None:
     dataset = made(dataset_uri, stable=stable)

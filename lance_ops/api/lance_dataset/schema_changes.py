@@ -72,7 +72,7 @@ class SchemaChanges(Reading):
         `checkpoint` is a name for a long computation, of expressions, of a function or of values by row. Files of
         finished fragments, and these values, then stay in the dataset when the call fails or its process ends, and a
         call with the same name, columns and expressions computes the others alone. Use another name for another
-        function and for other values.
+        function and for other values; only of raw files the call itself sees that they have changed.
         """
         properties = transaction_properties
         if isinstance(transforms, pa.Field):
