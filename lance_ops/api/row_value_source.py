@@ -180,10 +180,8 @@ def _append_files(stage: Snapshot, source: _RowFiles, key: str, runner: Runner, 
 
     Text is read in the types of the stage. All files must have all columns: a null would replace a value.
     """
-    types = {each.name: each.type for each in stage.schema.to_arrow_storage()}
-    types[key] = types[changing.ROW_KEY]
-    wanted = pa.schema([each.with_type(types.get(each.name, each.type)) for each in source.schema])
-    fitting = ingest.RowFitting(wanted, CaseRule.SENSITIVE, ingest.MissingColumns.REFUSE)
+    known = ingest.plain_schema(stage.schema).append(pa.field(key, pa.uint64()))
+    fitting = ingest.RowFitting.exact(source.schema, known)
     tasks = [
         _FileTask(file, fitting, key, stage.schema, stage.file_version, stage.uri, stage.storage_options)
         for file in source.files

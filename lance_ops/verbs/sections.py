@@ -17,6 +17,7 @@ from lance_ops.verbs.contract import Section
 
 __all__ = [
     "MOST_LINES",
+    "MOST_PAIRS",
     "SAMPLE_ROWS",
     "column_changes",
     "sample_of",
@@ -31,6 +32,8 @@ MOST_LINES = 50
 
 SAMPLE_ROWS = 5
 _MOST_COLUMNS = 8
+MOST_PAIRS = _MOST_COLUMNS // 2
+"""How many columns are shown with their old and their new values."""
 _MOST_CHARACTERS = 60
 
 
@@ -64,7 +67,7 @@ def sample_of(
 ) -> Section:
     """Return the first rows that match, of columns whose values are short, and SQL `values` by their title.
 
-    The `wanted` columns are among those that are shown.
+    The `wanted` columns come before others, as `short_columns` says.
     """
     shown = {name: f"`{name}`" for name in short_columns(data.schema, len(values or ()), wanted)}
     rows = data.to_table({**shown, **(values or {})}, filter=predicate, limit=num_rows, offset=offset)
@@ -72,9 +75,9 @@ def sample_of(
 
 
 def short_columns(schema: pa.Schema, num_others: int = 0, wanted: Collection[str] = ()) -> list[str]:
-    """Return columns whose values are short: the wanted ones, and the first others for which there is room.
+    """Return the first columns whose values are short, the wanted ones before others, as far as there is room.
 
-    `num_others` columns are shown beside them.
+    `num_others` columns are shown beside them. Nested and large binary columns are left out, also if they are wanted.
     """
     short = [
         field.name

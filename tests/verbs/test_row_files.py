@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -11,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
-from lance_ops.core.errors import InvalidInput, PlanOutdated, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, PlanOutdated, RawFileRefused, SchemaMismatch
 from lance_ops.verbs import REASON_PROPERTY, AddColumns, StoredPlan, Update, Verb, do_now, execute_plan, make_plan
 from tests.pickling_runner import PicklingRunner
 from tests.verbs.living import live, section
@@ -87,7 +88,63 @@ def test_text_is_read_in_the_types_of_the_table_and_files_are_read_together(data
         Path(file).write_text(f"_rowaddr,s\n{number},007\n")
     preview, done = live(Update(files=files), data)
     assert preview.facts == done.facts == {"matching_rows": 2}
+    assert section(preview, "Rows that would change")["s (new)"] == ("007", "007")
     assert [texts(data, "s")[x] for x in range(3)] == ["007", "007", "old 2"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("_rowaddr,s\n0,a\n", "s\nb\n", r"2\.csv has no column '_rowaddr'"),
+        ("_rowaddr,s\n0,a\n", "_rowid,s\n1,b\n", r"1\.csv has no column '_rowid'"),
+        ("_rowaddr,s\n0,a\n", "_rowaddr,x\n1,1\n", r"1\.csv has no column 'x'"),
+        ("_rowaddr,s\n0,a\n", "_rowaddr,s\n-1,b\n", r"2\.csv: line 2: column '_rowaddr': '-1' is no uint64"),
+        ("_rowaddr,s\n0,a\n", "_rowaddr,s\n1.5,b\n", r"2\.csv: line 2: column '_rowaddr': '1\.5' is no uint64"),
+        ("_rowaddr,x\n0,1\n", "_rowaddr,x\n1,many\n", r"2\.csv: line 2: column 'x': 'many' is no int64"),
+    ],
+)
+def test_a_preview_refuses_what_the_execution_does_not_read(
+    dataset_uri: str, tmp_path: Path, first: str, second: str, message: str
+) -> None:
+    data, files = made(dataset_uri), (str(tmp_path / "1.csv"), str(tmp_path / "2.csv"))
+    for file, content in zip(files, (first, second), strict=True):
+        Path(file).write_text(content)
+    for attempt in (make_plan, do_now):
+        with pytest.raises((SchemaMismatch, RawFileRefused), match=message):
+            attempt(Update(files=files), data)
+
+
+@pytest.mark.parametrize(
+    "rows", [{"_rowaddr": [-1], "s": ["a"]}, {"_rowaddr": [1], "s": [1]}, {"_rowaddr": ["1"], "s": ["a"]}]
+)
+def test_a_preview_refuses_values_of_other_types(dataset_uri: str, tmp_path: Path, rows: dict[str, list[Any]]) -> None:
+    data, file = made(dataset_uri), str(tmp_path / "values.parquet")
+    pyarrow.parquet.write_table(pa.table(rows), file)
+    for attempt in (make_plan, do_now):
+        with pytest.raises(SchemaMismatch, match=" in the table and "):
+            attempt(Update(files=(file,)), data)
+
+
+def test_json_of_a_file_becomes_json_of_the_table(dataset_uri: str, tmp_path: Path) -> None:
+    data = write_dataset(pa.table({"j": pa.array(['{"a": 1}'] * 2, pa.json_())}), dataset_uri)
+    file = tmp_path / "values.csv"
+    file.write_text('_rowaddr,j\n1,"{""b"": 2}"\n')
+    preview, _ = live(Update(files=(str(file),)), data)
+    assert section(preview, "Rows that would change")["j (new)"] == ('{"b": 2}',)
+    assert dataset(data.uri).count_rows("json_get_int(j, 'b') = 2") == 1
+
+
+def test_old_and_new_values_of_the_first_columns_are_shown_if_there_is_no_room_for_all(
+    dataset_uri: str, tmp_path: Path
+) -> None:
+    names = [f"c{number}" for number in range(6)]
+    data = write_dataset(pa.table({name: ["old"] for name in names}), dataset_uri)
+    file = tmp_path / "values.csv"
+    file.write_text(f"_rowaddr,{','.join(names)}\n0{',new' * 6}\n")
+    for verb in (Update(files=(str(file),)), Update(dict.fromkeys(names, "'new'"))):
+        _, preview = make_plan(verb, data)
+        shown = section(preview, "Rows that would change")
+        assert shown == {**dict.fromkeys(names[:4], ("old",)), **{f"{name} (new)": ("new",) for name in names[:4]}}
 
 
 VERBS: dict[str, tuple[str, Callable[[str], Verb]]] = {

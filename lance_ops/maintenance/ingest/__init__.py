@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         remote_file_system,
     )
     from lance_ops.maintenance.ingest.raw_names import printable, why_not_literal
-    from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns, RowFitting
+    from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns, RowFitting, plain_schema
     from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "local_path",
     "modified_of",
     "moment_of",
+    "plain_schema",
     "plan_ingest",
     "printable",
     "raw_format",
@@ -106,6 +107,7 @@ _MODULES = {
     "local_path": "raw_locations",
     "modified_of": "raw_locations",
     "moment_of": "raw_locations",
+    "plain_schema": "raw_rows",
     "plan_ingest": "ingest_plan",
     "printable": "raw_names",
     "raw_format": "raw_files",

@@ -49,6 +49,12 @@ class RowFitting:
     missing: MissingColumns = MissingColumns.FILL
     extra: ExtraColumns = ExtraColumns.REFUSE
 
+    @classmethod
+    def exact(cls, columns: pa.Schema, known: pa.Schema) -> RowFitting:
+        """Return the fitting of files that all have these columns, as `known` has them where it does."""
+        wanted = [known.field(each.name) if each.name in known.names else each for each in columns]
+        return cls(pa.schema(wanted), CaseRule.SENSITIVE, MissingColumns.REFUSE)
+
     def rows(self, file: RawFile, reader: RawReader) -> Iterator[pa.RecordBatch]:
         """Yield a file's rows with the table's names, also of the fields within structs.
 

@@ -133,7 +133,7 @@ class AddColumns(Verb):
             return _NewColumns(schema, sample, data.snapshot.num_rows, bytes_of_columns(data, source.reads))
         if isinstance(transforms, list):
             found = look_at_row_files(data, transforms, SAMPLE_ROWS)
-            rows = found.first_rows(data, short_columns(data.schema, len(found.values)))
+            rows = found.first_rows(data, short_columns(data.schema, len(found.values)), found.values.names)
             return _NewColumns(found.values, sample_section(_SAMPLE, rows), len(found.addresses), found.size_bytes)
         read = list(self.read_columns) or data.snapshot.schema.names
         rows = data.to_table(read, limit=SAMPLE_ROWS).combine_chunks()

@@ -26,7 +26,7 @@ from lance_ops.verbs.options import Option
 from lance_ops.verbs.row_files import look_at_row_files
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.read_cost import bytes_of_predicate
-from lance_ops.verbs.sections import SAMPLE_ROWS, sample_of, sample_section, sample_title, short_columns
+from lance_ops.verbs.sections import MOST_PAIRS, SAMPLE_ROWS, sample_of, sample_section, sample_title, short_columns
 from lance_ops.writing import MAX_ROWS_PER_FILE
 
 __all__ = ["Update"]
@@ -129,7 +129,8 @@ class Update(Verb):
         schema = data.snapshot.schema.project(names)
         rewritten = sum(projected_sizes(data.snapshot, fragments, schema).values()) if fragments else 0
         num_rows = len(found.addresses)
-        rows = found.first_rows(data, short_columns(data.schema, len(names), names))
+        shown = names[:MOST_PAIRS]
+        rows = found.first_rows(data, short_columns(data.schema, len(shown), shown), shown)
         return Preview(
             f"update {', '.join(names)} of {num_rows:,} of {before.rows:,} rows, in {len(fragments):,} fragments",
             before,
@@ -143,8 +144,9 @@ class Update(Verb):
 
     def _sample(self, data: LanceDataset, num_rows: int) -> Section:
         """Return the first rows, with new values beside the old ones."""
-        values = {f"{column} (new)": value for column, value in self.values.items()}
-        return sample_of(data, self.predicate, sample_title(_TITLE, num_rows), values, wanted=self.values)
+        shown = list(self.values)[:MOST_PAIRS]
+        values = {f"{column} (new)": self.values[column] for column in shown}
+        return sample_of(data, self.predicate, sample_title(_TITLE, num_rows), values, wanted=shown)
 
     def _check(self) -> None:
         if bool(self.values) == bool(self.files):
