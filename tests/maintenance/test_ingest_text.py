@@ -395,6 +395,10 @@ NO_ROWS = {
     "numbers": ("[1, 2]", "line 1: 1 is no row: each row is an object of fields"),
     "text": ('"a{}"\n', 'line 1: "a{}" is no row'),
     "lists": ('{"id": 1}\n[{"id": 2}]\n', 'line 2: [{"id": 2}] is no row'),
+    "null behind a surplus end": ('{"id": 1}\n' * 104_857 + "}    \nnull\n", "line 104859: null is no row"),
+    "a row behind a surplus end": ('}\n{"id": 1}\n', "it has text between its rows"),
+    "null and then too deep": ('{"id": 1} null\n' + "[" * 100_000 + "\n", "nested more than"),
+    "null and much later too deep": ('{"id": 1} null\n' + " " * 2**20 + "[" * 100_000, "it has text between its rows"),
     "no JSON": ("id=1\n", "it has text between its rows"),
 }
 

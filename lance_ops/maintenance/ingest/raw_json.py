@@ -229,7 +229,7 @@ def _line_where(source: RawSource, fault: Callable[[object], str]) -> str:
 def _fault_of(line: bytes, fault: Callable[[object], str]) -> str:
     try:
         return fault(json.loads(line)) if line.strip() else ""
-    except ValueError:
+    except (ValueError, RecursionError):  # a line that is no JSON, or too deep for Python's parser
         return ""
 
 
@@ -321,11 +321,11 @@ def check_json(source: RawSource, limits: RawLimits) -> None:
             first_depth = marks.depth
             places, _, depths = marks.feed(block)
             lengths = np.diff(places, prepend=0, append=len(block))
-            is_outside = np.repeat(np.append(first_depth, depths) == 0, lengths)
-            if not _BETWEEN_ROWS[np.frombuffer(block, np.uint8)[is_outside]].all():
-                raise DecodingRefused(_line_where(source, _no_row) or "it has text between its rows, which are objects")
             if depths.max(initial=0) > limits.depth:
                 raise DecodingRefused(f"its values are nested more than {limits.depth} deep", "depth")
+            is_outside = np.repeat(np.append(first_depth, depths) <= 0, lengths)  # a surplus } makes it negative
+            if not _BETWEEN_ROWS[np.frombuffer(block, np.uint8)[is_outside]].all():
+                raise DecodingRefused(_line_where(source, _no_row) or "it has text between its rows, which are objects")
             num_rows = int(np.count_nonzero(depths == 0))
             if num_rows * num_keys > _MAX_BLOCK_CELLS:
                 raise DecodingRefused(
