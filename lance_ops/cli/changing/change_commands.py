@@ -207,7 +207,11 @@ def cleanup(
     retain_versions: Annotated[int | None, typer.Option(min=1, help=help_of(verbs.Cleanup, "retain_versions"))] = None,
     versions: Annotated[
         list[int] | None,
-        typer.Option("--version", metavar="NUMBER", help="Instead of limits: remove this version; may be repeated."),
+        typer.Option(
+            "--remove-version",
+            metavar="NUMBER",
+            help="Remove this version, instead of all that are old enough; may be repeated.",
+        ),
     ] = None,
     keep_tagged: Annotated[
         bool,
