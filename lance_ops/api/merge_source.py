@@ -181,22 +181,24 @@ class _Stage:
         return by_tasks.SourceRows.of(Snapshot.open(uri, storage_options=self.storage_options))
 
     def files(self, paths: list[str], on: tuple[str, ...]) -> by_tasks.SourceRows:
-        """Write raw files in the table's types; with `on`, in their own types if they have other columns, too."""
+        """Write raw files, or only their columns `on`, in the table's types."""
         files = tuple(map(_raw_file, paths))
         given = ingest.unified_raw_schema(files, {})
-        _check_has(given.names, self._keys)
-        has_others = on and not _columns_of(on, given).issuperset(given.names)
-        uri = self._new_uri() if has_others else self._create(given)
+        _check_has(given.names, (*self._keys, *on))
+        others = ingest.ExtraColumns.IGNORE if on else ingest.ExtraColumns.REFUSE
+        uri = self._create(on or _paths_of(given, self._target.schema.fields, self._target.uri))
         ingest.ingest(
-            uri, [ingest.IngestBatch("merge", files)], storage_options=self.storage_options, runner=self._runner
+            uri,
+            [ingest.IngestBatch("merge", files)],
+            storage_options=self.storage_options,
+            options=ingest.IngestOptions(extra_columns=others),
+            runner=self._runner,
         )
-        return by_tasks.SourceRows.of(
-            Snapshot.open(uri, storage_options=self.storage_options), on if has_others else None
-        )
+        return by_tasks.SourceRows.of(Snapshot.open(uri, storage_options=self.storage_options))
 
     def table(self, table: pa.Table) -> by_tasks.SourceRows:
         """Write rows that are in memory, for tasks that run elsewhere."""
-        uri = self._create(table.schema)
+        uri = self._create(_paths_of(table.schema, self._target.schema.fields, self._target.uri))
         empty = Snapshot.open(uri, storage_options=self.storage_options)
         return by_tasks.SourceRows.of(writing.append(empty, table.to_batches(), writing.FragmentLimits(), {}))
 
@@ -205,10 +207,10 @@ class _Stage:
         if self._folder is not None:
             self._target.store.child(self._folder).clear()
 
-    def _create(self, given: pa.Schema) -> str:
-        """Create a dataset without rows that has the given columns and struct fields, in the target's types."""
+    def _create(self, paths: Iterable[str]) -> str:
+        """Create a dataset without rows that has these columns and struct fields of the target."""
         uri = self._new_uri()
-        schema = self._target.schema.project(_paths_of(given, self._target.schema.fields, self._target.uri))
+        schema = self._target.schema.project(paths)
         version = self._target.file_version
         if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own
             version = FileVersion.V2_0

@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.committers import MANIFEST_STORE_OPTION
-from lance_ops.maintenance.ingest import RawReader, found_file
+from lance_ops.maintenance.ingest import ExtraColumns, RawReader, RowFitting, found_file, plain_schema
 from lance_ops.verbs.contract import AbsentTable, Execution, Target, Verb
 from lance_ops.verbs.imported_functions import function_token
+from lance_ops.writing import conform_present_columns
 
-__all__ = ["is_dataset", "source_batches", "source_bytes", "source_tokens", "version_id"]
+__all__ = ["is_dataset", "source_bytes", "source_rows", "source_tokens", "version_id"]
 
 
 def is_dataset(source: str) -> bool:
@@ -20,17 +21,24 @@ def is_dataset(source: str) -> bool:
     return source.rstrip("/").endswith(".lance")
 
 
-def source_batches(data: LanceDataset, source: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a raw file or of a dataset.
+def source_rows(data: LanceDataset, source: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Yield the rows of a raw file, in the types of the table `data`, or of a dataset, in its own types.
 
-    `columns` chooses columns of a dataset. A raw file always yields all of its columns. A dataset is opened
-    with the options of `data`. Raises `RawFileRefused` for a file that cannot be read.
+    `columns` chooses some; of those, a file may lack one. Without it, a file has no column that the table lacks. A
+    dataset is opened with the options of `data`. Raises `RawFileRefused` for a file that cannot be read, and
+    `SchemaMismatch` for columns and values that do not fit the table.
     """
     if is_dataset(source):
-        yield from _opened(data, source).to_batches(None if columns is None else list(columns))
+        for batch in _opened(data, source).to_batches(None if columns is None else list(columns)):
+            yield pa.Table.from_batches([batch])
         return
+    table = plain_schema(data.snapshot.schema)
+    if columns is not None:
+        table = pa.schema([table.field(name) for name in columns])
+    fitting = RowFitting(table, extra=ExtraColumns.REFUSE if columns is None else ExtraColumns.IGNORE)
     with RawReader({}) as reader:
-        yield from reader.batches(found_file(source, {}))
+        for batch in fitting.rows(found_file(source, {}), reader):
+            yield conform_present_columns(pa.Table.from_batches([batch]), table)
 
 
 def source_bytes(data: LanceDataset, source: str) -> int:

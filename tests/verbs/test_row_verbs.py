@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -27,6 +27,8 @@ from lance_ops.verbs import (
     execute_plan,
     make_plan,
 )
+from lance_ops.verbs.rows import given_keys
+from lance_ops.verbs.sources import source_rows
 from tests.pickling_runner import PicklingRunner
 from tests.verbs.living import live, section
 
@@ -95,6 +97,48 @@ def test_an_upsert_counts_what_it_would_do_and_does_it(numbers: LanceDataset, tm
     assert preview.after.rows == done.after.rows == 14
 
 
+def test_rows_of_several_text_files_are_shown_in_the_types_of_the_table(dataset_uri: str, tmp_path: Path) -> None:
+    rows = pa.table({"x": [1, 2, 3], "zip": ["old"] * 3})
+    files = tuple(str(tmp_path / f"{number}.csv") for number in range(3))
+    for file, content in zip(files, ("x,zip\n1,007\n", "x,zip\n9,n/a\n", "zip,x\nA1,2\n"), strict=True):
+        Path(file).write_text(content)
+    preview, done = live(Upsert(files, ("x",)), write_dataset(rows, dataset_uri))
+    assert section(preview, "The rows of the source for them") == {"x": ("1", "2"), "zip": ("007", "A1")}
+    assert done.facts == {"num_inserted_rows": 1, "num_updated_rows": 2, "num_deleted_rows": 0}
+
+
+def test_the_search_for_rows_of_the_source_ends_with_the_last_key(
+    dataset_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_dataset(pa.table({"x": [1] * 5, "s": ["old"] * 5}), dataset_uri)
+    files, read = tuple(str(tmp_path / f"{number}.csv") for number in range(3)), list[str]()
+    for number, file in enumerate(files):
+        Path(file).write_text(f"x,s\n{number},new\n")
+
+    def recorded(data: LanceDataset, source: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        if columns is None:
+            read.append(source)
+        return source_rows(data, source, columns)
+
+    monkeypatch.setattr(given_keys, "source_rows", recorded)
+    _, preview = make_plan(Upsert(files, ("x",)), data)
+    assert section(preview, "The rows of the source for them") == {"x": ("1",), "s": ("new",)}
+    assert read == list(files[:2])
+
+
+@pytest.mark.parametrize("columns", ["zip", "note,zip"])
+def test_keys_of_text_files_are_read_in_the_types_of_the_table(dataset_uri: str, tmp_path: Path, columns: str) -> None:
+    data = write_dataset(pa.table({"zip": ["007", "7", "8"], "x": range(3)}), dataset_uri)
+    file = tmp_path / "keys.csv"
+    file.write_text(f"{columns}\n{'n,' if ',' in columns else ''}007\n")
+    preview, done = live(DeleteRows(key_files=(str(file),), on=("zip",), reason="r"), data)
+    assert preview.facts == done.facts == {"matching_rows": 1}
+    assert dataset(data.uri).to_table()["zip"].to_pylist() == ["7", "8"]
+    file.write_text("note,x\nn,1\n")
+    with pytest.raises(InvalidInput, match="the source has no column 'zip'"):
+        data.delete_by_keys(str(file), "zip")
+
+
 @pytest.mark.parametrize(
     ("options", "inserted", "updated", "deleted"),
     [
@@ -155,7 +199,7 @@ def test_a_preview_of_duplicates_shows_which_rows_stay(
 ) -> None:
     rows = pa.table({"k": [1, 1, 2, 3, 1, None], "s": list("abcdef")})
     preview, _ = live(DeleteDuplicates(("k",), keep), write_dataset(rows, dataset_uri, max_rows_per_file=2))
-    shown = section(preview, "Rows of the first of them")
+    shown = section(preview, "Rows of the most frequent key")
     assert (shown["k"], shown["s"], shown["what happens"]) == (("1",) * 3, ("a", "b", "e"), fates)
     kept = dataset(dataset_uri).to_table(filter="k = 1")["s"].to_pylist()
     assert kept == [text for text, fate in zip(shown["s"], fates, strict=True) if fate == "stays"]

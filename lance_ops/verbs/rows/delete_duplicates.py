@@ -102,7 +102,7 @@ class DeleteDuplicates(Verb):
         kept = 0 if self.keep == "first" else key.num_rows - 1
         fates = ["stays" if place == kept else "goes" for place in range(rows.num_rows)]
         shown = rows.append_column("what happens", pa.array(fates, pa.string()))
-        return [sample_section(sample_title("Rows of the first of them", key.num_rows), shown)]
+        return [sample_section(sample_title("Rows of the most frequent key", key.num_rows), shown)]
 
     def _check_number(self, num_rows: int) -> None:
         if self.at_most_rows is not None and num_rows > self.at_most_rows:

@@ -15,22 +15,22 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS, ScanRequest, take_addresses
 from lance_ops.verbs.contract import Section
 from lance_ops.verbs.sections import SAMPLE_ROWS, sample_section, sample_title, short_columns
-from lance_ops.verbs.sources import source_batches
+from lance_ops.verbs.sources import source_rows
 
-__all__ = ["FoundRows", "MatchedKeys", "match_keys", "read_keys", "rows_with_keys"]
+__all__ = ["FirstRows", "MatchedKeys", "match_keys", "read_keys", "rows_with_keys"]
 
 _ROWS = "rows of the source"
 
 
 @dataclass(frozen=True)
-class FoundRows:
+class FirstRows:
     """How many rows of a table were found, and the addresses of the first of them."""
 
     count: int
     first: Uint64Array
 
     @classmethod
-    def among(cls, parts: Iterator[pa.Table]) -> FoundRows:
+    def among(cls, parts: Iterator[pa.Table]) -> FirstRows:
         """Count the rows of tables with a column of addresses; a join does not keep their order."""
         count, first = 0, np.array([], np.uint64)
         for part in parts:
@@ -60,8 +60,8 @@ class MatchedKeys:
 
     num_source_rows: int
     num_new_rows: int
-    matched: FoundRows
-    unmatched: FoundRows
+    matched: FirstRows
+    unmatched: FirstRows
 
 
 def read_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:
@@ -96,23 +96,25 @@ def match_keys(
         for batch in data.to_batches(list(on), filter=condition, with_row_address=True):
             yield pa.Table.from_batches([batch]).join(keys, list(on), join_type="left anti")
 
-    found = FoundRows.among(matched())
+    found = FirstRows.among(matched())
     new = counted.join(_distinct(pa.concat_tables(seen), on), list(on), join_type="left anti")
-    others = FoundRows.among(iter(()) if unmatched_where is None else unmatched(unmatched_where))
+    others = FirstRows.among(iter(()) if unmatched_where is None else unmatched(unmatched_where))
     return MatchedKeys(_total(counted), _total(new), found, others)
 
 
 def rows_with_keys(data: LanceDataset, files: Sequence[str], keys: pa.Table) -> pa.Table:
-    """Return the first rows of the source that have one of a few keys, as many as there are keys if they are found."""
+    """Return the first rows of the source that have one of a few keys, as many as there are different keys."""
     on, found = keys.schema.names, list[pa.Table]()
-    for batch in (batch for file in files for batch in source_batches(data, file, None)):
-        given = pa.Table.from_batches([batch])
+    missing = _distinct(keys, tuple(on)).num_rows
+    for given in (rows for file in files for rows in source_rows(data, file)):
         places = given.select(on).cast(keys.schema).append_column(_ROWS, pa.array(np.arange(len(given))))
         hits = np.sort(places.join(keys, on, join_type="left semi")[_ROWS].to_numpy())
-        found.append(given.take(hits[: len(keys) - sum(map(len, found))]))
-        if sum(map(len, found)) == len(keys):
+        if len(hits):
+            found.append(given.take(hits[:missing]))
+            missing -= len(found[-1])
+        if not missing:
             break
-    return pa.concat_tables(found, promote_options="permissive")
+    return pa.concat_tables(found, promote_options="permissive") if found else keys.slice(0, 0)
 
 
 def _counted_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:
@@ -121,14 +123,14 @@ def _counted_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...])
     wanted = pa.schema([data.schema.field(name) for name in names])
     parts = [wanted.empty_table()]
     for file in files:
-        for batch in source_batches(data, file, on):
-            lacking = [name for name in on if name not in batch.schema.names]
+        for rows in source_rows(data, file, names):
+            lacking = [name for name in on if name not in rows.schema.names]
             if lacking:
                 raise SchemaMismatch(
                     f"{file} has no column {lacking[0]!r}, which is in the key: rename it, or change on"
                 )
             try:
-                parts.append(pa.Table.from_batches([batch]).select(list(on)).cast(wanted))
+                parts.append(rows.select(list(on)).cast(wanted))
             except pa.ArrowException as error:
                 raise SchemaMismatch(f"{file}: its keys do not fit the columns {', '.join(on)}: {error}") from error
     keys: pa.Table = pa.concat_tables(parts).group_by(list(on)).aggregate([([], "count_all")])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
-import pyarrow as pa
-
 from lance_ops.api import LanceDataset, MergeInsertBuilder
 from lance_ops.changing import merge_insert
 from lance_ops.core.errors import InvalidInput
@@ -26,8 +24,8 @@ from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys, read_keys, rows_with_keys
 from lance_ops.verbs.rows.read_cost import bytes_of_columns
 from lance_ops.verbs.rows.same_rows import have_same_rows
-from lance_ops.verbs.sections import SAMPLE_ROWS, sample_section
-from lance_ops.verbs.sources import source_batches, source_bytes
+from lance_ops.verbs.sections import sample_section
+from lance_ops.verbs.sources import source_bytes, source_rows
 from lance_ops.writing import MAX_ROWS_PER_FILE
 
 __all__ = ["Upsert"]
@@ -182,7 +180,7 @@ class Upsert(Verb):
 
     def _coming(self, data: LanceDataset) -> Section:
         """Return the first rows of the first source."""
-        for batch in source_batches(data, self.files[0]):
-            if batch.num_rows:
-                return sample_section("Rows that come in", pa.Table.from_batches([batch.slice(0, SAMPLE_ROWS)]))
+        for rows in source_rows(data, self.files[0]):
+            if rows.num_rows:
+                return sample_section("Rows that come in", rows)
         return Section("Rows that come in", (), ())
