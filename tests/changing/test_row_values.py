@@ -231,6 +231,8 @@ def test_a_file_that_lacks_a_column_of_another_is_refused_before_its_nulls_repla
         dataset.update_columns([first, second])
     with pytest.raises(RawFileRefused, match=r"none.csv"):
         dataset.update_columns(tmp_path / "none.csv")
+    with pytest.raises(RawFileRefused, match="it is a folder: name each of its files"):
+        dataset.update_columns(tmp_path)
     with pytest.raises(InvalidInput, match=r"in.lance is a dataset"):
         dataset.add_columns("in.lance")
     with pytest.raises(InvalidInput, match="raw files have the types of their columns"):

@@ -56,6 +56,7 @@ _TEXT = ("csv", "json")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _NOT_READ = {".avro": "Arrow does not read Avro: write the file as Parquet or ORC"}
 
+_IS_FOLDER = "it is a folder: name each of its files"
 _NO_MOMENT = datetime.fromtimestamp(0, UTC)
 """Stands for the modification time of a local file that is no date."""
 
@@ -249,8 +250,8 @@ def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None
     `beneath`, a local file must be in that folder and be no link; `RawReader` refuses a link on the way when it opens
     the file. In both, `~` is the home folder then.
 
-    Raises `RawFileRefused` for a local file that cannot be looked at, and for one whose store does not say how long it
-    is or when it changes; and `ObjectNotFound` or `StoreError` for another one of a store.
+    Raises `RawFileRefused` for a folder, for a local file that cannot be looked at, and for one whose store does not
+    say how long it is or when it changes; and `ObjectNotFound` or `StoreError` for another one of a store.
     """
     path = local_path(uri)
     if path is not None:
@@ -260,11 +261,15 @@ def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None
             listed = None if beneath is None else _listed(path, status, os.path.abspath(os.path.expanduser(beneath)))
         except OSError as error:
             raise RawFileRefused(shown_uri(uri), f"{error.strerror}") from error
+        if stat.S_ISDIR(status.st_mode):
+            raise RawFileRefused(shown_uri(uri), _IS_FOLDER)
         token = content_token(status.st_size, moment_of(status.st_mtime) or _NO_MOMENT, None)
         return RawFile(path, status.st_size, token, listed)
     with failures_of_store(uri, storage_options):
         filesystem, path = remote_file_system(uri, storage_options)
         info = filesystem.info(path)
+    if info.get("type") == "directory":
+        raise RawFileRefused(shown_uri(uri), _IS_FOLDER)
     size_bytes, modified, etag = info.get("size"), modified_of(info), etag_of(info)
     if size_bytes is None:
         raise RawFileRefused(shown_uri(uri), "its store does not say how long it is; copy it elsewhere")
