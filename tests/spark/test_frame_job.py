@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING
 from unittest.mock import MagicMock, Mock
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
+
+_SECONDS_TO_START, _SECONDS_TO_WORK, _SECONDS_TO_END = 60, 180, 30
+"""Together less than the time of a test, so that no process outlives it."""
 
 pytestmark = [
     pytest.mark.spark,
@@ -98,7 +102,7 @@ def test_an_interrupted_caller_interrupts_the_job_by_its_tag(monkeypatch: pytest
 
 @contextmanager
 def connect_server(log: Path) -> Iterator[str]:
-    """Start a server in a process of its own; yield its URL, and end it."""
+    """Start a server in a process of its own; yield its URL, and end it. A server that hangs is killed."""
     script = Path(__file__).with_name("connect_server.py")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with (
@@ -113,12 +117,20 @@ def connect_server(log: Path) -> Iterator[str]:
         ) as server,
     ):
         assert server.stdin is not None and server.stdout is not None
-        port = next((line.strip() for line in server.stdout if line.strip().isdecimal()), None)
+        limit = Timer(_SECONDS_TO_START, server.kill)
+        limit.start()
         try:
+            port = next((line.strip() for line in server.stdout if line.strip().isdecimal()), None)
+            limit.cancel()
             assert port is not None, log.read_text()[-3000:]
             yield f"sc://localhost:{port}"
         finally:
+            limit.cancel()
             server.stdin.close()
+            try:
+                server.wait(_SECONDS_TO_END)
+            except subprocess.TimeoutExpired:
+                server.kill()
 
 
 def test_a_table_is_compacted_and_gets_values_through_connect(tmp_path: Path) -> None:
@@ -131,7 +143,7 @@ def test_a_table_is_compacted_and_gets_values_through_connect(tmp_path: Path) ->
             [sys.executable, script, tmp_path, url],
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=_SECONDS_TO_WORK,
             check=False,
             env=environment,
         )
