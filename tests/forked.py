@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import select
@@ -14,7 +15,8 @@ __all__ = ["run_in_child"]
 
 T = TypeVar("T")
 
-_SECONDS = 300
+_SECONDS = 200
+"""How long a child may take; tests end after 300 seconds."""
 
 
 def run_in_child(function: Callable[[], T]) -> T:
@@ -43,6 +45,7 @@ def run_in_child(function: Callable[[], T]) -> T:
 
 def _answer(function: Callable[[], object], writing: int) -> None:
     try:
+        faulthandler.dump_traceback_later(_SECONDS - 20)  # a child that hangs shows where, in the test's output
         try:
             answer = pickle.dumps((True, function()))
         except BaseException:  # noqa: BLE001 # the parent raises it

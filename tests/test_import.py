@@ -156,7 +156,7 @@ _WRITES = "t(), lance_ops.write_dataset(t().to_table(), t().uri + '-copy')"
                 *("changing.deletion", "maintenance.cleanup.cleanup", "refs", *_READERS),
                 *("encodings.choosing.choose", "file.reader", "file.v2_1.page_encoder", "file.v2_1.layouts.mini_block"),
             ),
-            275,
+            280,
         ),
         (_WRITES, ("changing", "maintenance.repair", "maintenance.verification", "file.v2_0"), 350),
     ],
