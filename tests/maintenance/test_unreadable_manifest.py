@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -218,6 +219,17 @@ def test_the_command_goes_back_if_it_is_told_to(root: Path) -> None:
     mended = runner.invoke(app, ["repair", str(root), "--restore-older-version"])
     assert mended.exit_code == 0, mended.output
     assert runner.invoke(app, ["verify", str(root)]).exit_code == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("--version", "4"), ("--quick",)])
+def test_the_command_reports_the_damage_if_no_version_is_left(root: Path, arguments: tuple[str, ...]) -> None:
+    for path in manifests(root):
+        flip(path)
+    result = runner.invoke(app, ["verify", str(root), *arguments, "--json"])
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["ok"], report["version"]) == (1, False, 4)
+    assert [finding["kind"] for finding in report["findings"]] == ["manifest"]
+    assert runner.invoke(app, ["verify", str(root), "--dry-run"]).exit_code == 1
 
 
 @pytest.mark.interop

@@ -24,8 +24,9 @@ from lance_ops.cli.arguments import (
 )
 from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import counted, print_json, print_line, print_table, size
+from lance_ops.core.errors import CorruptFile
 from lance_ops.maintenance.repair import RepairPlan, RepairResult
-from lance_ops.maintenance.verification import VerificationReport
+from lance_ops.maintenance.verification import VerificationLevel, VerificationOptions, VerificationReport, verify_uri
 
 __all__ = ["repair", "verify"]
 
@@ -50,11 +51,18 @@ def verify(
     if isinstance(wanted, str):
         wanted = open_dataset(uri, options, version).version
     verb = verbs.Verify("quick" if quick else "full", wanted, all_versions, max_megabytes, first_part)
-    opened = open_readable(uri, options)
-    if dry_run:
-        preview_and_print(verb, opened, runner(None), as_json=as_json)
-        return
-    report: VerificationReport = verbs.do_now(verb, opened, runner(spark)).outcome
+    report: VerificationReport
+    try:
+        opened = open_readable(uri, options)
+    except CorruptFile:  # no version is left for the verb to work on
+        if dry_run:
+            raise
+        report = verify_uri(uri, wanted, options, VerificationOptions(VerificationLevel(verb.level)))
+    else:
+        if dry_run:
+            preview_and_print(verb, opened, runner(None), as_json=as_json)
+            return
+        report = verbs.do_now(verb, opened, runner(spark)).outcome
     if as_json:
         print_json(report.to_dict())
     else:
