@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -69,10 +70,15 @@ class Shell:
 
     @contextmanager
     def running(self, command: list[str]) -> Iterator[None]:
-        """Keep a command running, and end it."""
+        """Keep a command running, and end it with all that it started."""
         with (self.folder / "running.log").open("wb") as log:
             process = subprocess.Popen(
-                command, cwd=self.folder, env=self.environment, stdout=log, stderr=subprocess.STDOUT
+                command,
+                cwd=self.folder,
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         try:
             yield
@@ -80,7 +86,8 @@ class Shell:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=60)
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
