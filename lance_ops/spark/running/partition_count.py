@@ -1,8 +1,8 @@
 """Ask Spark how many partitions a DataFrame had when its rows were collected.
 
 Only the plan knows: adaptive execution joins small partitions while it runs. Spark keeps the plan that it ran, and
-makes an RDD of it without running a task, unless the plan has a recursion, whose steps run for that. Plans are private
-parts of PySpark, so this stands alone. A client of Spark Connect reaches none.
+makes an RDD of it without running a task. A recursion is left out, because versions of Spark run its steps for that.
+Plans are private parts of PySpark, so this stands alone. A client of Spark Connect reaches none.
 """
 
 from __future__ import annotations
