@@ -44,7 +44,7 @@ def shown(declaration: Path, home: str | None, *arguments: str) -> tuple[int, st
 def test_every_good_row_is_there_once_and_every_bad_file_is_named(
     deploy: Deploy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment = deploy()
+    deployment = deploy(raw={"max_wait_hours": 1e-9})
     for day in (1, 2, 3):
         deployment.land(f"d{day}", range(10 * day, 10 * day + 2))
     land_bytes(deployment, "d4", b"this is no Parquet")
