@@ -92,7 +92,8 @@ def test_ingestion_erasure_and_maintenance_run_at_once_and_all_finish(
         assert not instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
         assert sorted(deployment.data.to_table()["id"].to_pylist()) == [*range(12), *range(13, 50)]
         *_, proof = proofs(deployment)
-        assert proof["unproven"] == [] and proof["searched_fragments"] >= 4
+        # How many fragments there are to search depends on which of the runs came first.
+        assert proof["unproven"] == [] and proof["searched_fragments"] >= 1
         assert deployment.data.describe_indices()[0].name == "id_idx"
 
 
