@@ -45,7 +45,7 @@ def run_in_child(function: Callable[[], T]) -> T:
 
 def _answer(function: Callable[[], object], writing: int) -> None:
     try:
-        faulthandler.dump_traceback_later(_SECONDS - 20)  # a child that hangs shows where, in the test's output
+        _show_where_it_hangs()
         try:
             answer = pickle.dumps((True, function()))
         except BaseException:  # noqa: BLE001 # the parent raises it
@@ -54,6 +54,16 @@ def _answer(function: Callable[[], object], writing: int) -> None:
             pipe.write(answer)
     finally:
         os._exit(0)
+
+
+def _show_where_it_hangs() -> None:
+    """Print the stacks of all threads shortly before the parent gives up.
+
+    A timer of the system does it: `faulthandler.dump_traceback_later` waits, in the child of a child, for a thread that
+    only the parent has.
+    """
+    faulthandler.register(signal.SIGALRM)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS - 20)
 
 
 def _read_all(descriptor: int) -> bytes:
