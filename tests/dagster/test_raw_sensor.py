@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
+from collections.abc import Iterable
 
 import dagster as dg
 import pytest
 
+from lance_ops.dagster.landing import landing
 from lance_ops.dagster.landing.batch_runs import RANGE_END_TAG, RANGE_START_TAG
 from lance_ops.errors import ConfigError
+from lance_ops.maintenance.ingest import batch_token
 from tests.dagster.deployment import Deploy, Deployment
 
 pytestmark = pytest.mark.dagster
@@ -99,6 +103,26 @@ def test_a_changed_file_is_appended_as_a_new_batch_if_so_declared(deploy: Deploy
     assert key.startswith("a=")
     assert sorted(deployment.data.to_table()["id"].to_pylist()) == [0, 1, 2, 3, 4]
     assert deployment.tick().runs == ()
+
+
+@pytest.mark.parametrize("sensor", ["raw_files", "settled"])
+def test_a_tick_that_compares_all_batches_computes_the_token_of_each_once(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, sensor: str
+) -> None:
+    for number in range(5):
+        deployment.land(f"d{number}", range(number, number + 1))
+    deployment.tick()
+    deployment.location.cursors.clear()
+    computed: Counter[str] = Counter()
+
+    def counted(files: Iterable[tuple[str, str]]) -> str:
+        named = list(files)
+        computed.update(uri.rpartition("/")[2] for uri, _ in named)
+        return batch_token(named)
+
+    monkeypatch.setattr(landing, "batch_token", counted)
+    assert deployment.tick(sensor).runs == ()
+    assert computed == {f"d{number}.parquet": 1 for number in range(5)}
 
 
 def test_a_delivery_by_folder_waits_for_its_marker(deploy: Deploy) -> None:

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.lazy_import import collector_paused
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
@@ -21,7 +22,7 @@ from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreL
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 from lance_ops.dagster.landing.local_listing import list_local
 from lance_ops.dagster.landing.remote_listing import list_remote
-from lance_ops.maintenance.ingest import IngestBatch, RawFile, local_path
+from lance_ops.maintenance.ingest import IngestBatch, RawFile, batch_token, local_path
 
 __all__ = [
     "Changed",
@@ -67,10 +68,10 @@ class LandedBatch:
         """The batch's position in the order of arrival: by modification time, then by key."""
         return self.modified, self.key
 
-    @property
+    @cached_property
     def token(self) -> str:
-        """An identity of the content of all files."""
-        return self.to_ingest().token
+        """An identity of the content of all files, as the batch of `to_ingest` has it."""
+        return batch_token((file.uri, file.token) for file in self.files)
 
     def as_changed(self) -> LandedBatch:
         """Return this content as a batch with its own key, beside the earlier content of the same files."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.ingest.raw_limits import RawLimits, TextReading
     from lance_ops.maintenance.ingest.raw_locations import (
         ListedFile,
+        batch_token,
         content_token,
         etag_of,
         failures_of_store,
@@ -60,6 +61,7 @@ __all__ = [
     "RowFitting",
     "SurveyedFile",
     "TextReading",
+    "batch_token",
     "content_token",
     "distinct_names",
     "etag_of",
@@ -98,6 +100,7 @@ _MODULES = {
     "RowFitting": "raw_rows",
     "SurveyedFile": "ingest_survey",
     "TextReading": "raw_limits",
+    "batch_token": "raw_locations",
     "content_token": "raw_locations",
     "distinct_names": "raw_csv",
     "etag_of": "raw_locations",

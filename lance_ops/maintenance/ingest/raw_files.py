@@ -5,7 +5,6 @@ A raw file's URI names a local file, or a file in a file system of fsspec; `stor
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import tempfile
@@ -26,6 +25,7 @@ from lance_ops.maintenance.ingest.raw_decoding import decode
 from lance_ops.maintenance.ingest.raw_limits import START_BYTES, DecodingRefused, RawLimits, RawRequest, TextReading
 from lance_ops.maintenance.ingest.raw_locations import (
     ListedFile,
+    batch_token,
     content_token,
     etag_of,
     failures_of_store,
@@ -91,11 +91,7 @@ class IngestBatch:
     @property
     def token(self) -> str:
         """A digest of the files' names and tokens."""
-        digest = hashlib.sha256()
-        for file in sorted(self.files, key=lambda file: file.uri):
-            name = file.uri.rsplit("/", 1)[-1]
-            digest.update(f"{name}\0{file.token}\0".encode())
-        return digest.hexdigest()[:32]
+        return batch_token((file.uri, file.token) for file in self.files)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,14 @@ that was listed is therefore opened folder by folder, none of them through a lin
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +33,7 @@ from lance_ops.maintenance.ingest.raw_names import shown_uri
 
 __all__ = [
     "ListedFile",
+    "batch_token",
     "content_token",
     "etag_of",
     "failures_of_store",
@@ -104,6 +107,14 @@ def remote_file_system(uri: str, storage_options: Mapping[str, str]) -> tuple[An
 def content_token(size_bytes: int, modified: datetime, etag: str | None) -> str:
     """Return an identity of a file's content: the store's ETag, or else size and modification time."""
     return etag or f"{size_bytes}-{modified.timestamp():.6f}"
+
+
+def batch_token(files: Iterable[tuple[str, str]]) -> str:
+    """Return a digest of the names and the tokens of a batch's files, which are given as pairs of URI and token."""
+    digest = hashlib.sha256()
+    for uri, token in sorted(files, key=itemgetter(0)):
+        digest.update(f"{uri.rsplit('/', 1)[-1]}\0{token}\0".encode())
+    return digest.hexdigest()[:32]
 
 
 def etag_of(info: Mapping[str, Any]) -> str | None:
