@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
@@ -11,8 +11,9 @@ import pytest
 
 from lance_ops.dagster import batch_states, newest_evaluation
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles
-from lance_ops.dagster.landing import batch_report, batches, settled_check
+from lance_ops.dagster.landing import batch_report, batch_runs, batches, settled_check
 from lance_ops.dagster.landing.landing import Landing, list_landing
+from lance_ops.dagster.landing.tick import Cursor, Watermark
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.errors import StoreError
 from lance_ops.snapshot import Snapshot
@@ -26,6 +27,20 @@ def asked_for(deployment: Deployment, *keys: str) -> None:
     for number, key in enumerate(keys):
         deployment.land(key, range(number, number + 1))
     deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), list(keys))
+
+
+def add_run_of_ui(deployment: Deployment, key: str, status: dg.DagsterRunStatus, asset: dg.AssetKey) -> dg.DagsterRun:
+    """Add a run of a backfill from the UI: it selects an asset in Dagster's own job of all assets."""
+    of_run, selected = {"dagster/partition": key}, frozenset({asset})
+    run = dg.DagsterRun(job_name="__ASSET_JOB", tags=of_run, status=status, asset_selection=selected)
+    deployment.instance.add_run(run)
+    return run
+
+
+def handled(deployment: Deployment) -> None:
+    """Have the raw sensor take all batches as handled: they are below its watermark, and no comparison is due."""
+    watermark = Watermark(datetime(2100, 1, 1, tzinfo=UTC), "")
+    deployment.location.cursors[deployment.names.of("raw_files")] = Cursor(watermark, datetime.now(UTC)).encode()
 
 
 def add_run(deployment: Deployment, key: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
@@ -194,6 +209,27 @@ def test_the_newest_result_is_found_behind_many_runs_without_one(
         for _ in range(3):
             deployment.tick(raise_on_error=False)
     assert newest(deployment) == before
+
+
+def test_a_batch_whose_backfill_from_the_ui_failed_is_named_and_asked_for_again(deployment: Deployment) -> None:
+    asked_for(deployment, "a")
+    handled(deployment)
+    assert deployment.tick().runs == ()
+    run = add_run_of_ui(deployment, "a", dg.DagsterRunStatus.FAILURE, deployment.names.batches)
+    for number in range(batch_runs._MOST_RUNS + 1):
+        add_run_of_ui(deployment, "a", dg.DagsterRunStatus.FAILURE, dg.AssetKey(["other", str(number)]))
+    (found,) = batch_states(deployment.config, deployment.instance).batches
+    assert found.reason == f"run {run.run_id.partition('-')[0]} failed; the sensor asks for it again"
+    assert len(deployment.tick().runs) == 1
+    assert deployment.data.count_rows() == 1
+
+
+def test_a_batch_whose_backfill_from_the_ui_was_cancelled_is_left_to_a_person(deployment: Deployment) -> None:
+    asked_for(deployment, "a")
+    add_run_of_ui(deployment, "a", dg.DagsterRunStatus.FAILURE, deployment.names.batches)
+    add_run_of_ui(deployment, "a", dg.DagsterRunStatus.CANCELED, deployment.names.batches)
+    (found,) = batch_states(deployment.config, deployment.instance).batches
+    assert (found.is_settled, found.reason.endswith("materialize partition a")) == (False, True)
 
 
 def test_a_failed_run_that_dagster_retries_is_under_way(

@@ -1,4 +1,8 @@
-"""Find the runs that were asked to ingest batches: those that have not ended, and those that ended badly."""
+"""Find the runs that were asked to ingest batches: those that have not ended, and those that ended badly.
+
+They are runs of the ingest job, and of any job with the batches among its selected assets: a backfill from the UI is
+one of Dagster's own job of all assets.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,9 @@ _LOOKS_BACK = timedelta(days=1)
 _TIME_TO_DECIDE = timedelta(minutes=1)
 """How long Dagster may take after a failure to store whether it retries the run."""
 _MOST_RUNS = 100
+"""How many runs of the ingest job are looked at."""
+_MOST_OTHER_RUNS = 1000
+"""Among how many runs of the instance those of other jobs are searched: Dagster filters no runs by selected assets."""
 _MOST_ATTEMPTS = 5
 _UNDER_WAY = [
     dg.DagsterRunStatus.QUEUED,
@@ -69,7 +76,7 @@ def running_batches(instance: dg.DagsterInstance, names: DatasetNames, known: Se
     found: set[str] = set()
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNDER_WAY)):
         run = record.dagster_run
-        if run.job_name == names.of("ingest") or names.batches in (run.asset_selection or ()):
+        if run.job_name == names.of("ingest") or _selects_batches(run, names):
             found.update(_requested_keys(run, known))
     for record in _failures_of_the_last_day(instance, names, now):
         run = record.dagster_run
@@ -81,7 +88,7 @@ def running_batches(instance: dg.DagsterInstance, names: DatasetNames, known: Se
 def failed_runs(
     instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime
 ) -> dict[str, FailedRuns]:
-    """Return the batches of which a run failed in the last day, by key; of at most 100 failed runs, the newest.
+    """Return the batches of which a run failed in the last day, by key; among the runs of `_newest`.
 
     Runs that Dagster retries do not count. A batch is also returned if a later run of it succeeded: the caller compares
     with the table, and leaves out what the table has.
@@ -103,13 +110,13 @@ def given_up_batches(
 ) -> dict[str, datetime]:
     """Return the batches of which a run was cancelled, or failed more than a day ago, each with the time of its end.
 
-    Of a batch the newest such run counts, among the newest 100, and none if a newer one failed in the last day. The
+    Of a batch the newest such run counts, of those of `_newest`, and none if a newer one failed in the last day. The
     sensor does not ask again for content that was in the folder then: Dagster launches a run key once. A batch is also
     returned if another run of it succeeded.
     """
     bad = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
     newest: dict[str, datetime | None] = {}
-    for record in instance.get_run_records(dg.RunsFilter(job_name=names.of("ingest"), statuses=bad), limit=_MOST_RUNS):
+    for record in _newest(instance, names, bad):
         run, ended = record.dagster_run, record.update_timestamp
         is_asked_again = run.status is dg.DagsterRunStatus.FAILURE and now - ended < _LOOKS_BACK
         for key in _requested_keys(run, known):
@@ -121,9 +128,32 @@ def _failures_of_the_last_day(
     instance: dg.DagsterInstance, names: DatasetNames, now: datetime
 ) -> Sequence[dg.RunRecord]:
     """Return the newest runs that failed, the newest first."""
-    failed = [dg.DagsterRunStatus.FAILURE]
-    of_job = dg.RunsFilter(job_name=names.of("ingest"), statuses=failed, updated_after=now - _LOOKS_BACK)
-    return instance.get_run_records(of_job, limit=_MOST_RUNS)
+    return _newest(instance, names, [dg.DagsterRunStatus.FAILURE], now - _LOOKS_BACK)
+
+
+def _newest(
+    instance: dg.DagsterInstance,
+    names: DatasetNames,
+    statuses: list[dg.DagsterRunStatus],
+    since: datetime | None = None,
+) -> Sequence[dg.RunRecord]:
+    """Return the runs of these statuses that were asked for batches, the newest first.
+
+    They are the newest 100 of the ingest job, whatever other jobs run, and those of other jobs among the newest 1,000.
+    """
+    job_name = names.of("ingest")
+    of_job = dg.RunsFilter(job_name=job_name, statuses=statuses, updated_after=since)
+    of_any_job = dg.RunsFilter(statuses=statuses, updated_after=since)
+    found = [*instance.get_run_records(of_job, limit=_MOST_RUNS)]
+    for record in instance.get_run_records(of_any_job, limit=_MOST_OTHER_RUNS):
+        run = record.dagster_run
+        if run.job_name != job_name and _selects_batches(run, names):
+            found.append(record)
+    return sorted(found, key=lambda record: record.storage_id, reverse=True)
+
+
+def _selects_batches(run: dg.DagsterRun, names: DatasetNames) -> bool:
+    return names.batches in (run.asset_selection or ())
 
 
 def _is_undecided(instance: dg.DagsterInstance, record: dg.RunRecord, now: datetime) -> bool:
