@@ -35,7 +35,12 @@ def judged(
     **evidence: Any,
 ) -> dict[str, tuple[str, str, bool]]:
     declared = RawFiles.model_validate({"uri": "/in", **(raw or {})})
-    report = judge_batches(declared, Landing(ready, waiting), Evidence(**evidence), now)
+    landing = Landing(ready, waiting)
+    report = judge_batches(declared, landing, Evidence(**evidence), now)
+    counted = judge_batches(declared, landing, Evidence(**evidence), now, count_plain=True)
+    assert (counted.counts, counted.unsettled) == (report.counts, report.unsettled)
+    left_out = [each for each in report.batches if each not in counted.batches]
+    assert len(left_out) == counted.num_only_counted and not any(each.reason or each.is_late for each in left_out)
     assert sum(report.counts.get(state.value, 0) for state in BatchState) == len(report.batches)
     return {each.key: (each.state.value, each.reason, each.is_settled) for each in report.batches}
 
@@ -206,6 +211,17 @@ def test_a_batch_is_late_if_an_earlier_version_has_a_greater_key() -> None:
     versions = {"d1": 1, "d3": 1, "d2": 2, "d5": 3, "d4": 3, "d0": 4}
     ingested = {key: IngestedBatch("t", version + 9, version) for key, version in versions.items()}
     assert late_batches(ingested) == {"d2", "d0"}
+
+
+def test_plain_batches_of_the_table_are_counted_without_a_status_of_each() -> None:
+    batches = [batch(f"d{number}") for number in range(5)]
+    late, changed = batch("c9"), batch("d4", size_bytes=11)
+    ingested = held(*batches) | held(late, version=2)
+    landing = Landing((*batches[:3], late, changed), (batches[3],))
+    raw = RawFiles.model_validate({"uri": "/in"})
+    report = judge_batches(raw, landing, Evidence(ingested), START, count_plain=True)
+    assert [each.key for each in report.batches] == ["d4", "c9"]
+    assert report.counts == {"changed": 1, "ingested": 5, "late": 1}
 
 
 def test_a_late_batch_stays_late_when_its_files_change_or_go() -> None:

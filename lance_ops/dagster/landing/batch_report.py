@@ -28,11 +28,14 @@ _PARTITIONS_AT_ONCE = 200
 _EVENTS_AT_ONCE = 1000
 
 
-def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = None) -> BatchReport:
+def batch_states(
+    config: DatasetConfig, instance: dg.DagsterInstance | None = None, *, count_plain: bool = False
+) -> BatchReport:
     """Return the state of every batch of a dataset, those that need somebody first.
 
-    Without an instance, Dagster's part is unknown: a batch that the table lacks has then only landed. Raises
-    `ConfigError` for a dataset without a landing folder, and what listing the folder and opening the table raise.
+    `count_plain` has batches only counted that are in the table and of which nothing else is to be said. Without an
+    instance, Dagster's part is unknown: a batch that the table lacks has then only landed. Raises `ConfigError` for a
+    dataset without a landing folder, and what listing the folder and opening the table raise.
     """
     names, raw = DatasetNames(config.name), config.landing()
     now = datetime.now(UTC)
@@ -46,7 +49,7 @@ def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = No
     held = ingested_batches(snapshot) if snapshot else {}
     landing = list_landing(raw, now)
     if instance is None:
-        return judge_batches(raw, landing, Evidence(held), now)
+        return judge_batches(raw, landing, Evidence(held), now, count_plain=count_plain)
     tokens = {key: batch.token for key, batch in held.items()}
     asked = [
         other for batch in landing.wanted(raw) if (other := batch.batch_to_request(tokens, raw.changed)) is not None
@@ -60,7 +63,7 @@ def batch_states(config: DatasetConfig, instance: dg.DagsterInstance | None = No
         given_up=given_up_batches(instance, names, known, now) if asked else {},
         refused=refusals(instance, names, asked),
     )
-    return judge_batches(raw, landing, evidence, now)
+    return judge_batches(raw, landing, evidence, now, count_plain=count_plain)
 
 
 def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> dict[str, str]:

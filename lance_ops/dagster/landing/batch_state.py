@@ -89,18 +89,24 @@ class Evidence:
 
 @dataclass(frozen=True)
 class BatchReport:
-    """The states of all batches of a dataset, those that need somebody first, and files that are in no batch."""
+    """The states of all batches of a dataset, those that need somebody first, and files that are in no batch.
+
+    If the caller has plain batches only counted, `batches` lacks them: those that are in the table with their present
+    content, and are not late.
+    """
 
     batches: tuple[BatchStatus, ...]
     set_aside: tuple[str, ...] = ()
     """Sentences on files that are not read for their name or kind, with the reason."""
     empty: tuple[str, ...] = ()
     """Files of 0 bytes that are left out."""
+    num_only_counted: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
         """How many batches are in each state, and how many are late; states without a batch are left out."""
         counted = Counter(batch.state for batch in self.batches)
+        counted[BatchState.INGESTED] += self.num_only_counted
         counts = {state.value: counted[state] for state in BatchState if counted[state]}
         late = sum(batch.is_late for batch in self.batches)
         return counts | ({"late": late} if late else {})
@@ -111,16 +117,22 @@ class BatchReport:
         return tuple(batch for batch in self.batches if not batch.is_settled)
 
 
-def judge_batches(raw: RawFiles, landing: Landing, evidence: Evidence, now: datetime) -> BatchReport:
-    """Return the state of every batch that is in the landing folder, in the table, or among Dagster's partitions."""
+def judge_batches(
+    raw: RawFiles, landing: Landing, evidence: Evidence, now: datetime, *, count_plain: bool = False
+) -> BatchReport:
+    """Return the state of every batch that is in the landing folder, in the table, or among Dagster's partitions.
+
+    `count_plain` has plain batches only counted, because a status of each of very many takes memory.
+    """
     judge = _Judge(raw, landing, evidence, now)
-    found = [judge.landed(batch) for batch in landing.ready]
-    found += [judge.waiting(batch) for batch in landing.waiting]
+    found = [judge.landed(batch) for batch in landing.ready if not (count_plain and judge.is_plain(batch))]
+    found += [judge.waiting(batch) for batch in landing.waiting if not (count_plain and judge.is_plain(batch))]
+    num_only_counted = len(landing.ready) + len(landing.waiting) - len(found)
     found += judge.vanished()
     order = list(BatchState)
     found.sort(key=lambda status: (status.is_settled, order.index(status.state), status.key))
     set_aside = tuple(file.sentence for file in landing.set_aside)
-    return BatchReport(tuple(found), set_aside, tuple(map(printable, landing.empty)))
+    return BatchReport(tuple(found), set_aside, tuple(map(printable, landing.empty)), num_only_counted)
 
 
 def late_batches(held: Mapping[str, IngestedBatch]) -> set[str]:
@@ -148,6 +160,10 @@ class _Judge:
         wanted = landing.wanted(raw)
         self._wanted = {batch.key for batch in wanted}
         self._newest = wanted[0] if self._only_newest and wanted else None
+
+    def is_plain(self, batch: LandedBatch) -> bool:
+        """Return whether the state is `INGESTED` and there is nothing else to say."""
+        return self._tokens.get(batch.key) == batch.token and batch.key not in self._late
 
     def landed(self, batch: LandedBatch) -> BatchStatus:
         """Return the state of a batch whose files are complete."""

@@ -91,7 +91,7 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
     def settled(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         # The cursor says whether the last tick could list the folder.
         try:
-            report = batch_states(config, context.instance)
+            report = batch_states(config, context.instance, count_plain=True)
         except (LanceOpsError, OSError):
             landing = evaluate_landing(config)
             if not was_listed(landing):
@@ -99,7 +99,9 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
                     return _reported(context.instance, [landing], _NOT_LISTED)
                 again = dg.SkipReason(f"looked at again: {landing.description}")
                 return dg.SensorResult(skip_reason=again, cursor=_NOT_LISTED)
-            report = batch_states(config, context.instance)  # it fails again unless the folder was what failed
+            report = batch_states(
+                config, context.instance, count_plain=True
+            )  # it fails again unless the folder was what failed
         found = _evaluate(names, report, _newest_recorded(names, context.instance))
         return _reported(context.instance, [found, landing_evaluation(names, report.set_aside)], _LISTED)
 
@@ -114,7 +116,7 @@ def evaluate_settled(
     `refused` are the batches that the calling run sets aside, each with the reason: Dagster may not have stored the
     run's events yet.
     """
-    names, report = DatasetNames(config.name), batch_states(config, instance)
+    names, report = DatasetNames(config.name), batch_states(config, instance, count_plain=True)
     return _evaluate(names, report, _newest_recorded(names, instance), refused)
 
 
