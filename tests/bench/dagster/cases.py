@@ -12,23 +12,27 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import boto3
 import dagster as dg
+import pyarrow as pa
 
+from lance_ops.api import write_dataset
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.in_process import CodeLocation
 from lance_ops.dagster.instances import instance_file
 from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.dagster.runners import RUNNER_KEY, ThreadRunner
+from lance_ops.maintenance import batch_properties
 from lance_ops.maintenance.ingest import ingest
 from tests.dagster.deployment import LANDED, Deployment
 from tests.dagster.running_daemon import home_with, team_instance
@@ -39,6 +43,8 @@ __all__ = ["CASES", "Case", "Measured"]
 
 _TOKEN_BYTES = b"x"
 _LISTING_SECONDS = 0.1
+_ALL_HANDLED = '{"modified": "2100-01-01T00:00:00+00:00", "key": ""}'
+"""A cursor above all files, with which a comparison is due."""
 
 
 @dataclass(frozen=True)
@@ -141,31 +147,49 @@ def _backfill(folder: Path, instance: dg.DagsterInstance, size: int) -> list[Mea
 
 
 def _ticks(folder: Path, raw: dict[str, Any], size: int) -> list[Measured]:
-    """Tick when no file is known, and when all are."""
+    """Tick when no file is known, when all are, and when the table has all, with a thousand batches a version."""
     with dg.DagsterInstance.from_config(home_with(folder, instance_file("laptop"))["DAGSTER_HOME"]) as instance:
         deployment = _deployment(folder, instance, raw)
         config, repository = deployment.config, deployment.location.definitions.get_repository_def()
         before = _peak_mb()
 
-        def tick(cursor: str | None) -> tuple[Any, _Timed]:
-            sensor = repository.get_sensor_def(f"{config.name}_raw_files")
+        def tick(cursor: str | None, of: str = "raw_files") -> tuple[Any, _Timed]:
+            sensor = repository.get_sensor_def(f"{config.name}_{of}")
             with dg.build_sensor_context(instance, cursor=cursor) as context, _timed() as timed:
                 return sensor.evaluate_tick(context), timed
 
         first, of_first = tick(None)
-        keys = [batch.key for batch in list_landing(config.landing(), datetime.now(UTC)).ready]
-        assert len(keys) == size and len(first.dynamic_partitions_requests[0].partition_keys) == 1000
-        instance.add_dynamic_partitions(f"{config.name}_batches", keys)
-        later, of_later = tick('{"modified": "2100-01-01T00:00:00+00:00", "key": ""}')
+        tokens = {batch.key: batch.token for batch in list_landing(config.landing(), datetime.now(UTC)).ready}
+        assert len(tokens) == size and len(first.dynamic_partitions_requests[0].partition_keys) == 1000
+        instance.add_dynamic_partitions(f"{config.name}_batches", list(tokens))
+        later, of_later = tick(_ALL_HANDLED)
         assert not later.run_requests and f"{size} batches" in later.skip_message
+        _record_history(config.uri, tokens)
+        del tokens
+        compared, of_compared = tick(_ALL_HANDLED)
+        assert not compared.run_requests and f"{size} batches" in compared.skip_message
+        settled, of_settled = tick(None, "settled")
+        of_batches = next(event for event in settled.asset_events if event.check_name == "batches_settled")
+        assert of_batches.metadata["lance/batch_states"].value == {"ingested": size}
     on_disk = sum(path.stat().st_size for path in (folder / "home").rglob("*") if path.is_file())
     return [
         Measured("tick over new files, which asks for 1,000", of_first.seconds, "s", 10),
         Measured("tick when all files are known", of_later.seconds, "s", 10),
         Measured("processor time of this tick", of_later.cpu_seconds, "s"),
+        Measured("tick that compares all files with the table", of_compared.seconds, "s", 10),
+        Measured("processor time of this comparison", of_compared.cpu_seconds, "s"),
+        Measured("tick of the sensor of `batches_settled`", of_settled.seconds, "s", 10),
+        Measured("processor time of the check", of_settled.cpu_seconds, "s"),
         Measured("more memory at the peak", _peak_mb() - before, "MB", 500),
         Measured("Dagster's records on disk", on_disk / 1e6, "MB", 500),
     ]
+
+
+def _record_history(uri: str, tokens: Mapping[str, str]) -> None:
+    """Write a table of which each version records a thousand batches."""
+    pairs = iter(tokens.items())
+    while of_version := dict(islice(pairs, 1000)):
+        write_dataset(pa.table({"id": [0]}), uri, mode="append", transaction_properties=batch_properties(of_version))
 
 
 @dataclass
