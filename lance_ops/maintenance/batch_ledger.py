@@ -85,8 +85,11 @@ def ingested_batches(snapshot: Snapshot) -> dict[str, IngestedBatch]:
         if event.version > newest_valid:
             continue
         for key, token in event.batches.items():
-            newer = found.get(key, IngestedBatch(token, event.version, event.version))
-            found[key] = replace(newer, first_version=event.version)
+            newer = found.get(key)
+            if newer is None:
+                found[key] = IngestedBatch(token, event.version, event.version)
+            else:
+                found[key] = replace(newer, first_version=event.version)
         if event.back_to is not None:
             newest_valid = event.back_to
     return found

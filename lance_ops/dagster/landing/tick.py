@@ -126,9 +126,10 @@ def batches_to_compare(
 ) -> tuple[LandedBatch, ...]:
     """Return the known batches that must be compared with the history: those above the watermark, and `others`."""
     keys = set(known)
+    place = None if watermark is None else (watermark.modified, watermark.key)
 
     def is_above(batch: LandedBatch) -> bool:
-        return watermark is None or Watermark(*batch.order) > watermark
+        return place is None or batch.order > place
 
     return tuple(batch for batch in ready if batch.key in keys and (is_above(batch) or batch.key in others))
 
