@@ -6,19 +6,25 @@ FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests
 STAMP := .venv/.locked
 SERVERS := .venv/servers/.locked
 
-.PHONY: run test ui screenshots docs bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
+.PHONY: run test checks kernels ui screenshots docs bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
 	$(BIN)/python -m jobs.demo --fresh
 
 test: environment servers java  ## every check
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target checks kernels
+	$(BIN)/python -m pytest -n 4 --dist loadgroup
+
+checks: environment
 	$(BIN)/python protos/generate.py --check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+
+kernels: environment  ## compiled once, before several workers need the same ones
+	$(BIN)/python -m lance_ops.kernels.warm
 
 ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location, and a few days of history
 	$(BIN)/python -m jobs.history

@@ -52,10 +52,10 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run tests that share a costly process on one xdist worker."""
+    """Run tests that share a costly process on one xdist worker; tests that start their own name another group."""
     for item in items:
         room = _room_of(item)
-        if room is not None:
+        if room is not None and _group_of(item) is None:
             item.add_marker(pytest.mark.xdist_group(room))
 
 
@@ -63,7 +63,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Refuse a pytest to which xdist cannot tell the groups: each worker would start the costly processes again."""
     if getattr(session.config.option, "loadgroup", False):
         lost = [
-            item.nodeid for item in session.items if _room_of(item) and not item.nodeid.endswith(f"@{_room_of(item)}")
+            item.nodeid for item in session.items if _group_of(item) and not item.nodeid.endswith(f"@{_group_of(item)}")
         ]
         if lost:
             raise pytest.UsageError(f"pytest-xdist does not group {len(lost)} tests, such as {lost[0]}")
@@ -71,6 +71,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def _room_of(item: pytest.Item) -> str | None:
     return next((room for room in ("spark", "dagster") if item.get_closest_marker(room)), None)
+
+
+def _group_of(item: pytest.Item) -> str | None:
+    group = item.get_closest_marker("xdist_group")
+    return None if group is None else group.args[0]
 
 
 @pytest.fixture(scope="session", autouse=True)

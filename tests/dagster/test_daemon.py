@@ -16,8 +16,9 @@ from dagster._core.execution.backfill import PartitionBackfill
 from lance_ops.dagster.instances import instance_file
 from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.running_daemon import home_with, running_daemon, sensors_with_a_cursor, wait_for
+from tests.groups import DAEMONS
 
-pytestmark = [pytest.mark.dagster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.dagster, pytest.mark.timeout(900), DAEMONS]
 
 DEFINITIONS = """
 import time

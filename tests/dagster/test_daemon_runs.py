@@ -17,8 +17,9 @@ from lance_ops.refs import ERASURES_DIR, list_erasures
 from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.mortal_location import Orders, write_location
 from tests.dagster.running_daemon import home_with, running_daemon, wait_for
+from tests.groups import DAEMONS
 
-pytestmark = [pytest.mark.dagster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.dagster, pytest.mark.timeout(900), DAEMONS]
 
 SUCCESS, CANCELED = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED
 ERASE = {"erase": {"config": {"predicate": "id = 12", "reason": "request 12", "dry_run": False}}}

@@ -37,9 +37,10 @@ from lance_ops.refs import list_erasures
 from tests.dagster.alert_receiver import receiving
 from tests.dagster.mortal_location import AFTER_COMMIT, Orders, write_location
 from tests.dagster.running_daemon import running_daemon, sensors_with_a_cursor, team_instance, wait_for
+from tests.groups import DAEMONS
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
-pytestmark = [pytest.mark.dagster, pytest.mark.server, pytest.mark.interop, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.dagster, pytest.mark.server, pytest.mark.interop, pytest.mark.timeout(1800), DAEMONS]
 
 SEED = 20240605
 NUM_DAYS = 60

@@ -21,9 +21,10 @@ import pytest
 import yaml
 
 from lance_ops.api import dataset
+from tests.groups import DAEMONS
 from tests.processes import free_port
 
-pytestmark = [pytest.mark.dagster, pytest.mark.server, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.dagster, pytest.mark.server, pytest.mark.timeout(1200), DAEMONS]
 
 REPOSITORY = Path(__file__).parents[2]
 MOST_COMMANDS = 6

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.groups import OWN_SESSIONS
 from tests.security.planted import found_in, found_in_files
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.spark
+@OWN_SESSIONS
 @pytest.mark.server
 @pytest.mark.timeout(900)  # a session of its own, with cold workers, on a machine that other tests use
 def test_a_session_shows_no_storage_option(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from lance_ops.spark import OnSpark
 from lance_ops.spark.running import FrameJob, frame_job
 from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.tasks import runner
+from tests.groups import OWN_SESSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,6 +134,7 @@ def connect_server(log: Path) -> Iterator[str]:
                 server.kill()
 
 
+@OWN_SESSIONS
 def test_a_table_is_compacted_and_gets_values_through_connect(tmp_path: Path) -> None:
     script = Path(__file__).with_name("over_connect.py")
     newer = Path(sys.prefix) / "connect"  # the packages of a client, which `make servers` installs

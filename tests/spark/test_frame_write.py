@@ -19,6 +19,7 @@ from lance_ops.core.tricks import Trick
 from lance_ops.spark import sql, use_namespace, write
 from lance_ops.spark.data_source import WritePlan
 from lance_ops.spark.running import SparkJob
+from tests.groups import OWN_SESSIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -276,6 +277,7 @@ print(*daemons())
 """
 
 
+@OWN_SESSIONS
 def test_a_cold_write_and_a_cold_read_start_one_daemon_and_need_no_pandas(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "LANCE_OPS_DISABLE": Trick.SMALL_READS.value}
     environment["PYSPARK_PYTHON"] = sys.executable

@@ -12,6 +12,7 @@ import pytest
 from lance_ops.core.errors import ConfigError
 from lance_ops.spark import java as java_module
 from lance_ops.spark.java import find_java, use_java
+from tests.groups import OWN_SESSIONS
 
 _SESSION = """
 from lance_ops.spark.java import use_java
@@ -100,6 +101,7 @@ def test_without_any_java_the_error_names_every_location_tried(monkeypatch: pyte
 
 
 @pytest.mark.spark
+@OWN_SESSIONS
 def test_spark_starts_on_the_bundled_runtime(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()

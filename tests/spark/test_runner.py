@@ -20,6 +20,7 @@ from lance_ops.core.errors import CommitStateUnknown, CorruptFile, InvalidInput,
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
 from lance_ops.spark.running import max_attempts, spark_job
+from tests.groups import OWN_SESSIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -234,6 +235,7 @@ def test_spark_says_how_often_it_tries_a_task(master: str, setting: str | None, 
     assert max_attempts(context) == attempts
 
 
+@OWN_SESSIONS
 def test_spark_repeats_what_was_lost_or_may_pass_and_nothing_else(tmp_path: Path) -> None:
     script = Path(__file__).with_name("repeated_tasks.py")
     done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, timeout=300, check=False)

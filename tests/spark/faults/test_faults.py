@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import lance_ops
+from tests.groups import OWN_SESSIONS
 from tests.spark.faults.on_cluster import FILES, ROWS_BEFORE
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), OWN_SESSIONS]
 
 
 @pytest.fixture(scope="module")
