@@ -23,12 +23,15 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.spark import OnSpark, map_fragments, table, write
 from tests.bench.spark.bounds import DIMENSIONS, TASKS, Memory, do_nothing
 
-__all__ = ["ALL_CASES", "COLD", "FRAGMENTS_TO_COMPACT", "IDLE", "WARM", "Bench", "Case"]
+__all__ = ["ALL_CASES", "COLD", "FRAGMENTS_TO_COMPACT", "IDLE", "LONG_TABLE", "WARM", "Bench", "Case"]
 
 WARM, IDLE, COLD = "warm", "idle", "cold"
 
 _FILES = 8
 FRAGMENTS_TO_COMPACT = 24
+LONG_TABLE = 10
+"""How many times as many rows the long table has, so that its index and its merge are shared among tasks."""
+
 _ONE_IN_CHANGED = 96
 _SEED = 7
 
@@ -70,12 +73,20 @@ class Bench:
     def changes(self) -> str:
         return str(self.root / "changes.lance")
 
+    @property
+    def long(self) -> str:
+        return str(self.root / "long.lance")
+
+    @property
+    def long_changes(self) -> str:
+        return str(self.root / "long-changes.lance")
+
     def new_path(self) -> str:
         """Return a path at which nothing is."""
         return str(self.root / f"made-{next(self.fresh)}")
 
     def prepare(self) -> None:
-        """Write the source as Parquet files and as a table, and a table of short fragments with an index."""
+        """Write the source as Parquet files and as a table, a table of short fragments with an index, a long table."""
         Path(self.parquet).mkdir(parents=True)
         for number in range(_FILES):
             pq.write_table(self._rows(number), Path(self.parquet, f"{number}.parquet"))
@@ -87,6 +98,13 @@ class Bench:
         made = lance_ops.write_dataset(pq.read_table(self.parquet), self.to_compact, max_rows_per_file=short)
         made.create_scalar_index("id", "BTREE")
         made.delete("id % 50 = 7")
+        long = self._long_rows()
+        lance_ops.write_dataset(long, self.long, max_rows_per_file=-(-len(long) // _FILES))
+        lance_ops.write_dataset(long.take(np.arange(0, len(long), 100)), self.long_changes)
+
+    def _long_rows(self) -> pa.Table:
+        size, rng = self.num_rows * LONG_TABLE, np.random.default_rng(_SEED)
+        return pa.table({"id": np.arange(size), "value": rng.normal(size=size)})
 
     def _rows(self, number: int) -> pa.Table:
         size, rng = self.num_rows // _FILES, np.random.default_rng(_SEED + number)
@@ -189,14 +207,18 @@ def _copy(bench: Bench) -> str:
     return shutil.copytree(bench.lance, bench.new_path())
 
 
-def _index(bench: Bench, uri: str, runner: Runner) -> int:
+def _copy_long(bench: Bench) -> str:
+    return shutil.copytree(bench.long, bench.new_path())
+
+
+def _index(uri: str, runner: Runner) -> int:
     lance_ops.dataset(uri).create_scalar_index("value", "BTREE", runner=runner)
     return len(lance_ops.dataset(uri).describe_indices())
 
 
-def _merge(bench: Bench, uri: str, runner: Runner) -> object:
+def _merge(uri: str, changes: str, runner: Runner) -> object:
     merge = lance_ops.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-    return merge.execute(lance_ops.dataset(bench.changes), runner=runner)
+    return merge.execute(lance_ops.dataset(changes), runner=runner)
 
 
 def _read_memory(bench: Bench) -> int:
@@ -256,16 +278,32 @@ ALL_CASES = (
         "BTREE",
         _THREADS,
         {WARM: 1.0},
-        lambda bench, uri: _index(bench, uri, OnSpark(bench.session)),
-        lambda bench, uri: _index(bench, uri, InThreads()),
+        lambda bench, uri: _index(uri, OnSpark(bench.session)),
+        lambda bench, uri: _index(uri, InThreads()),
         _copy,
     ),
     Case(
         "merge of 1% of the rows",
         _THREADS,
         {WARM: 1.0},
-        lambda bench, uri: _merge(bench, uri, OnSpark(bench.session)),
-        lambda bench, uri: _merge(bench, uri, InThreads()),
+        lambda bench, uri: _merge(uri, bench.changes, OnSpark(bench.session)),
+        lambda bench, uri: _merge(uri, bench.changes, InThreads()),
         _copy,
+    ),
+    Case(
+        "BTREE of the long table",
+        _THREADS,
+        {WARM: 1.0},
+        lambda bench, uri: _index(uri, OnSpark(bench.session)),
+        lambda bench, uri: _index(uri, InThreads()),
+        _copy_long,
+    ),
+    Case(
+        "merge of 1% of the long table",
+        _THREADS,
+        {WARM: 1.0},
+        lambda bench, uri: _merge(uri, bench.long_changes, OnSpark(bench.session)),
+        lambda bench, uri: _merge(uri, bench.long_changes, InThreads()),
+        _copy_long,
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
+from tests.bench.spark.cases import LONG_TABLE
 from tests.bench.spark.rounds import Measured
 
 __all__ = ["page"]
@@ -17,7 +18,9 @@ against `pylance` where Spark has no such operation. Contenders take turns, and 
 Ratios are *ours / theirs*: below 1, ours is faster. A ratio is the median over the pairs of rounds.
 
 - **Rows**: {rows:,} of an int64, a double, a string and a list of 32 floats, in 8 files; {fragments} fragments for the
-  compaction, with a BTREE and 2% deleted rows.
+  compaction, with a BTREE and 2% deleted rows. The long table has {long:,} rows of an int64 and a double. Spark's tasks
+  build its index and join its merge; for the shorter one both are done in the driver, where a task would not be worth
+  its start.
 - **warm**: the Python workers have run the operation before. **idle**: the workers have ended, as they do after a
   minute without work, and their daemon is there. **cold**: daemon and workers have ended, as on a new executor. The JVM
   and Spark's own code are warm throughout.
@@ -33,7 +36,7 @@ def page(setting: Mapping[str, str], results: Sequence[Measured], *, num_rows: i
     """Return the page in Markdown."""
     missed = sorted((each for each in results if each.is_missed), key=lambda each: each.most / each.ratio)
     lines = [
-        _PREFACE.format(rows=num_rows, fragments=num_fragments),
+        _PREFACE.format(rows=num_rows, fragments=num_fragments, long=num_rows * LONG_TABLE),
         " · ".join(f"{name}: {value}" for name, value in setting.items()),
         "",
         "## Missed",
