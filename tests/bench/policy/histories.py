@@ -1,4 +1,4 @@
-"""Recorded traffic: what is written each day, the same at every call."""
+"""Generated traffic: what is written each day, drawn from fixed seeds, so the same at every call."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ __all__ = ["page"]
 _INTRODUCTION = """\
 # Is upkeep worth it?
 
-`python -m tests.bench.policy` writes this page. It runs {days} days of three recorded histories under four regimes:
+`python -m tests.bench.policy` writes this page. It runs {days} days of three generated histories under four regimes:
 
 - **never**: no maintenance.
 - **nightly**: each evening compacts all that can be compacted, and extends the index.
