@@ -8,6 +8,7 @@ import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head import Verdict, health_markdown, judge, measure
+from lance_ops.dagster.ops.evaluations import log_evaluation
 from lance_ops.dagster.ops.verb import Work, verb_op
 from lance_ops.maintenance.health import HealthReport
 
@@ -54,5 +55,5 @@ def record_verdicts(work: Work) -> tuple[HealthReport, tuple[Verdict, ...]]:
             description=verdict.sentence,
             metadata=verdict.metadata,
         )
-        work.context.log_event(evaluation)  # type: ignore[arg-type]  # it accepts this type; its annotation does not say so
+        log_evaluation(work.context, evaluation)
     return report, verdicts

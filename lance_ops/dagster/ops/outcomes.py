@@ -9,6 +9,7 @@ import dagster as dg
 
 from lance_ops.dagster.head import intact_evaluation
 from lance_ops.dagster.landing import record_planned_batches
+from lance_ops.dagster.ops.evaluations import log_evaluation
 from lance_ops.dagster.ops.verb import Work
 from lance_ops.verbs import Executed, IngestedFiles, IngestFiles, Verb, Verify
 
@@ -23,7 +24,7 @@ def record_outcome(work: Work, verb: Verb, done: Executed, metadata: Mapping[str
     problem, complete = done.problem, dict(metadata)
     if isinstance(verb, Verify) and verb.version is None:
         evaluation = intact_evaluation(work.context.instance, work.config, done.outcome, verb.first_part)
-        work.context.log_event(evaluation)  # type: ignore[arg-type]  # it accepts this type; its annotation does not say so
+        log_evaluation(work.context, evaluation)
         complete |= evaluation.metadata
         problem = "" if evaluation.passed else str(evaluation.description)
     if isinstance(verb, IngestFiles) and work.config.raw is not None and verb.batches:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
@@ -17,7 +18,7 @@ RUNNER_KEY = "lance_runner"
 """The resource's key; `lance_runner` is also the parameter's name in assets and ops."""
 
 
-class LanceRunner(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]  # the resource returns itself
+class LanceRunner(dg.ConfigurableResource[Any], ABC):
     """Provides a runner for tasks. It is made at first use, because many runs find nothing to do."""
 
     @abstractmethod
