@@ -103,6 +103,18 @@ def test_the_head_tells_when_checksums_were_last_verified(deployment: Deployment
     assert before - 1 <= last["lance/verified_at"] <= datetime.now(UTC).timestamp() + 1
 
 
+def test_the_newest_version_tells_how_much_the_table_grows_a_day(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.fill(2)
+    assert "lance/growth_bytes_per_day" not in recorded(deployment)[-1]  # seconds say nothing about a day
+    monkeypatch.setattr("lance_ops.maintenance.debt.inventory._SHORTEST", timedelta(0))
+    deployment.data.insert(pa.table({"id": [99], "city": ["Bern"]}))
+    *older, last = recorded(deployment)
+    assert last["lance/growth_bytes_per_day"] > 0
+    assert [each for each in older if "lance/growth_bytes_per_day" in each] == []
+
+
 def test_many_versions_cost_one_manifest_each_and_one_overview(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

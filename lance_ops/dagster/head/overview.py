@@ -56,6 +56,9 @@ def overview(
         debt = measure_debt(newest, debt_policy(config), verified_at=verified)
     except LanceOpsError as error:
         return metadata | {"lance/debt": str(error)}
+    growth = debt.inventory.growth
+    if growth is not None:
+        metadata["lance/growth_bytes_per_day"] = round(growth.bytes_per_day)
     return metadata | {
         "lance/owed": ", ".join(due.key for due in debt.owed) or "nothing",
         "lance/owed_bytes": debt.rewrite_bytes,
