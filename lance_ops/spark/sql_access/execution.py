@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lance_ops.api.namespaces import Namespace, open_namespace
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.runners import Runner
+from lance_ops.spark.sql_access.copy_into import COPY_STATEMENTS
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, run_query
@@ -31,7 +32,7 @@ __all__ = ["sql", "use_namespace"]
 _NAMESPACES: WeakKeyDictionary[SparkSession, Namespace] = WeakKeyDictionary()
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 _NOT_OF_SPARK = (
-    *(("OPTIMIZE",), ("VACUUM",), ("RESTORE",)),
+    *(("OPTIMIZE",), ("VACUUM",), ("RESTORE",), ("COPY", "INTO")),
     *(("DESCRIBE", "HISTORY"), ("DESC", "HISTORY"), ("DESCRIBE", "DETAIL"), ("DESC", "DETAIL")),
 )
 """Statements that other libraries bring to Spark, too, so one that is about no Lance table is still handed over."""
@@ -46,12 +47,14 @@ def sql(
     namespace: Namespace | str | PathLike[str] | Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
     runner: Runner | None = None,
+    raw_storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Run one statement; docs/spark.md lists those that Lance tables understand.
 
     `namespace` is as in `use_namespace`, for this statement only. `storage_options` open the tables that are named by a
-    path; no plan of Spark shows them. The runner executes the tasks of changes and of maintenance; it is `OnSpark` of
-    the session by default. Changes happen at once; queries are as lazy as `spark.sql`.
+    path; no plan of Spark shows them. `raw_storage_options` are fsspec's options for the files of COPY INTO. The runner
+    executes the tasks of changes and of maintenance; it is `OnSpark` of the session by default. Changes happen at once;
+    queries are as lazy as `spark.sql`.
 
     Raises `InvalidInput` where a statement on a Lance table does not parse, `UnsupportedFeature` naming what is
     understood for one that is not, and what the verb of the statement raises. The errors of Spark are its own.
@@ -59,7 +62,7 @@ def sql(
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
     tables = Tables(session, known, dict(storage_options or {}))
     reader = Reader(query)
-    statement = Statement(reader, tables, runner or OnSpark(session))
+    statement = Statement(reader, tables, runner or OnSpark(session), dict(raw_storage_options or {}))
     head = reader.next.upper if reader.next is not None else ""
     if head in _QUERIES:
         return run_query(query, tables)
@@ -165,6 +168,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None
     (("EXPLAIN",), _explain),
     (("CREATE",), _create_view),
     *ROW_STATEMENTS,
+    *COPY_STATEMENTS,
     *MERGE_STATEMENTS,
     *TABLE_STATEMENTS,
     *MAINTENANCE_STATEMENTS,

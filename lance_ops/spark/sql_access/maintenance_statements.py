@@ -12,21 +12,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeature
 from lance_ops.core.json import text_schema
 from lance_ops.maintenance.health import timeline
-from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.statement import Statement, read_switch
 from lance_ops.spark.sql_access.table_references import read_version_clause
 from lance_ops.spark.translation import schema_for_spark
 
 __all__ = ["MAINTENANCE_STATEMENTS"]
 
 _IN = ("IN", "ON", "FROM")
-
-
-def _switch(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.lower() == "true"
-
-
 _OPTIMIZE_OPTIONS: dict[str, Callable[[str], Any]] = {
     "target_rows_per_fragment": int,
     "max_bytes_per_file": int,
@@ -36,9 +28,9 @@ _OPTIMIZE_OPTIONS: dict[str, Callable[[str], Any]] = {
     "max_source_bytes": int,
     "max_commits": int,
     "max_seconds": float,
-    "worst_first": _switch,
+    "worst_first": read_switch,
 }
-_VALUES: dict[Callable[[str], Any], str] = {int: "a whole number", float: "a number", _switch: "true or false"}
+_VALUES: dict[Callable[[str], Any], str] = {int: "a whole number", float: "a number", read_switch: "true or false"}
 _HISTORY = (
     "version bigint, timestamp timestamp, operation string, operationMetrics map<string, bigint>, "
     "tags array<string>, userMetadata map<string, string>"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -14,21 +15,32 @@ from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.spark.sql_access.table_references import Tables
-from lance_ops.spark.sql_access.words import Reader
+from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
 from lance_ops.spark.tasks import OnSpark
 from lance_ops.spark.translation import CaseRule, stored_path
 
-__all__ = ["Statement"]
+__all__ = ["Statement", "read_switch"]
+
+
+def read_switch(text: str) -> bool:
+    """Return what an option of two values says; raise `ValueError` for any other text."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that `reader` reads, with what its names mean and what runs its tasks."""
+    """A statement that `reader` reads, with what its names mean and what runs its tasks.
+
+    `raw_storage_options` are those of raw files that it names.
+    """
 
     reader: Reader
     tables: Tables
     runner: Runner
+    raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def table(self) -> TableDescription | None:
         """Read a table's name; None if it is not one of a Lance table."""
@@ -109,6 +121,23 @@ class Statement:
         there = self.case_rule.find(name, [each for each in opened.snapshot.schema.names if each != besides])
         if there is not None:
             raise InvalidInput(f"SQL on a Lance table: {opened.uri} has a column {there!r}: give {name!r} another name")
+
+    def properties(self) -> dict[str, str]:
+        """Read ('key' = 'value', …); a value may be a number or a word as well."""
+        reader = self.reader
+        reader.expect("(")
+        found = {}
+        while not reader.accept(")"):
+            word = reader.next
+            key = reader.literal("a key") if word and word.kind is Kind.TEXT else ".".join(reader.path("a key"))
+            reader.expect("=")
+            value = reader.next
+            if value is None or value.kind is Kind.SIGN:
+                raise reader.error("a value")
+            reader.at += 1
+            found[key] = value.value
+            reader.accept(",")
+        return found
 
     @property
     def case_rule(self) -> CaseRule:

@@ -53,7 +53,7 @@ def _create_table(statement: Statement) -> DataFrame | None:
         return lance_query(reader.text, statement.tables)
     options: dict[str, str] = {}
     while reader.accept_any("TBLPROPERTIES", "OPTIONS"):
-        options |= _properties(statement)
+        options |= statement.properties()
     query = reader.rest("a query") if reader.accept("AS") else None
     reader.end()
     if (columns is None) == (query is None):
@@ -89,24 +89,6 @@ def _in_brackets(statement: Statement) -> str:
     text = reader.until(what="columns")
     reader.expect(")")
     return text
-
-
-def _properties(statement: Statement) -> dict[str, str]:
-    """Read ('key' = 'value', …); a value may be a number or a word as well."""
-    reader = statement.reader
-    reader.expect("(")
-    found = {}
-    while not reader.accept(")"):
-        word = reader.next
-        key = reader.literal("a key") if word and word.kind is Kind.TEXT else ".".join(reader.path("a key"))
-        reader.expect("=")
-        value = reader.next
-        if value is None or value.kind is Kind.SIGN:
-            raise reader.error("a value")
-        reader.at += 1
-        found[key] = value.value
-        reader.accept(",")
-    return found
 
 
 def _alter_table(statement: Statement) -> DataFrame | None:

@@ -1,0 +1,209 @@
+"""COPY INTO: ingest raw files, each at most once, by the option names that users of Spark know."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.redaction import public_uri
+from lance_ops.core.schema import SchemaMode
+from lance_ops.maintenance.ingest import (
+    IngestBatch,
+    IngestOptions,
+    RawReading,
+    TextReading,
+    failures_of_store,
+    found_file,
+    ingest,
+    local_path,
+    raw_format,
+    remote_file_system,
+)
+from lance_ops.spark.sql_access.statement import Statement, read_switch
+
+__all__ = ["COPY_STATEMENTS"]
+
+_COPIED = "version bigint, files bigint, rows bigint"
+_FORMATS = ("csv", "json", "parquet", "orc")
+_JAVA_FIELDS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_MAGIC = re.compile(r"[*?\[]")
+
+
+def _one(text: str) -> tuple[str, ...]:
+    return (text,)
+
+
+def _strptime_format(pattern: str) -> tuple[str, ...]:
+    """Return a pattern of Spark's dates in the words of C's `strptime`."""
+
+    def field_of(letters: re.Match[str]) -> str:
+        if letters[0] not in _JAVA_FIELDS:
+            raise ValueError(letters[0])
+        return _JAVA_FIELDS[letters[0]]
+
+    if "'" in pattern or "%" in pattern:
+        raise ValueError(pattern)
+    return (re.sub(r"([A-Za-z])\1*", field_of, pattern),)
+
+
+_Option = tuple[str, Callable[[str], Any]]
+_OF_ALL_TEXT: dict[str, _Option] = {
+    "encoding": ("encoding", str),
+    "charset": ("encoding", str),
+    "dateFormat": ("date_formats", _strptime_format),
+    "timestampFormat": ("timestamp_formats", _strptime_format),
+}
+_OF_CSV: dict[str, _Option] = {
+    "header": ("header", read_switch),
+    "delimiter": ("delimiter", str),
+    "sep": ("delimiter", str),
+    "quote": ("quote", str),
+    "escape": ("escape", str),
+    "nullValue": ("null_values", _one),
+}
+_OPTIONS_BY_FORMAT: dict[str, dict[str, _Option]] = {"csv": _OF_CSV | _OF_ALL_TEXT, "json": _OF_ALL_TEXT}
+"""By format, the field of `TextReading` that an option of Spark's readers means, and what reads its value."""
+
+_VALUES: dict[Callable[[str], Any], str] = {
+    read_switch: "true or false",
+    _strptime_format: f"a pattern of {', '.join(_JAVA_FIELDS)} and signs",
+}
+
+
+def _copy_into(statement: Statement) -> DataFrame | None:
+    """COPY INTO t FROM 'uri' [FILEFORMAT = format] [FORMAT_OPTIONS (…)] [COPY_OPTIONS ('mergeSchema' = 'true')].
+
+    The URI may be a pattern. Each file is a batch whose key is its name, as in the verb `ingest_files`.
+    """
+    reader = statement.reader
+    table = statement.table()
+    if table is None:
+        return None
+    reader.expect("FROM")
+    if reader.peek("("):
+        raise UnsupportedFeature("COPY INTO … FROM (SELECT …) (write INSERT INTO t SELECT …)")
+    source = statement.tables.at(reader.literal("a URI in quotes")).location
+    kind, of_format, of_copy = None, dict[str, str](), dict[str, str]()
+    while not reader.ended:
+        if reader.accept("FILEFORMAT"):
+            reader.expect("=")
+            kind = _format(reader.name("a format"))
+        elif reader.accept("FORMAT_OPTIONS"):
+            of_format |= statement.properties()
+        elif reader.accept("COPY_OPTIONS"):
+            of_copy |= statement.properties()
+        else:
+            raise reader.error("FILEFORMAT, FORMAT_OPTIONS or COPY_OPTIONS")
+    opened = statement.tables.open(table)
+    uris = _matching_files(source, statement.raw_storage_options)
+    options = IngestOptions(
+        reading=RawReading(text=_text_reading(of_format, _formats(uris, kind))), schema_mode=_schema_mode(of_copy)
+    )
+    done = ingest(
+        opened.uri,
+        _batches(uris, statement.raw_storage_options),
+        storage_options=opened.snapshot.storage_options,
+        raw_storage_options=statement.raw_storage_options,
+        options=options,
+        runner=statement.runner,
+    )
+    return statement.result(_COPIED, [(done.version, len(done.ingested), done.num_rows)])
+
+
+def _format(name: str) -> str:
+    if name.lower() not in _FORMATS:
+        raise InvalidInput(f"COPY INTO has no FILEFORMAT {name!r}: there are {', '.join(_FORMATS).upper()}")
+    return name.lower()
+
+
+def _formats(uris: Sequence[str], stated: str | None) -> set[str]:
+    """Return the formats of files, which their endings tell; raise `InvalidInput` for one that is not as stated."""
+    found = {raw_format(uri)[0]: uri for uri in reversed(uris)}
+    for kind, uri in found.items():
+        if stated not in (None, kind):
+            raise InvalidInput(f"COPY INTO: {public_uri(uri)} is {kind.upper()} by its ending, not {stated.upper()}")
+    return set(found)
+
+
+def _text_reading(given: Mapping[str, str], formats: set[str]) -> TextReading:
+    """Return how text is read; raise `InvalidInput` for an option that no format of the files has."""
+    known = {name: option for kind in sorted(formats) for name, option in _OPTIONS_BY_FORMAT.get(kind, {}).items()}
+    spelled = {name.lower(): name for name in known}
+    found: dict[str, Any] = {}
+    for key, text in given.items():
+        if key.lower() not in spelled:
+            of = " and ".join(sorted(formats)).upper()
+            raise InvalidInput(
+                f"COPY INTO has no format option {key!r} for {of}: there are {', '.join(known) or 'none'}"
+            )
+        name, parse = known[spelled[key.lower()]]
+        if name in found:
+            raise InvalidInput(f"COPY INTO: the format option {key!r} is given twice, under two names")
+        try:
+            found[name] = parse(text)
+        except ValueError:
+            raise InvalidInput(f"COPY INTO: the format option {key!r} is {_VALUES[parse]}, not {text!r}") from None
+    return TextReading(**found)
+
+
+def _schema_mode(given: Mapping[str, str]) -> SchemaMode:
+    mode = SchemaMode.ERROR
+    for key, text in given.items():
+        if key.lower() != "mergeschema":
+            raise InvalidInput(f"COPY INTO has no copy option {key!r}: there is mergeSchema")
+        try:
+            mode = SchemaMode.ADD if read_switch(text) else SchemaMode.ERROR
+        except ValueError:
+            raise InvalidInput(f"COPY INTO: the copy option {key!r} is true or false, not {text!r}") from None
+    return mode
+
+
+def _batches(uris: Sequence[str], storage_options: Mapping[str, str]) -> list[IngestBatch]:
+    """Return a batch for each file; raise `InvalidInput` for two files of one name."""
+    by_name: dict[str, str] = {}
+    for uri in uris:
+        other = by_name.setdefault(uri.rpartition("/")[2], uri)
+        if other != uri:
+            raise InvalidInput(
+                f"COPY INTO: {public_uri(other)} and {public_uri(uri)} have one name, by which a file is ingested "
+                "once: rename one"
+            )
+    return [IngestBatch(name, (found_file(uri, storage_options),)) for name, uri in by_name.items()]
+
+
+def _matching_files(source: str, storage_options: Mapping[str, str]) -> list[str]:
+    """Return the files that a URI names or a pattern matches, but for names that begin with `_` or `.`, as in Spark.
+
+    Raises `InvalidInput` if there is none.
+    """
+    path = local_path(source)
+    if not _MAGIC.search(source) or (path is not None and os.path.exists(path)):
+        return [source]
+    if path is not None:
+        found = [name for name in glob.glob(path, recursive=True) if os.path.isfile(name)]
+    else:
+        found = _matching_remote_files(source, storage_options)
+    shown = sorted(uri for uri in found if not uri.rpartition("/")[2].startswith(("_", ".")))
+    if not shown:
+        raise InvalidInput(f"COPY INTO: no file matches {public_uri(source)}")
+    return shown
+
+
+def _matching_remote_files(pattern: str, storage_options: Mapping[str, str]) -> list[str]:
+    """Return URIs that begin as the pattern does, up to its last folder without a sign of a pattern."""
+    folder = _MAGIC.split(pattern, maxsplit=1)[0].rpartition("/")[0]
+    with failures_of_store(pattern, storage_options):
+        filesystem, path = remote_file_system(pattern, storage_options)
+        above = remote_file_system(folder, storage_options)[1].rstrip("/")
+        listed = filesystem.glob(path, detail=True)
+        return [folder + name[len(above) :] for name, info in listed.items() if info.get("type") != "directory"]
+
+
+COPY_STATEMENTS = ((("COPY", "INTO"), _copy_into),)
+"""Which words begin a statement, and what executes it."""

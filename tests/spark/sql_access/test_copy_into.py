@@ -1,0 +1,161 @@
+"""`sql`: COPY INTO ingests raw files, each once, by the options of Spark's readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
+import pytest
+
+from lance_ops.api import LanceDataset, write_dataset
+from lance_ops.core.errors import DatasetNotFound, InvalidInput, RawFileRefused, SchemaMismatch, UnsupportedFeature
+from lance_ops.runners import InThreads
+from lance_ops.spark import sql, use_namespace
+from tests.pickling_runner import PicklingRunner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """A namespace with an empty table `seen`, and a folder `in`."""
+    schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("s", pa.string())])
+    write_dataset(schema.empty_table(), tmp_path / "seen.lance")
+    (tmp_path / "in").mkdir()
+    use_namespace(spark, tmp_path)
+    yield tmp_path
+    use_namespace(spark, None)
+
+
+@pytest.fixture
+def run(spark: SparkSession, lake: Path) -> Any:
+    """Run a statement with tasks in threads; return the only row."""
+
+    def run_statement(text: str, **options: Any) -> tuple[Any, ...]:
+        (row,) = sql(spark, text, runner=InThreads(), **options).collect()
+        return tuple(row)
+
+    return run_statement
+
+
+def stored(lake: Path) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in LanceDataset(lake / "seen.lance").to_table().to_pylist())
+
+
+def test_files_of_a_pattern_come_in_once(run: Any, lake: Path) -> None:
+    for at in (1, 2):
+        (lake / "in" / f"{at}.csv").write_text(f"id;day;s\n{at};03.0{at}.2026;NA\n")
+    (lake / "in" / "_SUCCESS").write_text("")
+    text = (
+        f"COPY INTO seen FROM '{lake}/in/*' FILEFORMAT = CSV FORMAT_OPTIONS ('HEADER' = 'true', 'delimiter' = ';', "
+        "'dateFormat' = 'dd.MM.yyyy', 'nullValue' = 'NA')"
+    )
+    assert run(text) == (2, 2, 2)
+    assert stored(lake) == [(1, date(2026, 1, 3), None), (2, date(2026, 2, 3), None)]
+    assert run(text) == (None, 0, 0)
+    (lake / "in" / "3.csv").write_text("id;day;s\n3;03.03.2026;c\n")
+    assert run(text) == (3, 1, 1)
+    assert len(stored(lake)) == 3
+
+
+def test_each_format_comes_in(run: Any, lake: Path) -> None:
+    rows = pa.table({"id": [1], "s": ["p"]})
+    pyarrow.parquet.write_table(rows, lake / "in" / "a.parquet")
+    pyarrow.orc.write_table(rows, lake / "in" / "b.orc")
+    (lake / "in" / "c.json").write_text('{"id": 2, "s": "j"}\n')
+    (lake / "in" / "d.csv").write_text("3,2026-01-01,c\n")
+    for name, clauses in (
+        ("a.parquet", "FILEFORMAT = PARQUET"),
+        ("b.orc", "FILEFORMAT = orc"),
+        ("c.json", "FILEFORMAT = JSON FORMAT_OPTIONS ('encoding' = 'utf-8')"),
+        ("d.csv", "FORMAT_OPTIONS (header = false, 'sep' = ',')"),
+    ):
+        assert run(f"COPY INTO lance.`{lake}/seen.lance` FROM '{lake}/in/{name}' {clauses}")[1:] == (1, 1)
+    assert sorted((row[0], row[2]) for row in stored(lake)) == [(1, "p"), (1, "p"), (2, "j"), (3, "c")]
+
+
+def test_new_columns_come_in_if_schemas_are_merged(run: Any, lake: Path) -> None:
+    (lake / "in" / "a.csv").write_text("id,extra\n1,x\n")
+    text = f"COPY INTO seen FROM '{lake}/in/a.csv'"
+    for options in ("", " COPY_OPTIONS ('mergeSchema' = 'false')"):
+        with pytest.raises(SchemaMismatch, match="extra"):
+            run(text + options)
+    assert run(f"{text} COPY_OPTIONS ('mergeSchema' = 'true')")[1:] == (1, 1)
+    assert stored(lake) == [(1, None, None, "x")]
+
+
+def test_files_of_a_store_come_in_with_options_of_their_own(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe({f"/{lake.name}/in/{at}/{at}.csv": f"id\n{at}\n".encode() for at in (1, 2)})
+    given: list[dict[str, Any]] = []
+    made = type(memory).__init__
+
+    def remember(self: Any, *args: Any, **options: Any) -> None:
+        given.append(options)
+        made(self, *args, **options)
+
+    monkeypatch.setattr(type(memory), "__init__", remember)
+    text = f"COPY INTO seen FROM 'memory://{lake.name}/in/*/*.csv'"
+    assert run(text, raw_storage_options={"endpoint": "here"})[1:] == (2, 2)
+    assert [row[0] for row in stored(lake)] == [1, 2]
+    assert {"endpoint": "here"} in given
+
+
+def test_a_statement_that_cannot_mean_what_it_says_is_refused(run: Any, lake: Path) -> None:
+    source = lake / "in"
+    (source / "a.csv").write_text("id\n1\n")
+    (source / "b.json").write_text('{"id": 1}\n')
+    pyarrow.parquet.write_table(pa.table({"id": [1]}), source / "c.parquet")
+    (source / "sub").mkdir()
+    (source / "sub" / "a.csv").write_text("id\n1\n")
+    for rest, kind, message in (
+        ("a.csv' FILEFORMAT = AVRO", InvalidInput, "no FILEFORMAT 'AVRO': there are CSV, JSON, PARQUET, ORC"),
+        ("a.csv' FILEFORMAT = JSON", InvalidInput, "a.csv is CSV by its ending, not JSON"),
+        ("a.csv' FORMAT_OPTIONS ('inferSchema' = 'true')", InvalidInput, "'inferSchema' for CSV: .*header, delimiter"),
+        ("b.json' FORMAT_OPTIONS ('header' = 'true')", InvalidInput, "'header' for JSON: there are encoding"),
+        ("c.parquet' FORMAT_OPTIONS ('header' = 'true')", InvalidInput, "for PARQUET: there are none"),
+        ("a.csv' FORMAT_OPTIONS ('header' = 'x')", InvalidInput, "'header' is true or false, not 'x'"),
+        ("a.csv' FORMAT_OPTIONS ('sep' = ';', 'delimiter' = ',')", InvalidInput, "'delimiter' is given twice"),
+        ("a.csv' FORMAT_OPTIONS ('dateFormat' = 'dd MMM yyyy')", InvalidInput, "'dateFormat' is a pattern of yyyy"),
+        ("a.csv' COPY_OPTIONS ('force' = 'true')", InvalidInput, "no copy option 'force': there is mergeSchema"),
+        ("a.csv' COPY_OPTIONS ('mergeSchema' = '1')", InvalidInput, "'mergeSchema' is true or false, not '1'"),
+        ("a.csv' PATTERN = '*.csv'", InvalidInput, "FILEFORMAT, FORMAT_OPTIONS or COPY_OPTIONS is needed"),
+        ("**/*.csv'", InvalidInput, "have one name, by which a file is ingested once"),
+        ("*.orc'", InvalidInput, "no file matches"),
+        ("sub'", RawFileRefused, "its ending must be one of|it is a folder"),
+    ):
+        with pytest.raises(kind, match=message):
+            run(f"COPY INTO seen FROM '{source}/{rest}")
+    with pytest.raises(UnsupportedFeature, match="INSERT INTO t SELECT"):
+        run(f"COPY INTO seen FROM (SELECT * FROM '{source}/a.csv')")
+    with pytest.raises(InvalidInput, match="credentials in storage_options"):
+        run("COPY INTO seen FROM 's3://key:secret@bucket/a.csv'")
+    with pytest.raises(DatasetNotFound):
+        run(f"COPY INTO lance.`{lake}/nope.lance` FROM '{source}/a.csv'")
+    with pytest.raises(InvalidInput, match="nope is no Lance table"):
+        run(f"COPY INTO nope FROM '{source}/a.csv'")
+    assert LanceDataset(lake / "seen.lance").version == 1
+
+
+def test_files_are_read_by_tasks(spark: SparkSession, lake: Path) -> None:
+    (lake / "in" / "a.csv").write_text("id\n1\n")
+    assert sql(spark, f"COPY INTO seen FROM '{lake}/in/a.csv'").collect()[0].rows == 1
+    store = spark.sparkContext._jsc.sc().statusStore()
+    jobs = store.jobsList(None)
+    shown = [str(jobs.apply(i).description()) for i in range(jobs.size())]
+    assert any("lance: ingest into seen" in text for text in shown), shown
+    (lake / "in" / "b.csv").write_text("id\n2\n")
+    runner = PicklingRunner()
+    sql(spark, f"COPY INTO seen FROM '{lake}/in/b.csv'", runner=runner)
+    assert runner.task_bytes
