@@ -137,11 +137,12 @@ def _grouped(
     keep: Keep | None,
     sizes: by_tasks.TaskSizes | None,
 ) -> list[_Groups]:
-    keys = _bound(snapshot, on)
-    shares = share_rows(snapshot, predicate)
+    keys, sizes = _bound(snapshot, on), sizes or by_tasks.TaskSizes()
+    most_buckets = -(-snapshot.manifest.fragments.totals().physical_rows // sizes.rows_per_bucket)
+    shares = share_rows(snapshot, predicate, message_bytes=most_buckets * by_tasks.BYTES_OF_END)
     if not shares:
         return []
-    num_buckets = _num_buckets(snapshot, keys, shares, sizes or by_tasks.TaskSizes())
+    num_buckets = _num_buckets(snapshot, keys, shares, sizes)
     reference = SnapshotReference.of(snapshot)
     group = _GroupKeys(reference, keys, num_examples, keep)
     job = Job.on("compare keys of", snapshot.uri, snapshot.version)

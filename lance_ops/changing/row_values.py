@@ -194,7 +194,8 @@ class _Sharing:
         num_buckets = max(1, min(len(ids), -(-num_rows // _PAIRS_PER_BUCKET)))
         firsts = np.array([each[0] for each in np.array_split(ids, num_buckets) if len(each)], np.uint64)
         try:
-            locate = [_LocateTask(target, values, share, firsts, folder) for share in share_rows(staged, None)]
+            shares = share_rows(staged, None, message_bytes=num_buckets * by_tasks.BYTES_OF_END)
+            locate = [_LocateTask(target, values, share, firsts, folder) for share in shares]
             job = Job.on("locate rows of", snapshot.uri, snapshot.version)
             files = runner.map(_locate, locate, job.in_bytes(task.share.size_bytes for task in locate))
             stable = snapshot.manifest.uses_stable_row_ids

@@ -1,8 +1,9 @@
 """Split the rows that a verb looks at among tasks.
 
-A task opens the version again, maybe in another process, and may write files of its own. So there are few tasks, and
-each has many rows. They have about equally much to do, so that they end together. Indices are searched once, before the
-split: no task gets a fragment in which they found no row.
+A task opens the version again, maybe in another process, and may write files of its own. So a task has many rows, and
+small fragments share one. A large table has as many tasks as a large cluster has cores; `OnSpark` sends them in a few
+groups for each core, so a small cluster starts no more of them. They have about equally much to do, so that they end
+together. Indices are searched once, before the split: no task gets a fragment in which they found no row.
 """
 
 from __future__ import annotations
@@ -28,7 +29,18 @@ __all__ = ["TaskShare", "share_rows"]
 _FRAGMENTS_PER_TASK = 16
 _ROWS_PER_TASK = 1 << 18
 _BYTES_PER_TASK = 16 << 20
-_MAX_TASKS = 64
+
+_LARGE_TASK = 8
+"""A task of so many times these rows or bytes may have fewer than so many fragments."""
+
+_MAX_TASKS = 1 << 14
+"""A driver holds a plan and an outcome for each task: some 20 MB for as many tasks as this."""
+
+_MAX_MESSAGE_BYTES = 512 << 20
+"""Of what tasks send or get besides rows and names: half of what Spark allows the outcomes of a job by default."""
+
+_TASKS_AT_LEAST = 64
+"""So many tasks are allowed however long their messages are."""
 
 _Part: TypeAlias = tuple[Fragment, int]
 """A fragment, and how many of its rows a task looks at."""
@@ -55,10 +67,12 @@ class TaskShare:
         return in_task(snapshot, request)
 
 
-def share_rows(snapshot: Snapshot, predicate: Predicate | None) -> list[TaskShare]:
+def share_rows(snapshot: Snapshot, predicate: Predicate | None, *, message_bytes: int = 0) -> list[TaskShare]:
     """Return shares that together have every row which matches the predicate; without a predicate, every row.
 
-    Raises `ReadTooLarge` as `check_rows_are_stored` does: no task sees how many rows the others have.
+    `message_bytes` is what each task gets or sends back however few rows it has. There are fewer tasks if their
+    messages were too long together. Raises `ReadTooLarge` as `check_rows_are_stored` does: no task sees how many rows
+    the others have.
     """
     lookup = None if predicate is None else look_up(snapshot, predicate)
     found: list[_Part] = []
@@ -68,20 +82,22 @@ def share_rows(snapshot: Snapshot, predicate: Predicate | None) -> list[TaskShar
         fragments, bitmaps = snapshot.fragments_by_id, lookup.rows.bitmaps
         found = [(fragments[key], len(bitmaps[key])) for key in fragments if key in bitmaps]
         scanned = [(fragments[key], fragments[key].physical_rows) for key in fragments if key not in lookup.covered]
-    parts = [*found, *scanned]
+    parts, max_tasks = [*found, *scanned], _max_tasks(message_bytes)
     check_rows_are_stored(snapshot, sum(rows for _, rows in parts), (fragment for fragment, _ in parts))
-    shares = [TaskShare(ids, None, predicate, size_bytes) for ids, size_bytes in _split(scanned)]
+    shares = [TaskShare(ids, None, predicate, size_bytes) for ids, size_bytes in _split(scanned, max_tasks)]
     if lookup is None:
         return shares
     chosen = lookup.rows
     indexed = (
-        TaskShare(ids, chosen.restrict(frozenset(ids)), lookup.remainder, size_bytes)
-        for ids, size_bytes in _split(found)
+        TaskShare(
+            ids, RowAddressSet({each: chosen.bitmaps[each] for each in ids}, chosen.exact), lookup.remainder, size_bytes
+        )
+        for ids, size_bytes in _split(found, max_tasks)
     )
     return [*indexed, *shares]
 
 
-def _split(parts: Sequence[_Part]) -> Iterator[tuple[tuple[int, ...], int]]:
+def _split(parts: Sequence[_Part], max_tasks: int) -> Iterator[tuple[tuple[int, ...], int]]:
     """Yield the fragment ids and the bytes of each task, in order."""
     sizes = [
         sum(file.file_size_bytes for file in fragment.files) * rows // max(fragment.physical_rows, 1)
@@ -89,7 +105,7 @@ def _split(parts: Sequence[_Part]) -> Iterator[tuple[tuple[int, ...], int]]:
     ]
     rows_and_bytes = zip((rows for _, rows in parts), sizes, strict=True)
     work = np.array([max(rows / _ROWS_PER_TASK, size / _BYTES_PER_TASK) for rows, size in rows_and_bytes])
-    num_tasks = _num_tasks(work.sum(), len(parts))
+    num_tasks = _num_tasks(work.sum(), len(parts), max_tasks)
     middles = (np.cumsum(work) - work / 2) / (work.sum() or 1)
     tasks = np.minimum((num_tasks * middles).astype(int), num_tasks - 1).tolist()
     for _, task in groupby(zip(tasks, parts, sizes, strict=True), key=itemgetter(0)):
@@ -97,10 +113,17 @@ def _split(parts: Sequence[_Part]) -> Iterator[tuple[tuple[int, ...], int]]:
         yield tuple(fragment.id for fragment, _ in its_parts), sum(its_sizes)
 
 
-def _num_tasks(full_tasks: float, num_fragments: int) -> int:
+def _num_tasks(full_tasks: float, num_fragments: int, max_tasks: int) -> int:
     """Return a power of two: on 2, 4, 8 or more such cores, no core waits for the last task.
 
     It is the nearest one, so a task may have fewer or more fragments and rows than `wanted` gives it, by half.
     """
-    wanted = min(full_tasks, num_fragments / _FRAGMENTS_PER_TASK, _MAX_TASKS)
+    most = max(num_fragments / _FRAGMENTS_PER_TASK, full_tasks / _LARGE_TASK)
+    wanted = min(full_tasks, most, num_fragments, max_tasks)
     return 1 << round(math.log2(max(wanted, 1)))
+
+
+def _max_tasks(message_bytes: int) -> int:
+    """Return the largest power of two that is allowed for tasks with such messages."""
+    allowed = min(_MAX_MESSAGE_BYTES // max(message_bytes, 1), _MAX_TASKS)
+    return 1 << max(allowed, _TASKS_AT_LEAST).bit_length() - 1

@@ -47,7 +47,7 @@ def places_by_key(dataset: lance_ops.LanceDataset) -> dict[tuple[Any, ...], list
 def test_counts_are_those_of_the_rows_and_messages_are_small(
     dataset_uri: str, sizes: TaskSizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lance_ops.writing.task_shares._ROWS_PER_TASK", 1)
+    monkeypatch.setattr("lance_ops.writing.task_shares._ROWS_PER_TASK", 80)
     dataset = lance_ops.write_dataset(table(1200), dataset_uri, max_rows_per_file=40)
     dataset.delete("place % 9 = 1")
     runner = PicklingRunner()

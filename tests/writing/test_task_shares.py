@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.changing import plan_deletion
 from lance_ops.indices import RowAddressSet
 from lance_ops.indices.btree import BTreeIndex, BTreeQuery
+from lance_ops.maintenance.health import column_statistics
 from lance_ops.reading import bind_filter, scan_rows
-from lance_ops.runners import InThreads, JobProgress
+from lance_ops.runners import InThreads, Job, JobProgress
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment, FragmentList
 from lance_ops.writing import TaskShare, share_rows
 
 FRAGMENTS = 40
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @pytest.fixture
@@ -45,6 +52,31 @@ def _sized(snapshot: Snapshot, rows: int, file_size_bytes: int, rows_of: Mapping
 
     fragments = FragmentList(map(sized, snapshot.fragments))
     return snapshot.with_manifest(replace(snapshot.manifest, fragments=fragments))
+
+
+def _repeated(snapshot: Snapshot, num_fragments: int, file_size_bytes: int) -> Snapshot:
+    """Return the version as if it had so many fragments like its first one, with 1,000 rows each."""
+    first = snapshot.fragments[0]
+    files = tuple(replace(file, file_size_bytes=file_size_bytes) for file in first.files)
+    like = replace(first, files=files, physical_rows=1000)
+    fragments = FragmentList(replace(like, id=number) for number in range(num_fragments))
+    return snapshot.with_manifest(replace(snapshot.manifest, fragments=fragments, indices=()))
+
+
+class _CountsTasks:
+    """A runner that runs no task."""
+
+    num_tasks = 0
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        job: Job | None = None,
+        discard: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        self.num_tasks = len(tasks)
+        return []
 
 
 @pytest.mark.parametrize(
@@ -103,6 +135,44 @@ def test_shares_of_unequal_fragments_have_about_equally_many_rows(
 ) -> None:
     sized = _sized(snapshot, 1 << 14, 1000, rows_of)
     assert [len(share.fragment_ids) for share in share_rows(sized, None)] == lengths
+
+
+@pytest.mark.parametrize(
+    ("num_fragments", "file_size_bytes", "fewest", "most"),
+    [
+        (100_000, 100 << 20, 12_000, 1 << 14),
+        (100, 1 << 30, 64, 100),
+        (10, 1 << 20, 1, 1),
+        (3, 1 << 30, 2, 4),
+    ],
+)
+def test_a_table_has_as_many_shares_as_its_bytes_are_worth_up_to_the_cores_of_a_large_cluster(
+    snapshot: Snapshot, num_fragments: int, file_size_bytes: int, fewest: int, most: int
+) -> None:
+    large = _repeated(snapshot, num_fragments, file_size_bytes)
+    shares = plan_deletion(large, bind_filter(large, "half = 4")).tasks
+    assert fewest <= len(shares) <= most
+    assert sum(len(task.share.fragment_ids) for task in shares) == num_fragments
+    assert max(task.share.size_bytes for task in shares) <= 2 * num_fragments * file_size_bytes // len(shares)
+
+
+@pytest.mark.parametrize(("columns", "fewest"), [(["id"], 12_000), ([f"c{number}" for number in range(40)], 1024)])
+def test_tasks_that_measure_many_columns_are_fewer_so_that_the_driver_can_hold_their_hashes(
+    tmp_path: Path, columns: list[str], fewest: int
+) -> None:
+    small = lance_ops.write_dataset(pa.table({name: [1] for name in columns}), tmp_path / "wide").snapshot
+    runner = _CountsTasks()
+    column_statistics(_repeated(small, 100_000, 100 << 20), runner=runner)
+    assert fewest <= runner.num_tasks
+    assert runner.num_tasks * len(columns) * 8192 <= 512 << 20
+
+
+@pytest.mark.parametrize(("message_bytes", "num_tasks"), [(0, 1 << 14), (1 << 19, 1024), (3 << 18, 512), (1 << 30, 64)])
+def test_tasks_with_long_messages_are_fewer_but_not_below_sixty_four(
+    snapshot: Snapshot, message_bytes: int, num_tasks: int
+) -> None:
+    large = _repeated(snapshot, 100_000, 100 << 20)
+    assert len(share_rows(large, None, message_bytes=message_bytes)) == num_tasks
 
 
 def test_an_index_is_searched_once_for_all_shares(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,8 @@ def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...
         index = index_on_key(snapshot, merge, keys.values)
         if index is not None and keys.num_codes <= most_keys_for_index(snapshot, index):
             return (MatchTask(reference, merge, keys, None, In(merge.keys[0], keys.values), index),)
-    return tuple(MatchTask(reference, merge, keys, share.fragment_ids) for share in share_rows(snapshot, None))
+    shares = share_rows(snapshot, None, message_bytes=2 * merge.source.nbytes)  # the source, and its keys once more
+    return tuple(MatchTask(reference, merge, keys, share.fragment_ids) for share in shares)
 
 
 def most_keys_for_index(snapshot: Snapshot, index_name: str) -> int:

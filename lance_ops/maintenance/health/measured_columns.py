@@ -86,8 +86,9 @@ def column_statistics(
 ) -> dict[str, ColumnStatistics]:
     """Measure columns (by default all whose values have an order) of the rows that match.
 
-    The driver gets a few values and 8 KiB of hashes a column and task. Raises `UnsupportedFeature` for a column whose
-    values have no order, `InvalidInput` for an unknown one, and `ReadTooLarge` as `share_rows` does.
+    The driver gets a few values and 8 KiB of hashes a column and task, so there are fewer tasks for many columns.
+    Raises `UnsupportedFeature` for a column whose values have no order, `InvalidInput` for an unknown one, and
+    `ReadTooLarge` as `share_rows` does.
     """
     arrow = snapshot.schema.to_arrow_storage()
     sortable = [field.name for field in arrow if indices.is_sortable(field.type)]
@@ -95,7 +96,8 @@ def column_statistics(
     for field in snapshot.schema.project(names).to_arrow_storage():
         if field.name not in sortable or field.name not in names:
             raise UnsupportedFeature(f"statistics of values of {field.type}", f"column {field.name!r}")
-    shares = share_rows(snapshot, predicate) if names else []
+    outcome_bytes = len(names) * _NUM_HASHES * np.dtype(np.uint64).itemsize
+    shares = share_rows(snapshot, predicate, message_bytes=outcome_bytes) if names else []
     job = Job.on("measure columns of", snapshot.uri, snapshot.version).in_bytes(share.size_bytes for share in shares)
     found = (runner or InThreads()).map(ColumnMeasure(SnapshotReference.of(snapshot), names), shares, job)
     empty = [_measured(pa.array([], arrow.field(name).type)) for name in names]

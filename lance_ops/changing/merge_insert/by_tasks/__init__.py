@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         prepare_distributed_merge,
     )
     from lance_ops.changing.merge_insert.by_tasks.segment_files import (
+        BYTES_OF_END,
         Segment,
         SegmentFile,
         decode_pairs,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADDRESS",
+    "BYTES_OF_END",
     "DistributedMerge",
     "KeyBuckets",
     "Segment",
@@ -50,6 +52,7 @@ __all__ = [
 
 _MODULES = {
     "ADDRESS": "key_shuffle",
+    "BYTES_OF_END": "segment_files",
     "DistributedMerge": "merging",
     "KeyBuckets": "key_shuffle",
     "Segment": "segment_files",

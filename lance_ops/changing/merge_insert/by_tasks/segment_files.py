@@ -21,6 +21,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 
 __all__ = [
+    "BYTES_OF_END",
     "BYTES_OF_PAIR",
     "Segment",
     "SegmentFile",
@@ -36,6 +37,9 @@ __all__ = [
 
 BYTES_OF_PAIR = 16
 """What a pair of row addresses takes."""
+
+BYTES_OF_END = 8
+"""What a segment takes in the outcome of the task that wrote it."""
 
 _READ_AHEAD = 16
 
