@@ -314,6 +314,21 @@ def test_work_of_any_size_has_a_bounded_number_of_tasks() -> None:
     assert -(-(1 << 45) // sizes.each(1 << 45)) == sizes.max_tasks
 
 
+def test_tasks_of_an_index_on_100_tib_have_equal_bytes_and_at_most_a_million_slices() -> None:
+    sizes, fragments = TaskSizes(), tuple((number, 1 << 20, 1 << 30) for number in range(100 << 10))
+    work = IndexWork(fragments)
+    shares = [size for _, size in cut_fragments(work, sizes.each(work.size_bytes))]
+    assert sum(shares) == 100 << 40
+    assert max(shares) <= 100 << 30
+    assert len(shares) ** 2 <= 1 << 20
+
+
+def test_an_index_on_little_has_tasks_of_the_usual_size() -> None:
+    work = IndexWork(((0, 1 << 20, 1 << 30),))
+    sizes = TaskSizes()
+    assert len(list(cut_fragments(work, sizes.each(work.size_bytes)))) == 16
+
+
 def test_deleted_offsets_travel_as_a_bitmap() -> None:
     deleted = np.arange(0, 1 << 20, 2, dtype=np.uint32)
     old = OldFragment(3, 1 << 20, deleted)

@@ -23,6 +23,10 @@ _ADDRESS_BYTES = 8
 class TaskSizes:
     """Work below `least_bytes` is not shared. A task has about `task_bytes`, or more if there were over `max_tasks`.
 
+    Each task of the second round may read a slice of each file of the first, so files, requests and the driver's plan
+    grow with the square of the tasks. `max_tasks` is the root of a million slices, for which a driver needs some
+    hundreds of megabytes.
+
     A remap is shared from `least_remap_bytes` on: it sorts nothing, so one process remaps tens of millions of rows a
     second.
     """
@@ -30,7 +34,7 @@ class TaskSizes:
     least_bytes: int = 256 << 20
     least_remap_bytes: int = 4 << 30
     task_bytes: int = 64 << 20
-    max_tasks: int = 256
+    max_tasks: int = 1024
 
     def each(self, total_bytes: int) -> int:
         """Return the bytes of each task for work of a size."""
