@@ -27,7 +27,7 @@ __all__ = ["map_fragments"]
 
 R = TypeVar("R")
 
-_MOST_TASKS = 1024
+_MOST_TASKS = 1 << 14
 
 
 def map_fragments(
