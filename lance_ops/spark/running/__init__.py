@@ -8,6 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.spark.running.attempts import Attempts, Reported, max_attempts, outcomes_or_raise, remove_files
+    from lance_ops.spark.running.cluster_size import task_slots
     from lance_ops.spark.running.frame_job import FrameJob
     from lance_ops.spark.running.row_job import map_rows
     from lance_ops.spark.running.spark_job import SparkJob
@@ -21,6 +22,7 @@ __all__ = [
     "max_attempts",
     "outcomes_or_raise",
     "remove_files",
+    "task_slots",
 ]
 
 _MODULES = {
@@ -32,6 +34,7 @@ _MODULES = {
     "max_attempts": "attempts",
     "outcomes_or_raise": "attempts",
     "remove_files": "attempts",
+    "task_slots": "cluster_size",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -32,6 +32,7 @@ from lance_ops.spark.running import (
     max_attempts,
     outcomes_or_raise,
     remove_files,
+    task_slots,
 )
 from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.tasks.group_dealing import deal
@@ -49,6 +50,8 @@ R = TypeVar("R")
 @dataclass(frozen=True)
 class OnSpark:
     """Runs tasks on the workers of a Spark session, in `tasks_per_core` groups per core.
+
+    With dynamic allocation, the cores of all executors count that the session may ask for.
 
     `map` may be called in any thread. Its Spark job has the text of `job` as its description, and a group of its own
     unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`.
@@ -103,7 +106,7 @@ class OnSpark:
     ) -> list[Reported[R]]:
         context, begin = self.session.sparkContext, time.monotonic()
         weights = job.weights if job else ()
-        groups = _weighed_groups(tasks, context.defaultParallelism * self.tasks_per_core, weights)
+        groups = _weighed_groups(tasks, task_slots(context) * self.tasks_per_core, weights)
         num_done, done_weight = context.accumulator(0), context.accumulator(0)
         worker = _Worker(Attempts(function, max_attempts(context), token), _Done(num_done, done_weight))
 

@@ -1,0 +1,45 @@
+"""How many tasks a cluster can run at once, from its settings alone."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import pytest
+
+from lance_ops.spark.running import task_slots
+
+_DYNAMIC = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.maxExecutors": "1000",
+    "spark.executor.cores": "4",
+}
+
+
+def _slots(settings: dict[str, str], default_parallelism: int = 2) -> int:
+    context = Mock(defaultParallelism=default_parallelism)
+    context.getConf.return_value.get.side_effect = settings.get
+    return task_slots(context)
+
+
+def test_an_idle_cluster_counts_the_executors_that_it_may_ask_for() -> None:
+    assert _slots(_DYNAMIC) == 4000
+    assert _slots({**_DYNAMIC, "spark.task.cpus": "3"}) == 1000
+    assert _slots({**_DYNAMIC, "spark.executor.cores": "1"}) == 1000
+
+
+def test_a_cluster_that_is_larger_now_counts_as_it_is() -> None:
+    assert _slots(_DYNAMIC, default_parallelism=5000) == 5000
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {**_DYNAMIC, "spark.dynamicAllocation.enabled": "false"},
+        {"spark.dynamicAllocation.enabled": "true", "spark.executor.cores": "4"},
+        {**_DYNAMIC, "spark.dynamicAllocation.maxExecutors": str(2**31 - 1)},
+        {**_DYNAMIC, "spark.master": "local[2]"},
+    ],
+)
+def test_without_a_limit_of_dynamic_allocation_only_present_cores_count(settings: dict[str, str]) -> None:
+    assert _slots(settings) == 2
