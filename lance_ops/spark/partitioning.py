@@ -42,25 +42,41 @@ class FragmentGroup(InputPartition):
 
 
 def share_blocks(
-    snapshot: Snapshot, blocks: Sequence[Block], schema: Schema, num_partitions: int | None
+    snapshot: Snapshot,
+    blocks: Sequence[Block],
+    schema: Schema,
+    num_partitions: int | None,
+    num_slots: int | None = None,
 ) -> tuple[list[FragmentGroup], int]:
     """Return groups that together have every row of the blocks, and about how many bytes their columns take.
 
     Each block is of another fragment. `schema` has the columns to read. There are at most `num_partitions` groups; if
     it is None, as many as keep all cores busy and each group below the size of a partition. A given number is reached
     by cutting fragments, however small.
+
+    `num_slots` is how many tasks the cluster runs at once; its cores count as long as each group is worth a cut. It is
+    None where no session can be asked, as in the process that plans a read of `format("lance")`: the cores of this
+    machine stand for the cluster's there.
     """
     blocks = [block for block in blocks if len(block)]
     whole = projected_sizes(snapshot, [block.fragment for block in blocks], schema)
     sizes = [_share(whole[block.fragment.id], block) for block in blocks]
     total = sum(sizes)
-    num_groups = num_partitions or max(_TASKS_PER_CORE * (os.cpu_count() or 1), -(-total // _BYTES_PER_PARTITION))
+    num_groups = num_partitions or max(_busy_groups(total, num_slots), -(-total // _BYTES_PER_PARTITION))
     cut = max(total // num_groups, 1 if num_partitions else _LEAST_BYTES_PER_CUT)
     parts: dict[RowRange, int] = {}
     for block, size in zip(blocks, sizes, strict=True):
         pieces = _cut(block, min(max((size + cut // 2) // cut, 1), len(block)))
         parts.update((piece, max(size // len(pieces), 1)) for piece in pieces)
     return [FragmentGroup(_joined(group)) for group in group_evenly(parts, num_groups)], total
+
+
+def _busy_groups(total_bytes: int, num_slots: int | None) -> int:
+    """Return how many groups keep all cores busy; a small read needs no more than the cores of this machine do."""
+    here = _TASKS_PER_CORE * (os.cpu_count() or 1)
+    if num_slots is None:
+        return here
+    return min(_TASKS_PER_CORE * num_slots, max(here, total_bytes // _LEAST_BYTES_PER_CUT))
 
 
 def group_evenly(sizes: Mapping[K, int], num_groups: int) -> list[tuple[K, ...]]:

@@ -21,6 +21,7 @@ from lance_ops.core.tricks import Trick
 from lance_ops.spark.arrow_function import map_in_arrow
 from lance_ops.spark.data_source import LanceReader
 from lance_ops.spark.partitioning import FragmentGroup
+from lance_ops.spark.running import task_slots
 from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.small_read import small_frame
 
@@ -42,8 +43,10 @@ def planned_frame(session: SparkSession, reader: LanceReader, schema: StructType
     """
     if lacks_context(session) or not Trick.PLANNED_READS.is_on():
         return None
-    parts, size_bytes = reader.plan()
-    if sum(len(part.row_ranges) for part in parts) > _MOST_RANGES:
+    parts, size_bytes = reader.plan(task_slots(session.sparkContext))
+    if _num_ranges(parts) > _MOST_RANGES:
+        parts, size_bytes = reader.plan()  # larger parts
+    if _num_ranges(parts) > _MOST_RANGES:
         return None
     if not parts:
         return session.createDataFrame([], schema)
@@ -57,6 +60,10 @@ def planned_frame(session: SparkSession, reader: LanceReader, schema: StructType
     per_part = max(-(-estimated // (_BYTES_OF_NUMBER * len(parts))), 1)
     numbers = session.range(0, per_part * len(parts), 1, len(parts)).where(col("id") % per_part == 0)
     return map_in_arrow(numbers, _Read(reader, tuple(parts), per_part), schema, name)
+
+
+def _num_ranges(parts: Iterable[FragmentGroup]) -> int:
+    return sum(len(part.row_ranges) for part in parts)
 
 
 @dataclass(frozen=True)

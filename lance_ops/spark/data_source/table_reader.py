@@ -83,12 +83,12 @@ class LanceReader(DataSourceReader):
             _say_once(self._snapshot.uri)
         return groups
 
-    def plan(self) -> tuple[list[FragmentGroup], int]:
+    def plan(self, num_slots: int | None = None) -> tuple[list[FragmentGroup], int]:
         """Share the rows that may match among tasks, in their order, by the bytes of the columns that are read.
 
-        Also returns about how many bytes these are. Raises `InvalidInput` where `check_is_stored` raises
-        `ReadTooLarge`, which is a `NotImplementedError`: Spark takes that for a reader without partitions and drops its
-        text.
+        Also returns about how many bytes these are. `num_slots` is as in `share_blocks`. Raises `InvalidInput` where
+        `check_is_stored` raises `ReadTooLarge`, which is a `NotImplementedError`: Spark takes that for a reader without
+        partitions and drops its text.
         """
         request = self.request
         if request.predicate is None:
@@ -102,7 +102,7 @@ class LanceReader(DataSourceReader):
         tested = () if request.predicate is None else request.predicate.columns()
         paths = [*self._paths, *(name for name in tested if name not in SELECTABLE_ROW_COLUMNS)]
         read = stored.project(paths)
-        return share_blocks(self._snapshot, rows, read, self._options.num_partitions)
+        return share_blocks(self._snapshot, rows, read, self._options.num_partitions, num_slots)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group's fragments in exactly the types that Spark expects.
