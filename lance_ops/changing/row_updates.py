@@ -131,9 +131,8 @@ def plan_update(
     Raises as `share_rows` does.
     """
     reference, version = SnapshotReference.of(snapshot), choose_file_version(snapshot, file_version)
-    tasks = tuple(
-        UpdateTask(reference, tuple(assignments), share, version) for share in share_rows(snapshot, predicate)
-    )
+    shares = share_rows(snapshot, predicate, writes_fragments=True)
+    tasks = tuple(UpdateTask(reference, tuple(assignments), share, version) for share in shares)
     return UpdatePlan(snapshot, tuple(assignments), tasks)
 
 

@@ -67,12 +67,16 @@ class TaskShare:
         return in_task(snapshot, request)
 
 
-def share_rows(snapshot: Snapshot, predicate: Predicate | None, *, message_bytes: int = 0) -> list[TaskShare]:
+def share_rows(
+    snapshot: Snapshot, predicate: Predicate | None, *, message_bytes: int = 0, writes_fragments: bool = False
+) -> list[TaskShare]:
     """Return shares that together have every row which matches the predicate; without a predicate, every row.
 
     `message_bytes` is what each task gets or sends back however few rows it has. There are fewer tasks if their
-    messages were too long together. Raises `ReadTooLarge` as `check_rows_are_stored` does: no task sees how many rows
-    the others have.
+    messages were too long together. If each task `writes_fragments` of its own, beyond 64 of them a task looks at eight
+    times as many rows: few matches among many rows would leave a tiny fragment for each task.
+
+    Raises `ReadTooLarge` as `check_rows_are_stored` does: no task sees how many rows the others have.
     """
     lookup = None if predicate is None else look_up(snapshot, predicate)
     found: list[_Part] = []
@@ -84,7 +88,9 @@ def share_rows(snapshot: Snapshot, predicate: Predicate | None, *, message_bytes
         scanned = [(fragments[key], fragments[key].physical_rows) for key in fragments if key not in lookup.covered]
     parts, max_tasks = [*found, *scanned], _max_tasks(message_bytes)
     check_rows_are_stored(snapshot, sum(rows for _, rows in parts), (fragment for fragment, _ in parts))
-    shares = [TaskShare(ids, None, predicate, size_bytes) for ids, size_bytes in _split(scanned, max_tasks)]
+    shares = [
+        TaskShare(ids, None, predicate, size_bytes) for ids, size_bytes in _split(scanned, max_tasks, writes_fragments)
+    ]
     if lookup is None:
         return shares
     chosen = lookup.rows
@@ -92,12 +98,12 @@ def share_rows(snapshot: Snapshot, predicate: Predicate | None, *, message_bytes
         TaskShare(
             ids, RowAddressSet({each: chosen.bitmaps[each] for each in ids}, chosen.exact), lookup.remainder, size_bytes
         )
-        for ids, size_bytes in _split(found, max_tasks)
+        for ids, size_bytes in _split(found, max_tasks, writes_fragments)
     )
     return [*indexed, *shares]
 
 
-def _split(parts: Sequence[_Part], max_tasks: int) -> Iterator[tuple[tuple[int, ...], int]]:
+def _split(parts: Sequence[_Part], max_tasks: int, writes_fragments: bool) -> Iterator[tuple[tuple[int, ...], int]]:
     """Yield the fragment ids and the bytes of each task, in order."""
     sizes = [
         sum(file.file_size_bytes for file in fragment.files) * rows // max(fragment.physical_rows, 1)
@@ -105,7 +111,10 @@ def _split(parts: Sequence[_Part], max_tasks: int) -> Iterator[tuple[tuple[int, 
     ]
     rows_and_bytes = zip((rows for _, rows in parts), sizes, strict=True)
     work = np.array([max(rows / _ROWS_PER_TASK, size / _BYTES_PER_TASK) for rows, size in rows_and_bytes])
-    num_tasks = _num_tasks(work.sum(), len(parts), max_tasks)
+    full_tasks = float(work.sum())
+    if writes_fragments:
+        max_tasks = min(max_tasks, max(_TASKS_AT_LEAST, int(full_tasks / _LARGE_TASK)))
+    num_tasks = _num_tasks(full_tasks, len(parts), max_tasks)
     middles = (np.cumsum(work) - work / 2) / (work.sum() or 1)
     tasks = np.minimum((num_tasks * middles).astype(int), num_tasks - 1).tolist()
     for _, task in groupby(zip(tasks, parts, sizes, strict=True), key=itemgetter(0)):

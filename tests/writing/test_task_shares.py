@@ -13,6 +13,7 @@ import pytest
 
 import lance_ops
 from lance_ops.changing import plan_deletion
+from lance_ops.changing.row_updates import bind_updates, plan_update
 from lance_ops.indices import RowAddressSet
 from lance_ops.indices.btree import BTreeIndex, BTreeQuery
 from lance_ops.maintenance.health import column_statistics
@@ -173,6 +174,18 @@ def test_tasks_with_long_messages_are_fewer_but_not_below_sixty_four(
 ) -> None:
     large = _repeated(snapshot, 100_000, 100 << 20)
     assert len(share_rows(large, None, message_bytes=message_bytes)) == num_tasks
+
+
+@pytest.mark.parametrize(
+    ("num_fragments", "reading", "writing"), [(100, 8, 8), (4_000, 256, 64), (100_000, 8192, 1024)]
+)
+def test_tasks_that_write_fragments_are_fewer_in_a_large_table(
+    snapshot: Snapshot, num_fragments: int, reading: int, writing: int
+) -> None:
+    sized = _repeated(snapshot, num_fragments, 1 << 20)
+    assert len(share_rows(sized, None)) == reading
+    assert len(share_rows(sized, None, writes_fragments=True)) == writing
+    assert len(plan_update(sized, bind_updates(sized, {"half": "half + 1"}), None).tasks) == writing
 
 
 def test_an_index_is_searched_once_for_all_shares(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,9 +99,8 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
                     return _reported(context.instance, [landing], _NOT_LISTED)
                 again = dg.SkipReason(f"looked at again: {landing.description}")
                 return dg.SensorResult(skip_reason=again, cursor=_NOT_LISTED)
-            report = batch_states(
-                config, context.instance, count_plain=True
-            )  # it fails again unless the folder was what failed
+            # It fails again unless the folder was what failed.
+            report = batch_states(config, context.instance, count_plain=True)
         found = _evaluate(names, report, _newest_recorded(names, context.instance))
         return _reported(context.instance, [found, landing_evaluation(names, report.set_aside)], _LISTED)
 
