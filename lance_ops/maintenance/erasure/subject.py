@@ -18,6 +18,7 @@ from lance_ops.snapshot import Snapshot
 __all__ = ["Subject"]
 
 _MOST_KEYS = 10_000
+"""Each task and each step of the proof searches for all keys."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,17 @@ class Subject:
 
     @classmethod
     def of_keys(cls, keys: pa.Table) -> Subject:
-        """Return the subject of the rows whose columns have the values of a row of `keys`; nulls match nothing."""
-        if not keys.num_rows or keys.num_rows > _MOST_KEYS:
-            raise InvalidInput(f"an erasure takes 1 to {_MOST_KEYS:,} keys, not {keys.num_rows:,}")
+        """Return the subject of the rows whose columns have the values of a row of `keys`; nulls match nothing.
+
+        Raises `InvalidInput` for no key, and for more than 10,000.
+        """
+        if not keys.num_rows:
+            raise InvalidInput("an erasure takes at least one key: name the rows to erase")
+        if keys.num_rows > _MOST_KEYS:
+            raise InvalidInput(
+                f"an erasure takes at most {_MOST_KEYS:,} keys, not {keys.num_rows:,}: erase them in parts, or delete "
+                "them by keys where no proof is needed"
+            )
         names = keys.schema.names
         if len(names) == 1:
             return cls(pc.field(names[0]).isin(keys.column(0).combine_chunks().drop_null()))

@@ -55,7 +55,8 @@ class Erase(Verb):
         str, Option("Required. Why the rows go. The report and the transaction keep it: do not name the subject.")
     ] = ""
     key_files: Annotated[
-        tuple[str, ...], Option("Instead: raw files, or one dataset (.lance), that hold the keys of the rows.")
+        tuple[str, ...],
+        Option("Instead: raw files, or one dataset (.lance), that hold the keys of the rows, at most 10,000."),
     ] = ()
     on: Annotated[tuple[str, ...], Option("The columns of the key, in both.")] = ()
     remove_tags: Annotated[bool, Option("Remove the tags on versions that hold the rows.")] = False

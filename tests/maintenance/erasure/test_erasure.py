@@ -194,6 +194,15 @@ def test_keys_of_several_columns_and_of_a_column_that_old_versions_lack(dataset_
     assert min(version["version"] for version in lance_ops.dataset(dataset_uri).versions()) > 2
 
 
+@pytest.mark.parametrize(
+    ("num_keys", "problem"), [(0, "at least one key"), (10_001, "at most 10,000 keys, not 10,001")]
+)
+def test_no_key_and_more_keys_than_a_proof_can_search_for_are_refused(num_keys: int, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        Subject.of_keys(pa.table({"id": range(num_keys)}))
+    assert Subject.of_keys(pa.table({"id": range(10_000)}))
+
+
 def test_a_plan_finds_the_holders_and_changes_nothing(people: lance_ops.LanceDataset) -> None:
     found = plan_erasure(people.snapshot, Subject(f"name = '{SUBJECT}'"))
     assert found.num_live_rows == 2
