@@ -74,7 +74,8 @@ def share_rows(
 
     `message_bytes` is what each task gets or sends back however few rows it has. There are fewer tasks if their
     messages were too long together. If each task `writes_fragments` of its own, beyond 64 of them a task looks at eight
-    times as many rows: few matches among many rows would leave a tiny fragment for each task.
+    times as many rows: few matches among many rows would leave a tiny fragment for each task. Such a task has sixteen
+    fragments also where they are large, because it holds the pages that it writes.
 
     Raises `ReadTooLarge` as `check_rows_are_stored` does: no task sees how many rows the others have.
     """
@@ -113,8 +114,10 @@ def _split(parts: Sequence[_Part], max_tasks: int, writes_fragments: bool) -> It
     work = np.array([max(rows / _ROWS_PER_TASK, size / _BYTES_PER_TASK) for rows, size in rows_and_bytes])
     full_tasks = float(work.sum())
     if writes_fragments:
-        max_tasks = min(max_tasks, max(_TASKS_AT_LEAST, int(full_tasks / _LARGE_TASK)))
-    num_tasks = _num_tasks(full_tasks, len(parts), max_tasks)
+        most = min(max_tasks, len(parts) / _FRAGMENTS_PER_TASK, max(_TASKS_AT_LEAST, full_tasks / _LARGE_TASK))
+    else:
+        most = max_tasks
+    num_tasks = _num_tasks(full_tasks, len(parts), most)
     middles = (np.cumsum(work) - work / 2) / (work.sum() or 1)
     tasks = np.minimum((num_tasks * middles).astype(int), num_tasks - 1).tolist()
     for _, task in groupby(zip(tasks, parts, sizes, strict=True), key=itemgetter(0)):
@@ -122,7 +125,7 @@ def _split(parts: Sequence[_Part], max_tasks: int, writes_fragments: bool) -> It
         yield tuple(fragment.id for fragment, _ in its_parts), sum(its_sizes)
 
 
-def _num_tasks(full_tasks: float, num_fragments: int, max_tasks: int) -> int:
+def _num_tasks(full_tasks: float, num_fragments: int, max_tasks: float) -> int:
     """Return a power of two: on 2, 4, 8 or more such cores, no core waits for the last task.
 
     It is the nearest one, so a task may have fewer or more fragments and rows than `wanted` gives it, by half.
