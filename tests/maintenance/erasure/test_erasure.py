@@ -200,7 +200,7 @@ def test_keys_of_several_columns_and_of_a_column_that_old_versions_lack(dataset_
 def test_no_key_and_more_keys_than_a_proof_can_search_for_are_refused(num_keys: int, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         Subject.of_keys(pa.table({"id": range(num_keys)}))
-    assert Subject.of_keys(pa.table({"id": range(10_000)}))
+    Subject.of_keys(pa.table({"id": range(10_000)}))
 
 
 def test_a_plan_finds_the_holders_and_changes_nothing(people: lance_ops.LanceDataset) -> None:
