@@ -31,7 +31,7 @@ _ROWS_PER_TASK = 1 << 18
 _BYTES_PER_TASK = 16 << 20
 
 _LARGE_TASK = 8
-"""A task of so many times these rows or bytes may have fewer than so many fragments."""
+"""A task with this many times these rows or bytes may have fewer fragments than a small one must have."""
 
 _MAX_TASKS = 1 << 14
 """A driver holds a plan and an outcome for each task: some 20 MB for as many tasks as this."""
@@ -40,7 +40,7 @@ _MAX_MESSAGE_BYTES = 512 << 20
 """Of what tasks send or get besides rows and names: half of what Spark allows the outcomes of a job by default."""
 
 _TASKS_AT_LEAST = 64
-"""So many tasks are allowed however long their messages are."""
+"""A plan may have this many tasks, however long their messages are."""
 
 _Part: TypeAlias = tuple[Fragment, int]
 """A fragment, and how many of its rows a task looks at."""

@@ -35,7 +35,7 @@ _TIME_TO_DECIDE = timedelta(minutes=1)
 _MOST_RUNS = 100
 """How many runs of the ingest job are looked at."""
 _MOST_OTHER_RUNS = 1000
-"""Among how many runs of the instance those of other jobs are searched: Dagster filters no runs by selected assets."""
+"""How many runs of the instance are searched for those of other jobs: Dagster cannot filter by selected assets."""
 _MOST_ATTEMPTS = 5
 _UNDER_WAY = [
     dg.DagsterRunStatus.QUEUED,

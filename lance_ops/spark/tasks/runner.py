@@ -51,7 +51,7 @@ R = TypeVar("R")
 class OnSpark:
     """Runs tasks on the workers of a Spark session, in `tasks_per_core` groups per core.
 
-    With dynamic allocation, the cores of all executors count that the session may ask for.
+    With dynamic allocation, it counts the cores of all executors that the session may ask for.
 
     `map` may be called in any thread. Its Spark job has the text of `job` as its description, and a group of its own
     unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`.

@@ -236,8 +236,19 @@ def _run_empty_tasks(bench: Bench) -> int:
     return len(numbers)
 
 
+def _against_threads(name: str, run: Callable[[Bench, str, Runner], object], prepare: Callable[[Bench], str]) -> Case:
+    """Return the case that compares a verb on Spark with the same verb on threads of the driver."""
+    return Case(
+        name,
+        "ours on threads",
+        {WARM: 1.0},
+        lambda bench, uri: run(bench, uri, OnSpark(bench.session)),
+        lambda bench, uri: run(bench, uri, InThreads()),
+        prepare,
+    )
+
+
 _PARQUET = "Spark's Parquet"
-_THREADS = "ours on threads"
 
 ALL_CASES = (
     Case("ingest of Parquet files", "Spark's copy of them", {WARM: 0.5, IDLE: 1.0, COLD: 1.0}, _ingest, _copy_parquet),
@@ -274,36 +285,12 @@ ALL_CASES = (
         bound=_run_empty_tasks,
     ),
     Case("compaction with remap", "pylance", {WARM: 1 / 1.5}, _compact, _compact_by_reference, _fragments),
-    Case(
-        "BTREE",
-        _THREADS,
-        {WARM: 1.0},
-        lambda bench, uri: _index(uri, OnSpark(bench.session)),
-        lambda bench, uri: _index(uri, InThreads()),
-        _copy,
-    ),
-    Case(
-        "merge of 1% of the rows",
-        _THREADS,
-        {WARM: 1.0},
-        lambda bench, uri: _merge(uri, bench.changes, OnSpark(bench.session)),
-        lambda bench, uri: _merge(uri, bench.changes, InThreads()),
-        _copy,
-    ),
-    Case(
-        "BTREE of the long table",
-        _THREADS,
-        {WARM: 1.0},
-        lambda bench, uri: _index(uri, OnSpark(bench.session)),
-        lambda bench, uri: _index(uri, InThreads()),
-        _copy_long,
-    ),
-    Case(
+    _against_threads("BTREE", lambda bench, uri, runner: _index(uri, runner), _copy),
+    _against_threads("merge of 1% of the rows", lambda bench, uri, runner: _merge(uri, bench.changes, runner), _copy),
+    _against_threads("BTREE of the long table", lambda bench, uri, runner: _index(uri, runner), _copy_long),
+    _against_threads(
         "merge of 1% of the long table",
-        _THREADS,
-        {WARM: 1.0},
-        lambda bench, uri: _merge(uri, bench.long_changes, OnSpark(bench.session)),
-        lambda bench, uri: _merge(uri, bench.long_changes, InThreads()),
+        lambda bench, uri, runner: _merge(uri, bench.long_changes, runner),
         _copy_long,
     ),
 )
