@@ -108,9 +108,11 @@ def find_rows(task: DeletionTask) -> FoundRows:
 
 def offsets_by_fragment(outcomes: Iterable[FoundRows]) -> dict[int, BitMap]:
     """Return the physical offsets that all tasks found, by fragment."""
-    return {
-        fragment_id: BitMap.deserialize(data) for outcome in outcomes for fragment_id, data in outcome.offsets.items()
-    }
+    offsets: dict[int, BitMap] = {}
+    for outcome in outcomes:
+        for fragment_id, data in outcome.offsets.items():
+            offsets.setdefault(fragment_id, BitMap()).update(BitMap.deserialize(data))
+    return offsets
 
 
 def commit_deletion(

@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from lance_ops.reading.change_feed import Changes, changes_between
     from lance_ops.reading.deferred_remaps import remap_addresses
     from lance_ops.reading.filters import UserFilter, bind_filter, schema_with_row_columns
-    from lance_ops.reading.index_lookup import awaits_remap, look_up, open_index, row_key_of, serving_index
+    from lance_ops.reading.index_lookup import (
+        IndexLookup,
+        awaits_remap,
+        look_up,
+        open_index,
+        row_key_of,
+        serving_index,
+    )
     from lance_ops.reading.joined_fragments import read_fragments_together
     from lance_ops.reading.row_columns import (
         ROW_ADDRESS,
@@ -52,6 +59,7 @@ __all__ = [
     "VERSION_COLUMNS",
     "Block",
     "Changes",
+    "IndexLookup",
     "RowOffsets",
     "ScanRequest",
     "ScanTrace",
@@ -99,6 +107,7 @@ _MODULES = {
     "VERSION_COLUMNS": "row_columns",
     "Block": "scan_plan",
     "Changes": "change_feed",
+    "IndexLookup": "index_lookup",
     "RowOffsets": "scanned_rows",
     "ScanRequest": "scan_plan",
     "ScanTrace": "scan_trace",

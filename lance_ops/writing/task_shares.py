@@ -3,16 +3,17 @@
 A task opens the version again, maybe in another process, and may write files of its own. So a task has many rows, and
 small fragments share one. A large table has as many tasks as a large cluster has cores; `OnSpark` sends them in a few
 groups for each core, so a small cluster starts no more of them. They have about equally much to do, so that they end
-together. Indices are searched once, before the split: no task gets a fragment in which they found no row.
+together: a fragment that is far larger than a task is cut into ranges of rows. Indices are searched once, before the
+split: no task gets a fragment in which they found no row.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.indices import RowAddressSet
-from lance_ops.reading import ScanRequest, in_task, look_up
+from lance_ops.reading import IndexLookup, ScanRequest, in_task, look_up
 from lance_ops.snapshot import Snapshot, check_rows_are_stored
 from lance_ops.table import Fragment
 
@@ -31,7 +32,8 @@ _ROWS_PER_TASK = 1 << 18
 _BYTES_PER_TASK = 16 << 20
 
 _LARGE_TASK = 8
-"""A task with this many times these rows or bytes may have fewer fragments than a small one must have."""
+"""A task with this many times these rows or bytes may have fewer fragments than a small one must have, or a part of
+one."""
 
 _MAX_TASKS = 1 << 14
 """A driver holds a plan and an outcome for each task: some 20 MB for as many tasks as this."""
@@ -42,8 +44,36 @@ _MAX_MESSAGE_BYTES = 512 << 20
 _TASKS_AT_LEAST = 64
 """A plan may have this many tasks, however long their messages are."""
 
-_Part: TypeAlias = tuple[Fragment, int]
-"""A fragment, and how many of its rows a task looks at."""
+
+class _Part(NamedTuple):
+    """The rows `first` to `last` of the `num_rows` that the tasks look at in a fragment."""
+
+    fragment: Fragment
+    first: int
+    last: int
+    num_rows: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no other part has rows of the fragment."""
+        return self.last - self.first == self.num_rows
+
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes of the fragment's files hold the rows."""
+        stored = sum(file.file_size_bytes for file in self.fragment.files)
+        return stored * (self.last - self.first) // max(self.fragment.physical_rows, 1)
+
+    @property
+    def work(self) -> float:
+        """How many tasks the rows are worth."""
+        return max((self.last - self.first) / _ROWS_PER_TASK, self.size_bytes / _BYTES_PER_TASK)
+
+    def cut(self) -> list[_Part]:
+        """Return the rows as parts that are each worth a large task, or as one part."""
+        num_parts = max(1, min(int(self.work / _LARGE_TASK), self.num_rows, _MAX_TASKS))
+        ends = [self.num_rows * part // num_parts for part in range(num_parts + 1)]
+        return [self._replace(first=first, last=last) for first, last in pairwise(ends)]
 
 
 @dataclass(frozen=True)
@@ -51,18 +81,25 @@ class TaskShare:
     """Fragments for one task to scan, and the rows in them that indices found; None means all rows.
 
     `remainder` is the predicate that must still be tested on these rows. `size_bytes` is about how many bytes of the
-    data files hold them, whatever columns are read.
+    data files hold them, whatever columns are read. `row_ranges` has the fragments that the task shares with others, by
+    id, with its first physical row there and the one after its last.
     """
 
     fragment_ids: tuple[int, ...]
     rows: RowAddressSet | None
     remainder: Predicate | None
     size_bytes: int
+    row_ranges: tuple[tuple[int, int, int], ...] = ()
 
     def request(self, snapshot: Snapshot, schema: Schema) -> ScanRequest:
         """Return the request for the matching rows of the version, with the columns of `schema`."""
         request = ScanRequest(
-            schema, self.remainder, fragment_ids=self.fragment_ids, rows=self.rows, use_scalar_index=False
+            schema,
+            self.remainder,
+            fragment_ids=self.fragment_ids,
+            rows=self.rows,
+            row_ranges=self.row_ranges,
+            use_scalar_index=False,
         )
         return in_task(snapshot, request)
 
@@ -75,43 +112,55 @@ def share_rows(
     `message_bytes` is what each task gets or sends back however few rows it has. There are fewer tasks if their
     messages were too long together. If each task `writes_fragments` of its own, beyond 64 of them a task looks at eight
     times as many rows: few matches among many rows would leave a tiny fragment for each task. Such a task has sixteen
-    fragments also where they are large, because it holds the pages that it writes.
+    fragments also where they are large, and no part of one, because it holds the pages that it writes.
 
     Raises `ReadTooLarge` as `check_rows_are_stored` does: no task sees how many rows the others have.
     """
     lookup = None if predicate is None else look_up(snapshot, predicate)
     found: list[_Part] = []
     if lookup is None:
-        scanned = [(fragment, fragment.physical_rows) for fragment in snapshot.fragments]
+        scanned = [_all_rows(fragment) for fragment in snapshot.fragments]
     else:
         fragments, bitmaps = snapshot.fragments_by_id, lookup.rows.bitmaps
-        found = [(fragments[key], len(bitmaps[key])) for key in fragments if key in bitmaps]
-        scanned = [(fragments[key], fragments[key].physical_rows) for key in fragments if key not in lookup.covered]
-    parts, max_tasks = [*found, *scanned], _max_tasks(message_bytes)
-    check_rows_are_stored(snapshot, sum(rows for _, rows in parts), (fragment for fragment, _ in parts))
-    shares = [
-        TaskShare(ids, None, predicate, size_bytes) for ids, size_bytes in _split(scanned, max_tasks, writes_fragments)
-    ]
-    if lookup is None:
-        return shares
-    chosen = lookup.rows
-    indexed = (
-        TaskShare(
-            ids, RowAddressSet({each: chosen.bitmaps[each] for each in ids}, chosen.exact), lookup.remainder, size_bytes
-        )
-        for ids, size_bytes in _split(found, max_tasks, writes_fragments)
+        chosen = [(fragments[key], len(bitmaps[key])) for key in fragments if key in bitmaps]
+        found = [_Part(fragment, 0, num_rows, num_rows) for fragment, num_rows in chosen]
+        scanned = [_all_rows(fragments[key]) for key in fragments if key not in lookup.covered]
+    parts = [*found, *scanned]
+    check_rows_are_stored(snapshot, sum(part.num_rows for part in parts), (part.fragment for part in parts))
+
+    def tasks_of(parts: Sequence[_Part]) -> Iterator[list[_Part]]:
+        return _split(parts, _max_tasks(message_bytes), writes_fragments)
+
+    shares = [_scanning(task, predicate) for task in tasks_of(scanned)]
+    return shares if lookup is None else [*(_finding(task, lookup) for task in tasks_of(found)), *shares]
+
+
+def _all_rows(fragment: Fragment) -> _Part:
+    return _Part(fragment, 0, fragment.physical_rows, fragment.physical_rows)
+
+
+def _scanning(parts: Sequence[_Part], predicate: Predicate | None) -> TaskShare:
+    """Return a share of physical rows."""
+    ranges = tuple(
+        (part.fragment.id, part.first, part.last) for part in parts if part.last - part.first < part.num_rows
     )
-    return [*indexed, *shares]
+    size_bytes = sum(part.size_bytes for part in parts)
+    return TaskShare(tuple(part.fragment.id for part in parts), None, predicate, size_bytes, ranges)
 
 
-def _split(parts: Sequence[_Part], max_tasks: int, writes_fragments: bool) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the fragment ids and the bytes of each task, in order."""
-    sizes = [
-        sum(file.file_size_bytes for file in fragment.files) * rows // max(fragment.physical_rows, 1)
-        for fragment, rows in parts
-    ]
-    rows_and_bytes = zip((rows for _, rows in parts), sizes, strict=True)
-    work = np.array([max(rows / _ROWS_PER_TASK, size / _BYTES_PER_TASK) for rows, size in rows_and_bytes])
+def _finding(parts: Sequence[_Part], lookup: IndexLookup) -> TaskShare:
+    """Return a share of rows that indices found."""
+    found = lookup.rows.bitmaps
+    bitmaps = {part.fragment.id: found[part.fragment.id][part.first : part.last] for part in parts}
+    rows = RowAddressSet(bitmaps, lookup.rows.exact)
+    return TaskShare(tuple(bitmaps), rows, lookup.remainder, sum(part.size_bytes for part in parts))
+
+
+def _split(parts: Sequence[_Part], max_tasks: int, writes_fragments: bool) -> Iterator[list[_Part]]:
+    """Yield the parts of each task, in order, each of another fragment."""
+    if not writes_fragments:
+        parts = [piece for part in parts for piece in part.cut()]
+    work = np.array([part.work for part in parts])
     full_tasks = float(work.sum())
     if writes_fragments:
         most = min(max_tasks, len(parts) / _FRAGMENTS_PER_TASK, max(_TASKS_AT_LEAST, full_tasks / _LARGE_TASK))
@@ -120,18 +169,28 @@ def _split(parts: Sequence[_Part], max_tasks: int, writes_fragments: bool) -> It
     num_tasks = _num_tasks(full_tasks, len(parts), most)
     middles = (np.cumsum(work) - work / 2) / (work.sum() or 1)
     tasks = np.minimum((num_tasks * middles).astype(int), num_tasks - 1).tolist()
-    for _, task in groupby(zip(tasks, parts, sizes, strict=True), key=itemgetter(0)):
-        _, its_parts, its_sizes = zip(*task, strict=True)
-        yield tuple(fragment.id for fragment, _ in its_parts), sum(its_sizes)
+    for _, task in groupby(zip(tasks, parts, strict=True), key=itemgetter(0)):
+        yield _joined(part for _, part in task)
 
 
-def _num_tasks(full_tasks: float, num_fragments: int, max_tasks: float) -> int:
+def _joined(parts: Iterable[_Part]) -> list[_Part]:
+    """Return the parts with neighbours in one fragment joined."""
+    joined: list[_Part] = []
+    for part in parts:
+        if joined and joined[-1].fragment.id == part.fragment.id:
+            joined[-1] = joined[-1]._replace(last=part.last)
+        else:
+            joined.append(part)
+    return joined
+
+
+def _num_tasks(full_tasks: float, num_parts: int, max_tasks: float) -> int:
     """Return a power of two: on 2, 4, 8 or more such cores, no core waits for the last task.
 
-    It is the nearest one, so a task may have fewer or more fragments and rows than `wanted` gives it, by half.
+    It is the nearest one, so a task may have fewer or more parts and rows than `wanted` gives it, by half.
     """
-    most = max(num_fragments / _FRAGMENTS_PER_TASK, full_tasks / _LARGE_TASK)
-    wanted = min(full_tasks, most, num_fragments, max_tasks)
+    most = max(num_parts / _FRAGMENTS_PER_TASK, full_tasks / _LARGE_TASK)
+    wanted = min(full_tasks, most, num_parts, max_tasks)
     return 1 << round(math.log2(max(wanted, 1)))
 
 

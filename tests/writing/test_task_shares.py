@@ -21,7 +21,8 @@ from lance_ops.reading import bind_filter, scan_rows
 from lance_ops.runners import InThreads, Job, JobProgress
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment, FragmentList
-from lance_ops.writing import TaskShare, share_rows
+from lance_ops.writing import TaskShare, share_rows, task_shares
+from tests.pickling_runner import PicklingRunner
 
 FRAGMENTS = 40
 
@@ -127,7 +128,7 @@ def test_shares_have_many_fragments_and_equally_many_rows_or_bytes(
     [
         ({0: 38 << 14}, [1, 39]),
         ({0: 19 << 14, 20: 19 << 14}, [20, 20]),
-        ({39: 1 << 24}, [39, 1]),
+        ({39: 1 << 21}, [39, 1]),
         (dict.fromkeys(range(10, FRAGMENTS), 1), [FRAGMENTS]),
     ],
 )
@@ -142,9 +143,9 @@ def test_shares_of_unequal_fragments_have_about_equally_many_rows(
     ("num_fragments", "file_size_bytes", "fewest", "most"),
     [
         (100_000, 100 << 20, 12_000, 1 << 14),
-        (100, 1 << 30, 64, 100),
+        (100, 1 << 30, 512, 800),
         (10, 1 << 20, 1, 1),
-        (3, 1 << 30, 2, 4),
+        (3, 1 << 30, 16, 24),
     ],
 )
 def test_a_table_has_as_many_shares_as_its_bytes_are_worth_up_to_the_cores_of_a_large_cluster(
@@ -153,7 +154,7 @@ def test_a_table_has_as_many_shares_as_its_bytes_are_worth_up_to_the_cores_of_a_
     large = _repeated(snapshot, num_fragments, file_size_bytes)
     shares = plan_deletion(large, bind_filter(large, "half = 4")).tasks
     assert fewest <= len(shares) <= most
-    assert sum(len(task.share.fragment_ids) for task in shares) == num_fragments
+    assert len({each for task in shares for each in task.share.fragment_ids}) == num_fragments
     assert max(task.share.size_bytes for task in shares) <= 2 * num_fragments * file_size_bytes // len(shares)
 
 
@@ -186,6 +187,62 @@ def test_tasks_that_write_fragments_are_fewer_in_a_large_table(
     assert len(share_rows(sized, None)) == reading
     assert len(share_rows(sized, None, writes_fragments=True)) == writing
     assert len(plan_update(sized, bind_updates(sized, {"half": "half + 1"}), None).tasks) == writing
+
+
+@pytest.fixture
+def one_fragment(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> lance_ops.LanceDataset:
+    """A dataset whose one fragment, of 1,000 rows with every tenth one deleted, is worth 100 tasks."""
+    monkeypatch.setattr(task_shares, "_ROWS_PER_TASK", 10)
+    rows = pa.table({"id": range(1000), "half": [row // 2 for row in range(1000)]})
+    dataset = lance_ops.write_dataset(rows, dataset_uri)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.delete("id % 10 = 0")
+    return dataset
+
+
+@pytest.mark.parametrize("condition", [None, "half >= 100", "id >= 200 AND id < 900", "id >= 200 AND half < 450"])
+def test_a_large_fragment_is_cut_into_ranges_of_rows_for_several_tasks(
+    one_fragment: lance_ops.LanceDataset, condition: str | None
+) -> None:
+    snapshot = one_fragment.snapshot
+    shares = share_rows(snapshot, None if condition is None else bind_filter(snapshot, condition))
+    assert 8 <= len(shares) <= 12
+    assert {share.fragment_ids for share in shares} == {(0,)}
+    found = [_ids(snapshot, share) for share in shares]
+    assert [row for part in found for row in part] == one_fragment.to_table(filter=condition)["id"].to_pylist()
+    sizes = [share.size_bytes for share in shares]
+    assert max(sizes) <= 2 * min(sizes) + 1
+    assert sum(sizes) <= snapshot.size_bytes
+
+
+def test_small_fragments_beside_a_large_one_stay_whole(snapshot: Snapshot) -> None:
+    sized = _sized(snapshot, 1 << 14, 1000, {1: 1 << 24})
+    shares = share_rows(sized, None)
+    ranges = [each for share in shares for each in share.row_ranges]
+    assert {fragment_id for fragment_id, _, _ in ranges} == {1}
+    assert [first for _, first, _ in ranges] == [0, *(last for _, _, last in ranges[:-1])]
+    assert ranges[-1][2] == 1 << 24
+    assert sorted({each for share in shares for each in share.fragment_ids}) == list(range(FRAGMENTS))
+
+
+def test_a_task_that_writes_fragments_gets_no_part_of_one(one_fragment: lance_ops.LanceDataset) -> None:
+    (share,) = share_rows(one_fragment.snapshot, None, writes_fragments=True)
+    assert share.row_ranges == ()
+
+
+def test_verbs_on_one_large_fragment_do_the_same_by_many_tasks(one_fragment: lance_ops.LanceDataset) -> None:
+    runner = PicklingRunner()
+    assert one_fragment.count_rows("half >= 100", runner=runner) == 720
+    measured = one_fragment.stats.column_stats(["half"], runner=runner)["half"]
+    assert (measured.num_rows, measured.min, measured.max, measured.num_distinct) == (900, 0, 499, 500)
+    assert one_fragment.duplicates("half", runner=runner).num_keys == 400
+    merged = one_fragment.merge_insert("half").when_matched_delete()
+    assert merged.execute(pa.table({"half": [1, 499]}), runner=runner)["num_deleted_rows"] == 4
+    assert one_fragment.delete("half < 100", runner=runner)["num_deleted_rows"] == 178
+    assert one_fragment.count_rows() == 718
+    assert {verb: num_tasks for verb, num_tasks in runner.jobs if num_tasks > 1} == dict.fromkeys(
+        ("count rows of", "measure columns of", "merge into", "delete"), 12
+    )
 
 
 def test_an_index_is_searched_once_for_all_shares(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ from lance_ops.reading import (
     serving_index,
 )
 from lance_ops.snapshot import Snapshot, SnapshotReference
-from lance_ops.writing import share_rows
+from lance_ops.writing import TaskShare, share_rows
 
 __all__ = [
     "KeyedRows",
@@ -67,12 +67,12 @@ scan: one for each file of its segments, and one for each fragment that it does 
 
 @dataclass(frozen=True)
 class MatchTask:
-    """Fragments to match; with `by_index`, only the rows that match this predicate, found by an index or a scan."""
+    """Rows to match: a share, or with `by_index` the rows that match this predicate, found by an index or a scan."""
 
     snapshot: SnapshotReference
     merge: BoundMerge
     keys: SourceKeys
-    fragment_ids: tuple[int, ...] | None
+    share: TaskShare | None
     by_index: Predicate | None = None
     index_name: str | None = None
 
@@ -135,7 +135,7 @@ def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...
         if index is not None and keys.num_codes <= most_keys_for_index(snapshot, index):
             return (MatchTask(reference, merge, keys, None, In(merge.keys[0], keys.values), index),)
     shares = share_rows(snapshot, None, message_bytes=2 * merge.source.nbytes)  # the source, and its keys once more
-    return tuple(MatchTask(reference, merge, keys, share.fragment_ids) for share in shares)
+    return tuple(MatchTask(reference, merge, keys, share) for share in shares)
 
 
 def most_keys_for_index(snapshot: Snapshot, index_name: str) -> int:
@@ -173,7 +173,9 @@ def find_matches(task: MatchTask) -> Matches:
     Raises `InvalidInput` if two source rows match one of them, and for any match if the merge allows none.
     """
     snapshot, keys = task.snapshot.open(), task.keys
-    request = target_request(snapshot, task.merge, task.fragment_ids, task.by_index)
+    request = target_request(snapshot, task.merge, None, task.by_index)
+    if task.share is not None:
+        request = replace(request, fragment_ids=task.share.fragment_ids, row_ranges=task.share.row_ranges)
     is_found = np.zeros(keys.num_codes, np.bool_)
     matches = Matches.joined([match_rows(task.merge, keys, rows, is_found) for rows in scan_rows(snapshot, request)])
     return replace(matches, found_codes=np.flatnonzero(is_found))
