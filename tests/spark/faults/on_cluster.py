@@ -1,7 +1,8 @@
 """Run faults on a small cluster, `local-cluster[2,1,1024]`; print what came of each as one line of JSON.
 
 A session has one master, so this needs a process of its own, and its last fault is the death of that process. Each
-fault strikes an ingestion of raw files by tasks, into a table of its own beneath the folder that is the argument.
+fault strikes an ingestion of raw files by tasks, into a table of its own beneath the folder that is the argument. Some
+strike other verbs, too (`struck_verbs.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
 from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark, get_or_create, write
+from tests.spark.faults.struck_verbs import FAULTS_OF_VERBS, strike_verb
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -238,6 +240,9 @@ def main(scratch: Path) -> None:
     session.sparkContext.setLogLevel("OFF")
     runner = OnSpark(session)
     found = {fault: strike(runner, fault, scratch / fault.replace(" ", "-")) for fault in FAULTS}
+    for verb, fault in FAULTS_OF_VERBS:
+        place = scratch / f"{verb}-{fault.replace(' ', '-')}"
+        found[f"{verb}: {fault}"] = strike_verb(runner, verb, FAULTS[fault], place)
     found["an executor is killed under df.write"] = write_frame(
         runner, scratch / "frame", lambda frame, uri: frame.write.format("lance").mode("append").save(uri)
     )

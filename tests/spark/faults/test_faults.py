@@ -14,6 +14,9 @@ import pytest
 import lance_ops
 from tests.groups import OWN_SESSIONS
 from tests.spark.faults.on_cluster import FILES, ROWS_BEFORE
+from tests.spark.faults.struck_verbs import FAULTS_OF_VERBS
+
+ROOT = Path(__file__).parents[3]
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), OWN_SESSIONS]
 
@@ -26,8 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def outcomes(folder: Path) -> dict[str, Any]:
     """Run all faults in one process with one session; it ends by the last of them."""
-    script = Path(__file__).with_name("on_cluster.py")
-    done = subprocess.run([sys.executable, script, folder], capture_output=True, text=True, timeout=800, check=False)
+    command = [sys.executable, "-m", "tests.spark.faults.on_cluster", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -69,6 +72,17 @@ def test_a_fault_that_stays_leaves_the_dataset_as_before(
     assert (found["version"], found["rows"]) == (1, "before")
     assert (found["attempts"], found["left over"]) == (attempts, left_over)
     assert found["removed"] == left_over
+
+
+@pytest.mark.parametrize(("verb", "fault"), FAULTS_OF_VERBS)
+def test_a_fault_in_another_verb_leaves_all_or_nothing(outcomes: dict[str, Any], verb: str, fault: str) -> None:
+    found = outcomes[f"{verb}: {fault}"]
+    is_cancelled = fault == "the job is cancelled"
+    assert found["struck"]
+    assert (found["error"], found["state"]) == (("KeyboardInterrupt: ", "before") if is_cancelled else (None, "after"))
+    assert found["version"] == (1 if is_cancelled else 2)
+    assert found["left over"] <= (0 if is_cancelled else 1)  # what a repeated attempt had written is left to clean-up
+    assert found["stayed"] == 0
 
 
 def test_an_error_names_the_task_and_the_file(outcomes: dict[str, Any]) -> None:
