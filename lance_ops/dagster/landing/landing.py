@@ -56,7 +56,8 @@ class LandedBatch:
     @property
     def modified(self) -> datetime:
         """The modification time of the batch's newest file."""
-        return max(file.modified for file in self.files)
+        first, *others = self.files
+        return max(first.modified, *(file.modified for file in others)) if others else first.modified
 
     @property
     def arrived(self) -> datetime:
