@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from lance_ops.spark.frame_write import write
     from lance_ops.spark.history import merge_history
     from lance_ops.spark.java import find_java
+    from lance_ops.spark.on_spark import OnSpark
     from lance_ops.spark.private_options import private_format
     from lance_ops.spark.session import get_or_create
     from lance_ops.spark.sql_access import create_view, register_functions, sql, use_namespace
     from lance_ops.spark.table_query import TableQuery, table
-    from lance_ops.spark.tasks import OnSpark
 
 __all__ = [
     "LanceSource",
@@ -43,7 +43,7 @@ __all__ = [
 
 _MODULES = {
     "LanceSource": "data_source",
-    "OnSpark": "tasks",
+    "OnSpark": "on_spark",
     "TableQuery": "table_query",
     "create_view": "sql_access",
     "find_java": "java",

@@ -19,9 +19,9 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import ScanRequest, bind_filter, plan_scan
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import SnapshotReference
+from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.partitioning import group_evenly
 from lance_ops.spark.session import get_or_create
-from lance_ops.spark.tasks import OnSpark
 
 __all__ = ["map_fragments"]
 

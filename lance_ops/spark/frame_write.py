@@ -1,5 +1,7 @@
 """Write a DataFrame as one version of a table: Spark's workers write fragments, and the driver plans and commits.
 
+Workers also write a column again that gets a longer type, and find the rows that `replace_where` replaces.
+
     dataset = write(df, "/data/flights.lance")                                     # append, or create
     dataset = write(df, uri, "overwrite", replace_where="day = '2026-01-31'", storage_options={…})
 
@@ -27,6 +29,7 @@ from lance_ops.core.schema import SchemaMode
 from lance_ops.runners import Job
 from lance_ops.spark.data_source import SourceOptions, WriteMode, plan_write
 from lance_ops.spark.running import map_rows
+from lance_ops.spark.tasks import WorkerTasks
 from lance_ops.spark.translation import session_case_rule
 from lance_ops.transactions import remove_files_of_job
 
@@ -74,7 +77,8 @@ def write_with(
     remove = partial(remove_files_of_job, open_root(path, given).store)
     job = Job.on(_VERBS[mode], public_uri(path), plan.read_version, remove_files=remove)
     written = map_rows(frame, plan.write, job, plan.discard)
-    version = plan.commit([fragment for fragments in written for fragment in fragments])
+    fragments = [fragment for of_task in written for fragment in of_task]
+    version = plan.commit(fragments, WorkerTasks(frame.sparkSession))
     return dataset(path, version, storage_options=given)
 
 

@@ -21,8 +21,8 @@ from lance_ops.api import ExecuteResult, LanceDataset
 from lance_ops.core.errors import InvalidInput, RetryableConflict, TooManyConcurrentWriters, UnsupportedFeature
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
+from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.table_query import TableQuery
-from lance_ops.spark.tasks import OnSpark
 from lance_ops.spark.translation import check_half_floats, check_key_types, has_nanoseconds
 from lance_ops.writing import retry_conflicts
 

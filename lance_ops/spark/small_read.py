@@ -23,8 +23,8 @@ from pyspark.sql.types import StructType
 
 from lance_ops.core.tricks import Trick
 from lance_ops.spark.data_source import LanceReader
+from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.partitioning import FragmentGroup
-from lance_ops.spark.tasks import OnSpark
 
 __all__ = ["small_frame"]
 

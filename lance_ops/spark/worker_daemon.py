@@ -31,8 +31,8 @@ from lance_ops.kernels import load_kernels
 from lance_ops.maintenance import ingest as ingestion
 from lance_ops.reading import read_fragments_together, scan_fragments
 from lance_ops.spark.data_source import LanceReader, LanceSource
+from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.planned_read import planned_frame
-from lance_ops.spark.tasks import OnSpark
 
 __all__ = ["NEEDED_BY_READS", "main", "preload"]
 

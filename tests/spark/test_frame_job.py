@@ -19,7 +19,7 @@ from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
 from lance_ops.spark.running import FrameJob, frame_job
 from lance_ops.spark.session_kind import lacks_context
-from lance_ops.spark.tasks import runner
+from lance_ops.spark.tasks import worker_tasks
 from tests.groups import OWN_SESSIONS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ pytestmark = [
 
 @pytest.fixture
 def without_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "lacks_context", lambda session: True)
+    monkeypatch.setattr(worker_tasks, "lacks_context", lambda session: True)
 
 
 def square_elsewhere(number: int) -> tuple[int, int]:

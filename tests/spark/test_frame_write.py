@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -287,3 +287,26 @@ def test_a_cold_write_and_a_cold_read_start_one_daemon_and_need_no_pandas(tmp_pa
     after_write, after_read = done.stdout.splitlines()[-2:]
     assert after_write == after_read
     assert len(after_write.split()) == 1
+
+
+def test_workers_find_the_rows_to_replace_and_write_a_widened_column(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_dataset(pa.table({"x": pa.array([1, 2, 3], pa.int32())}), dataset_uri, max_rows_per_file=2)
+    jobs: list[str] = []
+    monkeypatch.setattr(SparkJob, "run", _recorded(SparkJob.run, jobs))
+    write(numbers(spark, 2**40), dataset_uri, schema_mode="add")
+    assert jobs == ["lance: append to data v1", "lance: alter columns of data v1, 2 tasks"]
+    assert dataset(dataset_uri).schema.field("x").type == pa.int64()
+    jobs.clear()
+    write(numbers(spark, 20), dataset_uri, "overwrite", replace_where="x > 2")
+    assert [text.rpartition(",")[0] for text in jobs[1:]] == ["lance: delete data v3"]
+    assert held(dataset_uri) == [1, 2, 20]
+
+
+def _recorded(run: Callable[..., Any], texts: list[str]) -> Callable[..., Any]:
+    def recorded(job: SparkJob, *arguments: Any) -> Any:
+        texts.append(job.description)
+        return run(job, *arguments)
+
+    return recorded

@@ -16,7 +16,6 @@ from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.errors import InvalidInput, SchemaMismatch
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
-from lance_ops.spark.tasks import runner
 from tests.spark.rows_on_driver import refuse_rows_on_driver
 
 if TYPE_CHECKING:
@@ -72,13 +71,13 @@ def test_a_small_merge_runs_in_threads_of_the_driver(
     spark: SparkSession, dataset_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[int] = []
-    run = runner.OnSpark._run_rdd
+    run = OnSpark._run_rdd
 
     def counted(on_spark: OnSpark, function: Any, tasks: Sequence[Any], job: Job | None, token: str) -> Any:
         ran.append(len(tasks))
         return run(on_spark, function, tasks, job, token)
 
-    monkeypatch.setattr(runner.OnSpark, "_run_rdd", counted)
+    monkeypatch.setattr(OnSpark, "_run_rdd", counted)
     dataset = lance_ops.write_dataset(pa.table({"id": range(4000), "v": range(4000)}), dataset_uri)
     changes = lance_ops.write_dataset(pa.table({"id": range(3990, 4010), "v": [0] * 20}), str(tmp_path / "changes"))
     builder = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()

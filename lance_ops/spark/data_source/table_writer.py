@@ -44,6 +44,7 @@ from lance_ops.table.manifest import FileLocations
 
 if TYPE_CHECKING:
     from lance_ops.changing.columns import SchemaChange
+    from lance_ops.runners import Runner
     from lance_ops.transactions import PendingFiles
 
 __all__ = ["WriteMode", "WritePlan", "plan_write"]
@@ -90,10 +91,11 @@ class WritePlan:
                 writer.write(rows)
             return writer.finish()
 
-    def commit(self, fragments: Sequence[Fragment]) -> int | None:
+    def commit(self, fragments: Sequence[Fragment], runner: Runner | None = None) -> int | None:
         """Commit all fragments as one version; return None if there is nothing to commit or the batch was committed
         before.
 
+        The runner, by default threads, writes columns again that get a longer type and finds the rows to replace.
         After a certain failure the fragments' files are deleted; after an unknown outcome they are kept.
         """
         says_nothing = self.mode == "append" and self.read_version is not None and not (fragments or self._properties)
@@ -104,8 +106,13 @@ class WritePlan:
             snapshot = None if self.read_version is None else self._open(self.read_version)
             schema, fragments = legacy.join_dictionaries_of_fragments(root.store, self.schema, fragments)
         pending = _pending(root.store, fragments)
+        runner = runner or runners.InThreads()
         try:
-            made = self._create(root, schema, pending) if snapshot is None else self._change(snapshot, schema, pending)
+            made = (
+                self._create(root, schema, pending, runner)
+                if snapshot is None
+                else self._change(snapshot, schema, pending, runner)
+            )
         except RetryableConflict:
             # Another run may have committed the same batch meanwhile; then this run is the replay.
             if _is_replay(self.options, self._open()):
@@ -113,7 +120,7 @@ class WritePlan:
             raise
         return made.version
 
-    def _create(self, root: DatasetRoot, schema: Schema, pending: PendingFiles) -> Snapshot:
+    def _create(self, root: DatasetRoot, schema: Schema, pending: PendingFiles, runner: Runner) -> Snapshot:
         """Commit version 1, or change the table that another writer created meanwhile.
 
         Raises `SchemaMismatch` if the rows were written for another table than that one, and `DatasetAlreadyExists` if
@@ -144,15 +151,15 @@ class WritePlan:
                 )
             if self.options.enable_stable_row_ids:
                 writing.check_stable_row_ids(there)
-        return self._change(there, schema, pending)
+        return self._change(there, schema, pending, runner)
 
-    def _change(self, snapshot: Snapshot, schema: Schema, pending: PendingFiles) -> Snapshot:
+    def _change(self, snapshot: Snapshot, schema: Schema, pending: PendingFiles, runner: Runner) -> Snapshot:
         if self.change:
             with pending.abandoned_on_failure():
-                snapshot = columns.change_schema(snapshot, self.change, self.schema, runners.InThreads())
+                snapshot = columns.change_schema(snapshot, self.change, self.schema, runner)
         if self.options.replace_where is not None:
             condition = self.options.replace_where
-            made = changing.replace_matching(snapshot, condition, pending, runners.InThreads(), self._properties)
+            made = changing.replace_matching(snapshot, condition, pending, runner, self._properties)
         else:
             made = writing.commit_operation(
                 snapshot,

@@ -25,7 +25,7 @@ from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.table_statements import TABLE_STATEMENTS
 from lance_ops.spark.sql_access.words import Reader
-from lance_ops.spark.tasks import OnSpark
+from lance_ops.spark.on_spark import OnSpark
 
 __all__ = ["sql", "use_namespace"]
 

@@ -17,7 +17,7 @@ from lance_ops.runners import Runner
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
-from lance_ops.spark.tasks import OnSpark
+from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.translation import CaseRule, stored_path
 
 __all__ = ["Statement", "read_switch"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.spark.tasks.runner import OnSpark
+    from lance_ops.spark.tasks.worker_tasks import WorkerTasks
 
-__all__ = ["OnSpark"]
+__all__ = ["WorkerTasks"]
 
-_MODULES = {"OnSpark": "runner"}
+_MODULES = {"WorkerTasks": "worker_tasks"}
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name
     __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -1,4 +1,4 @@
-"""Run a plan's tasks on a Spark cluster.
+"""Run a plan's tasks on the workers of a Spark session.
 
 A Python task costs Spark about 27 ms even if it does nothing, so tasks are sent in a few groups for each core. Only the
 function, the tasks and their outcomes travel: paths and small values, never rows.
@@ -10,20 +10,19 @@ attempt of a group, so that Spark repeats it. So it does with groups that the cl
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark import Accumulator
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from lance_ops.core.errors import InvalidInput, TasksLost
 from lance_ops.core.file_names import new_job_token
 from lance_ops.core.records import dataclass
 from lance_ops.runners import InThreads, Job, JobProgress, ReportProgress
-from lance_ops.spark import staging
 from lance_ops.spark.running import (
     Attempts,
     FrameJob,
@@ -37,31 +36,15 @@ from lance_ops.spark.running import (
 from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.tasks.group_dealing import deal
 
-if TYPE_CHECKING:
-    from lance_ops.core.versions import FileVersion
-    from lance_ops.snapshot import Snapshot
-
-__all__ = ["OnSpark"]
+__all__ = ["WorkerTasks"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class OnSpark:
-    """Runs tasks on the workers of a Spark session, in `tasks_per_core` groups per core.
-
-    With dynamic allocation, it counts the cores of all executors that the session may ask for.
-
-    `map` may be called in any thread. Its Spark job has the text of `job` as its description, and a group of its own
-    unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`.
-
-    A job whose plan says that its tasks read less than `least_bytes` together runs in threads of this process: Spark
-    would take longer to start the tasks than they take. With `least_bytes=0` all tasks run on the workers.
-
-    A session of Spark Connect has no context: its jobs have no description, an error that may pass is not repeated, and
-    `on_progress` is called when all tasks are done.
-    """
+class WorkerTasks:
+    """Runs tasks on the workers of a Spark session, without DataFrames; `spark.OnSpark` says what users can expect."""
 
     session: SparkSession
     tasks_per_core: int = 3
@@ -135,34 +118,6 @@ class OnSpark:
             weight = sum(job.weights) if job is not None and job.weights else None
             self.on_progress(JobProgress(job, len(tasks), len(tasks), time.monotonic() - begin, weight))
         return reported
-
-    def takes(self, data: object) -> bool:
-        """Return whether the data is a DataFrame, whose rows are on the cluster."""
-        return isinstance(data, DataFrame)
-
-    def write_frame(
-        self,
-        frame: DataFrame,
-        like: Snapshot,
-        uri: str,
-        storage_options: Mapping[str, str],
-        columns: Sequence[str] = (),
-    ) -> None:
-        """Write a DataFrame as a new dataset with the columns of `like` that it has; see `staging.write_frame`."""
-        staging.write_frame(self.session, frame, like, uri, storage_options, columns)
-
-    def write_row_values(
-        self,
-        frame: DataFrame,
-        key: str,
-        names: Sequence[str],
-        like: Snapshot | None,
-        uri: str,
-        storage_options: Mapping[str, str],
-        version: FileVersion,
-    ) -> None:
-        """Write values for rows that the column `key` names; see `staging.write_row_values`."""
-        staging.write_row_values(self.session, frame, key, names, like, uri, storage_options, version)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,63 @@
+"""The runner that users name: plans run on the workers of a Spark session, and take its DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from lance_ops.core.records import dataclass
+from lance_ops.spark import staging
+from lance_ops.spark.tasks import WorkerTasks
+
+if TYPE_CHECKING:
+    from lance_ops.core.versions import FileVersion
+    from lance_ops.snapshot import Snapshot
+
+__all__ = ["OnSpark"]
+
+
+@dataclass(frozen=True)
+class OnSpark(WorkerTasks):
+    """Runs tasks on the workers of a Spark session, in `tasks_per_core` groups per core, and takes its DataFrames.
+
+    With dynamic allocation, it counts the cores of all executors that the session may ask for.
+
+    `map` may be called in any thread. Its Spark job has the text of `job` as its description, and a group of its own
+    unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`.
+
+    A job whose plan says that its tasks read less than `least_bytes` together runs in threads of this process: Spark
+    would take longer to start the tasks than they take. With `least_bytes=0` all tasks run on the workers.
+
+    A session of Spark Connect has no context: its jobs have no description, an error that may pass is not repeated, and
+    `on_progress` is called when all tasks are done.
+    """
+
+    def takes(self, data: object) -> bool:
+        """Return whether the data is a DataFrame, whose rows are on the cluster."""
+        return isinstance(data, DataFrame)
+
+    def write_frame(
+        self,
+        frame: DataFrame,
+        like: Snapshot,
+        uri: str,
+        storage_options: Mapping[str, str],
+        columns: Sequence[str] = (),
+    ) -> None:
+        """Write a DataFrame as a new dataset with the columns of `like` that it has; see `staging.write_frame`."""
+        staging.write_frame(self.session, frame, like, uri, storage_options, columns)
+
+    def write_row_values(
+        self,
+        frame: DataFrame,
+        key: str,
+        names: Sequence[str],
+        like: Snapshot | None,
+        uri: str,
+        storage_options: Mapping[str, str],
+        version: FileVersion,
+    ) -> None:
+        """Write values for rows that the column `key` names; see `staging.write_row_values`."""
+        staging.write_row_values(self.session, frame, key, names, like, uri, storage_options, version)
