@@ -16,16 +16,17 @@ from pyspark.sql import DataFrame, SparkSession
 from lance_ops.api.namespaces import Namespace, open_namespace
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.runners import Runner
+from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.sql_access.copy_into import COPY_STATEMENTS
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, run_query
+from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
 from lance_ops.spark.sql_access.row_statements import ROW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.table_statements import TABLE_STATEMENTS
 from lance_ops.spark.sql_access.words import Reader
-from lance_ops.spark.on_spark import OnSpark
 
 __all__ = ["sql", "use_namespace"]
 
@@ -170,6 +171,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None
     *ROW_STATEMENTS,
     *COPY_STATEMENTS,
     *MERGE_STATEMENTS,
+    *REFERENCE_STATEMENTS,
     *TABLE_STATEMENTS,
     *MAINTENANCE_STATEMENTS,
 )

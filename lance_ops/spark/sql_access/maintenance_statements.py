@@ -1,4 +1,7 @@
-"""OPTIMIZE, VACUUM, RESTORE, indices, and what is told about a table. Results have the columns that Delta's have."""
+"""OPTIMIZE, VACUUM, VERIFY, RESTORE, indices, and what is told about a table.
+
+Results have the columns that Delta's have.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
+from lance_ops.api import LanceDataset
 from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeature
 from lance_ops.core.json import text_schema
 from lance_ops.maintenance.health import timeline
@@ -30,7 +35,7 @@ _OPTIMIZE_OPTIONS: dict[str, Callable[[str], Any]] = {
     "max_seconds": float,
     "worst_first": read_switch,
 }
-_VALUES: dict[Callable[[str], Any], str] = {int: "a whole number", float: "a number", read_switch: "true or false"}
+_VACUUM_OPTIONS: dict[str, Callable[[str], Any]] = {"retain_versions": int, "delete_rate_limit": int}
 _HISTORY = (
     "version bigint, timestamp timestamp, operation string, operationMetrics map<string, bigint>, "
     "tags array<string>, userMetadata map<string, string>"
@@ -47,6 +52,11 @@ _REMOVED = (
     "path string, metrics struct<bytesRemoved: bigint, versionsRemoved: bigint, dataFilesRemoved: bigint, "
     "deletionFilesRemoved: bigint, indexFilesRemoved: bigint, transactionFilesRemoved: bigint>"
 )
+_STATISTICS = (
+    "col_name string, data_type string, num_rows bigint, num_nulls bigint, min string, max string, "
+    "distinct_count bigint"
+)
+_FINDINGS = "severity string, kind string, path string, fragment bigint, column string, detail string"
 _INDICES = "name string, type string, columns array<string>, numIndexedRows bigint, numUnindexedRows bigint"
 
 
@@ -64,20 +74,7 @@ def _optimize(statement: Statement) -> DataFrame | None:
         if reader.accept(keyword, "BY"):
             options |= {"cluster_by": statement.column_paths(opened), "cluster_order": order}
             break
-    if reader.accept("WITH"):
-        reader.expect("(")
-        while not reader.accept(")"):
-            name = reader.name("an option").lower()
-            if name not in _OPTIMIZE_OPTIONS:
-                raise InvalidInput(f"OPTIMIZE has no option {name!r}: there are {', '.join(_OPTIMIZE_OPTIONS)}")
-            reader.expect("=")
-            word, parse = reader.next, _OPTIMIZE_OPTIONS[name]
-            try:
-                options[name] = parse(word.value if word else "")
-            except ValueError:
-                raise reader.error(f"{_VALUES[parse]} for {name}") from None
-            reader.at += 1
-            reader.accept(",")
+    options |= statement.options("OPTIMIZE", _OPTIMIZE_OPTIONS)
     reader.end()
     done = opened.optimize.compact_files(**options, runner=statement.runner)
     metrics = (done.fragments_added, done.fragments_removed, done.files_added, done.files_removed)
@@ -85,7 +82,10 @@ def _optimize(statement: Statement) -> DataFrame | None:
 
 
 def _vacuum(statement: Statement) -> DataFrame | None:
-    """VACUUM t [RETAIN n HOURS] [DRY RUN]; without RETAIN versions younger than two weeks are kept."""
+    """VACUUM t [RETAIN n HOURS] [WITH (option = value, …)] [DRY RUN]; see `_VACUUM_OPTIONS`.
+
+    Without RETAIN and `retain_versions` versions younger than two weeks are kept.
+    """
     reader = statement.reader
     table = statement.table()
     if table is None:
@@ -95,18 +95,62 @@ def _vacuum(statement: Statement) -> DataFrame | None:
         age = timedelta(hours=reader.number("a number of hours"))
         if not reader.accept_any("HOURS", "HOUR"):
             raise reader.error("HOURS")
+    options = statement.options("VACUUM", _VACUUM_OPTIONS)
     is_dry = reader.accept("DRY", "RUN")
     reader.end()
     opened = statement.tables.open(table)
     if is_dry:
-        found = opened.explain_cleanup_old_versions(older_than=age, include_files=True, runner=statement.runner)
+        found = opened.explain_cleanup_old_versions(age, **options, include_files=True, runner=statement.runner)
         return statement.result("path string", [(path,) for path in found.candidate_files])
-    done = opened.cleanup_old_versions(older_than=age, runner=statement.runner)
+    done = opened.cleanup_old_versions(age, **options, runner=statement.runner)
     removed = (
         *(done.bytes_removed, done.old_versions, done.data_files_removed),
         *(done.deletion_files_removed, done.index_files_removed, done.transaction_files_removed),
     )
     return statement.result(_REMOVED, [(opened.uri, removed)])
+
+
+def _verify(statement: Statement) -> DataFrame:
+    """VERIFY [TABLE] t [QUICK]: what is damaged, or could not be checked; QUICK does not read the values."""
+    reader = statement.reader
+    reader.accept("TABLE")
+    opened = statement.tables.open(statement.lance_table())
+    level = "quick" if reader.accept("QUICK") else "full"
+    reader.end()
+    found = opened.verify(level=level, runner=statement.runner).findings
+    rows = [
+        (each.severity.value, each.kind.value, each.path, each.fragment_id, each.column, each.detail) for each in found
+    ]
+    return statement.result(_FINDINGS, rows)
+
+
+def _analyze(statement: Statement) -> DataFrame | None:
+    """ANALYZE TABLE t COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]: tasks measure the columns.
+
+    Nothing is stored. Without FOR COLUMNS these are the top-level columns whose values have an order.
+    """
+    reader = statement.reader
+    table = statement.table()
+    if table is None:
+        return None
+    opened = statement.tables.open(table)
+    reader.expect("COMPUTE", "STATISTICS")
+    names = None
+    if not (reader.ended or reader.accept("FOR", "ALL", "COLUMNS")):
+        reader.expect("FOR", "COLUMNS")
+        names = statement.column_paths(opened)
+    reader.end()
+    measured = opened.stats.column_stats(names, runner=statement.runner)
+    types = {field.name: field.dataType.simpleString() for field in _shown_columns(opened)}
+    rows = [
+        (name, types[name], each.num_rows, each.num_nulls, _text(each.min), _text(each.max), each.num_distinct)
+        for name, each in measured.items()
+    ]
+    return statement.result(_STATISTICS, rows)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _restore(statement: Statement) -> DataFrame | None:
@@ -236,15 +280,21 @@ def _columns(statement: Statement) -> DataFrame | None:
     if table is None:
         return None
     statement.reader.end()
-    stored = statement.tables.open(table).snapshot.schema.to_arrow_storage()
-    shown = from_arrow_schema(schema_for_spark(text_schema(stored)))
+    shown = _shown_columns(statement.tables.open(table))
     rows = [(field.name, field.dataType.simpleString(), None) for field in shown]
     return statement.result("col_name string, data_type string, comment string", rows)
+
+
+def _shown_columns(opened: LanceDataset) -> StructType:
+    """Return the columns as Spark sees them."""
+    return from_arrow_schema(schema_for_spark(text_schema(opened.snapshot.schema.to_arrow_storage())))
 
 
 MAINTENANCE_STATEMENTS = (
     (("OPTIMIZE",), _optimize),
     (("VACUUM",), _vacuum),
+    (("VERIFY",), _verify),
+    (("ANALYZE", "TABLE"), _analyze),
     (("RESTORE",), _restore),
     (("CREATE", "INDEX"), _create_index),
     (("REFRESH", "INDEX"), _refresh_index),

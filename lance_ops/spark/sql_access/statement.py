@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -14,13 +14,13 @@ from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
+from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
-from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.translation import CaseRule, stored_path
 
-__all__ = ["Statement", "read_switch"]
+__all__ = ["Statement", "read_key", "read_switch"]
 
 
 def read_switch(text: str) -> bool:
@@ -28,6 +28,20 @@ def read_switch(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(text)
     return text.lower() == "true"
+
+
+def read_key(reader: Reader) -> str:
+    """Read the key of a property: a text, or names with dots between them."""
+    word = reader.next
+    return reader.literal("a key") if word and word.kind is Kind.TEXT else ".".join(reader.path("a key"))
+
+
+_VALUES: Mapping[Callable[[str], Any], str] = {
+    int: "a whole number",
+    float: "a number",
+    read_switch: "true or false",
+}
+"""What an option's value is, by the function that reads it."""
 
 
 @dataclass(frozen=True)
@@ -128,14 +142,37 @@ class Statement:
         reader.expect("(")
         found = {}
         while not reader.accept(")"):
-            word = reader.next
-            key = reader.literal("a key") if word and word.kind is Kind.TEXT else ".".join(reader.path("a key"))
+            key = read_key(reader)
             reader.expect("=")
             value = reader.next
             if value is None or value.kind is Kind.SIGN:
                 raise reader.error("a value")
             reader.at += 1
             found[key] = value.value
+            reader.accept(",")
+        return found
+
+    def options(self, verb: str, known: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+        """Read WITH (name = value, …) if it comes next; `known` says by name what reads a value.
+
+        Raises `InvalidInput` for another name, and for a value that its function does not read.
+        """
+        reader = self.reader
+        found: dict[str, Any] = {}
+        if not reader.accept("WITH"):
+            return found
+        reader.expect("(")
+        while not reader.accept(")"):
+            name = reader.name("an option").lower()
+            if name not in known:
+                raise InvalidInput(f"{verb} has no option {name!r}: there are {', '.join(known)}")
+            reader.expect("=")
+            word, parse = reader.next, known[name]
+            try:
+                found[name] = parse(word.value if word else "")
+            except ValueError:
+                raise reader.error(f"{_VALUES[parse]} for {name}") from None
+            reader.at += 1
             reader.accept(",")
         return found
 

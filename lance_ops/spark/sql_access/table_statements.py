@@ -1,9 +1,8 @@
-"""CREATE TABLE, ALTER TABLE, and the names of versions: tags and branches."""
+"""CREATE TABLE, of columns, a query or another table, and ALTER TABLE."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,25 +15,26 @@ from lance_ops.core.errors import (
     DatasetAlreadyExists,
     DatasetNotFound,
     InvalidInput,
-    ReferenceNotFound,
     UnsupportedFeature,
 )
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
 from lance_ops.spark.data_source import WriteMode
 from lance_ops.spark.frame_write import create_table, write_with
 from lance_ops.spark.sql_access.queries import lance_query, run_query
-from lance_ops.spark.sql_access.statement import Statement
-from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause, version_or_name
-from lance_ops.spark.sql_access.words import Kind
+from lance_ops.spark.sql_access.reference_statements import REFERENCE_ALTERATIONS
+from lance_ops.spark.sql_access.statement import Statement, read_key
+from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause
+from lance_ops.spark.sql_access.words import Reader
 from lance_ops.spark.translation import schema_from_spark
 
 __all__ = ["TABLE_STATEMENTS"]
 
-_IN = ("IN", "ON", "FROM")
+_CLONES = ("DEEP", "SHALLOW", "CLONE")
+_FILE_VERSION = "data_storage_version"
 
 
 def _create_table(statement: Statement) -> DataFrame | None:
-    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [(columns)] [USING lance] [TBLPROPERTIES (…)] [AS query].
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [(columns)] [USING lance] [TBLPROPERTIES (…)] [AS query], or a clone.
 
     A name of the namespace needs USING lance. Properties are the options of a write.
     """
@@ -46,6 +46,8 @@ def _create_table(statement: Statement) -> DataFrame | None:
     parts = reader.path("a table")
     if reader.accept("LIKE") and statement.table() is not None:
         raise UnsupportedFeature("CREATE TABLE … LIKE a Lance table (write USING lance AS SELECT * FROM t LIMIT 0)")
+    if any(reader.peek(word) for word in _CLONES):
+        return _clone(statement, parts, keep=keep, replace=replace)
     columns = _in_brackets(statement) if reader.peek("(") else None
     using = reader.name("a format").lower() if reader.accept("USING") else None
     table = None if using not in (None, FORMAT) else statement.tables.place(parts, named=using == FORMAT)
@@ -75,6 +77,29 @@ def _create_table(statement: Statement) -> DataFrame | None:
     return statement.nothing()
 
 
+def _clone(statement: Statement, parts: tuple[str, ...], *, keep: bool, replace: bool) -> DataFrame | None:
+    """CREATE TABLE [IF NOT EXISTS] t [DEEP | SHALLOW] CLONE s [VERSION AS OF n]; a deep clone copies files by tasks."""
+    reader = statement.reader
+    is_deep = reader.accept_any("DEEP", "SHALLOW") != "SHALLOW"
+    reader.expect("CLONE")
+    source = statement.table()
+    target = None if source is None else statement.tables.place(parts, named=True)
+    if source is None or target is None:
+        return lance_query(reader.text, statement.tables)
+    clause = read_version_clause(reader)
+    reader.end()
+    if replace:
+        raise UnsupportedFeature("CREATE OR REPLACE TABLE … CLONE (write CREATE OR REPLACE TABLE … AS SELECT * FROM …)")
+    if keep and _is_there(statement, target):
+        return statement.nothing()
+    opened, options = statement.tables.open(source, clause), target.storage_options
+    if is_deep:
+        made = opened.deep_clone(target.location, opened.version, options, runner=statement.runner)
+    else:
+        made = opened.shallow_clone(target.location, opened.version, options)
+    return statement.result("path string, source_version bigint", [(made.uri, opened.version)])
+
+
 def _is_there(statement: Statement, table: TableDescription) -> bool:
     try:
         statement.tables.open(table)
@@ -92,7 +117,7 @@ def _in_brackets(statement: Statement) -> str:
 
 
 def _alter_table(statement: Statement) -> DataFrame | None:
-    """ALTER TABLE t ADD | UPDATE | DROP | RENAME | ALTER COLUMN …, or CREATE | DROP TAG | BRANCH …."""
+    """ALTER TABLE t ADD | UPDATE | DROP | RENAME | ALTER COLUMN …, SET | UNSET TBLPROPERTIES …, or a tag or branch."""
     reader = statement.reader
     table = statement.table()
     if table is None:
@@ -197,6 +222,38 @@ def _alter_column(statement: Statement, opened: LanceDataset) -> None:
         opened.alter_columns({"path": path, "nullable": False}, runner=statement.runner)
 
 
+def _set_properties(statement: Statement, opened: LanceDataset) -> None:
+    """Set keys of the table's configuration; the key `data_storage_version` rewrites its files, by tasks."""
+    values: dict[str, str | None] = {**statement.properties()}
+    statement.reader.end()
+    file_version = values.pop(_FILE_VERSION, None)
+    if file_version is not None:
+        opened.optimize.migrate_files(file_version, runner=statement.runner)
+    if values:
+        opened.update_config(values)
+
+
+def _unset_properties(statement: Statement, opened: LanceDataset) -> None:
+    """Remove keys, in brackets, of the table's configuration; without IF EXISTS each must be there."""
+    reader = statement.reader
+    if_exists = reader.accept("IF", "EXISTS")
+    keys = _keys(reader)
+    reader.end()
+    missing = [key for key in keys if key not in opened.config()]
+    if missing and not if_exists:
+        raise InvalidInput(f"{opened.uri} has no property {', '.join(missing)}: write UNSET TBLPROPERTIES IF EXISTS")
+    opened.delete_config_keys([key for key in keys if key not in missing])
+
+
+def _keys(reader: Reader) -> list[str]:
+    reader.expect("(")
+    keys = [read_key(reader)]
+    while reader.accept(","):
+        keys.append(read_key(reader))
+    reader.expect(")")
+    return keys
+
+
 def _declared(columns: str) -> StructType:
     """Return the columns that Spark's words declare; raise `UnsupportedFeature` for a NOT NULL within one."""
     declared = StructType.fromDDL(columns)
@@ -228,109 +285,6 @@ def _arrow_schema(declared: StructType) -> pa.Schema:
     return schema_from_spark(to_arrow_schema(declared, timezone="UTC"), {})
 
 
-def _name(statement: Statement, what: str) -> str:
-    word = statement.reader.next
-    return statement.reader.literal(what) if word and word.kind is Kind.TEXT else statement.reader.name(what)
-
-
-def _create_reference(kind: str, *, replace: bool = False) -> Callable[[Statement], DataFrame]:
-    """CREATE TAG | BRANCH [IF NOT EXISTS] name ON t [VERSION AS OF n | AS OF VERSION n]."""
-
-    def create(statement: Statement) -> DataFrame:
-        keep = statement.reader.accept("IF", "NOT", "EXISTS")
-        name = _name(statement, f"the {kind}'s name")
-        statement.reader.expect("ON")
-        opened = statement.tables.open(statement.lance_table())
-        _make_reference(statement, opened, kind, name, replace=replace, keep=keep)
-        statement.reader.end()
-        return statement.nothing()
-
-    return create
-
-
-def _make_reference(
-    statement: Statement, opened: LanceDataset, kind: str, name: str, *, replace: bool, keep: bool
-) -> None:
-    reader = statement.reader
-    clause = version_or_name(reader) if reader.accept("AS", "OF", "VERSION") else read_version_clause(reader)
-    reader.end()
-    if clause is not None:
-        opened = statement.tables.open(TableDescription(opened.uri, opened.snapshot.storage_options), clause)
-    there = name in (opened.tags.list() if kind == "tag" else opened.branches.list())
-    if there and keep:
-        return
-    if kind == "branch":
-        opened.create_branch(name)
-    elif there and replace:
-        opened.tags.update(name)
-    else:
-        opened.tags.create(name)
-
-
-def _alter_reference(kind: str, *, replace: bool = False) -> Callable[[Statement, LanceDataset], None]:
-    """ALTER TABLE t CREATE TAG | BRANCH [IF NOT EXISTS] name [AS OF VERSION n]."""
-
-    def create(statement: Statement, opened: LanceDataset) -> None:
-        keep = statement.reader.accept("IF", "NOT", "EXISTS")
-        name = _name(statement, f"the {kind}'s name")
-        _make_reference(statement, opened, kind, name, replace=replace, keep=keep)
-
-    return create
-
-
-def _drop_reference(kind: str) -> Callable[[Statement], DataFrame]:
-    """DROP TAG | BRANCH [IF EXISTS] name ON t."""
-
-    def drop(statement: Statement) -> DataFrame:
-        quiet = statement.reader.accept("IF", "EXISTS")
-        name = _name(statement, f"the {kind}'s name")
-        statement.reader.expect("ON")
-        opened = statement.tables.open(statement.lance_table())
-        statement.reader.end()
-        _remove_reference(opened, kind, name, quiet=quiet)
-        return statement.nothing()
-
-    return drop
-
-
-def _alter_drop_reference(kind: str) -> Callable[[Statement, LanceDataset], None]:
-    """ALTER TABLE t DROP TAG | BRANCH [IF EXISTS] name."""
-
-    def drop(statement: Statement, opened: LanceDataset) -> None:
-        quiet = statement.reader.accept("IF", "EXISTS")
-        _remove_reference(opened, kind, _name(statement, f"the {kind}'s name"), quiet=quiet)
-
-    return drop
-
-
-def _remove_reference(opened: LanceDataset, kind: str, name: str, *, quiet: bool) -> None:
-    try:
-        if kind == "tag":
-            opened.tags.delete(name)
-        else:
-            opened.branches.delete(name)
-    except ReferenceNotFound:
-        if not quiet:
-            raise
-
-
-def _show_tags(statement: Statement) -> DataFrame:
-    """SHOW TAGS IN t."""
-    opened = statement.opened_after(*_IN)
-    rows = [(name, tag["version"], tag["branch"]) for name, tag in sorted(opened.tags.list().items())]
-    return statement.result("name string, version bigint, branch string", rows)
-
-
-def _show_branches(statement: Statement) -> DataFrame:
-    """SHOW BRANCHES IN t."""
-    opened = statement.opened_after(*_IN)
-    rows: list[tuple[Any, ...]] = [
-        (name, branch["parent_branch"], branch["parent_version"])
-        for name, branch in sorted(opened.branches.list().items())
-    ]
-    return statement.result("name string, parent_branch string, parent_version bigint", rows)
-
-
 _ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], None]], ...] = (
     (("ADD", "COLUMNS"), _add_columns),
     (("ADD", "COLUMN"), _add_columns),
@@ -340,21 +294,12 @@ _ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], N
     (("DROP", "COLUMN"), _drop_columns),
     (("RENAME", "COLUMN"), _rename_column),
     (("ALTER", "COLUMN"), _alter_column),
-    (("CREATE", "TAG"), _alter_reference("tag")),
-    (("CREATE", "OR", "REPLACE", "TAG"), _alter_reference("tag", replace=True)),
-    (("CREATE", "BRANCH"), _alter_reference("branch")),
-    (("DROP", "TAG"), _alter_drop_reference("tag")),
-    (("DROP", "BRANCH"), _alter_drop_reference("branch")),
+    (("SET", "TBLPROPERTIES"), _set_properties),
+    (("UNSET", "TBLPROPERTIES"), _unset_properties),
+    *REFERENCE_ALTERATIONS,
 )
 
 TABLE_STATEMENTS = (
-    (("CREATE", "TAG"), _create_reference("tag")),
-    (("CREATE", "OR", "REPLACE", "TAG"), _create_reference("tag", replace=True)),
-    (("CREATE", "BRANCH"), _create_reference("branch")),
-    (("DROP", "TAG"), _drop_reference("tag")),
-    (("DROP", "BRANCH"), _drop_reference("branch")),
-    (("SHOW", "TAGS"), _show_tags),
-    (("SHOW", "BRANCHES"), _show_branches),
     (("CREATE",), _create_table),
     (("ALTER", "TABLE"), _alter_table),
 )

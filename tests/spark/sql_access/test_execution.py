@@ -44,12 +44,12 @@ def test_an_ambiguous_namespace_does_not_hide_an_error_of_spark(spark: SparkSess
     with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
         sql(spark, "SHOW TABLES IN nope", namespace=pattern)
     with pytest.raises(InvalidInput, match="are both named 'tides'"):
-        sql(spark, "ANALYZE TABLE tides COMPUTE STATISTICS", namespace=pattern)
+        sql(spark, "REPAIR TABLE tides", namespace=pattern)
 
 
 def test_a_table_of_another_database_is_not_that_of_the_namespace(spark: SparkSession, lake: Path) -> None:
-    with pytest.raises(UnsupportedFeature, match="ANALYZE of a Lance table"):
-        sql(spark, "ANALYZE TABLE tides COMPUTE STATISTICS", namespace=lake)
+    with pytest.raises(UnsupportedFeature, match="REPAIR of a Lance table"):
+        sql(spark, "REPAIR TABLE tides", namespace=lake)
     for name in ("default.tides", "other_db.tides", "spark_catalog.default.tides"):
         with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
-            sql(spark, f"ANALYZE TABLE {name} COMPUTE STATISTICS", namespace=lake)
+            sql(spark, f"REPAIR TABLE {name}", namespace=lake)

@@ -153,8 +153,8 @@ def test_other_statements_go_to_spark(spark: SparkSession, lake: Path, loads: li
     for change in ("DELETE FROM flights WHERE id = 1", "UPDATE flights SET id = 1", "INSERT INTO flights SELECT 1"):
         with pytest.raises(UnsupportedFeature, match="EXPLAIN of a statement that changes a Lance table"):
             sql(spark, f"EXPLAIN {change}")
-    with pytest.raises(UnsupportedFeature, match=r"ANALYZE of a Lance table in SQL \(understood are SELECT"):
-        sql(spark, f"ANALYZE TABLE lance.`{lake}/flights.lance` COMPUTE STATISTICS")
+    with pytest.raises(UnsupportedFeature, match=r"REPAIR of a Lance table in SQL \(understood are SELECT"):
+        sql(spark, f"REPAIR TABLE lance.`{lake}/flights.lance`")
     with pytest.raises(InvalidInput, match="cannot be parsed.*create_view"):
         sql(spark, f"SELECT FROM WHERE lance.`{lake}/flights.lance`")
 

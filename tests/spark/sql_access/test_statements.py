@@ -310,11 +310,105 @@ def test_a_table_is_optimized_and_vacuumed(run: Any, lake: Path) -> None:
         ("OPTIMIZE numbers SORT BY (x) ZORDER BY (id)", "the end of the statement is needed in place of 'ZORDER'"),
         ("VACUUM numbers RETAIN 2 DAYS", "HOURS"),
         ("VACUUM numbers NOW", "the end"),
+        ("VACUUM numbers WITH (older_than = 1)", "VACUUM has no option 'older_than'"),
+        ("VACUUM numbers WITH (delete_rate_limit = 0)", "delete_rate_limit must be at least 1"),
     ):
         with pytest.raises(InvalidInput, match=message):
             run(text)
     with pytest.raises(UnsupportedFeature, match="WHERE"):
         run("OPTIMIZE numbers WHERE id = 1")
+
+
+def test_a_vacuum_keeps_as_many_versions_as_it_is_told(run: Any, lake: Path) -> None:
+    for row in range(3):
+        run(f"DELETE FROM numbers WHERE id = {row}")
+    kept = "WITH (retain_versions = 2, delete_rate_limit = 1000)"
+    listed = {Path(path).name for (path,) in run(f"VACUUM numbers RETAIN 0 HOURS {kept} DRY RUN").collect()}
+    assert len([name for name in listed if name.endswith(".manifest")]) == 2
+    assert first(run(f"VACUUM numbers RETAIN 0 HOURS {kept}"))["metrics"]["versionsRemoved"] == 2
+    assert [each["version"] for each in LanceDataset(lake / "numbers.lance").versions()] == [3, 4]
+
+
+def test_statistics_are_measured_of_all_or_some_columns(run: Any, lake: Path) -> None:
+    run("UPDATE numbers SET s = NULL WHERE id = 1")
+    measured = {row.col_name: row for row in run("ANALYZE TABLE numbers COMPUTE STATISTICS").collect()}
+    assert tuple(measured["id"]) == ("id", "bigint", 10, 0, "0", "9", 10)
+    assert tuple(measured["s"]) == ("s", "string", 10, 1, "a", "b", 2)
+    assert run("ANALYZE TABLE numbers COMPUTE STATISTICS FOR ALL COLUMNS").collect() == [*measured.values()]
+    chosen = run("ANALYZE TABLE numbers COMPUTE STATISTICS FOR COLUMNS S, x")
+    assert [row.col_name for row in chosen.collect()] == ["s", "x"]
+
+
+def test_a_damaged_file_is_found_by_verify(run: Any, lake: Path) -> None:
+    assert run("VERIFY TABLE numbers").collect() == run("VERIFY numbers QUICK").collect() == []
+    lost = next((lake / "numbers.lance" / "data").iterdir())
+    lost.unlink()
+    (found,) = run("VERIFY numbers QUICK").collect()
+    assert (found.severity, found.kind, Path(found.path).name) == ("damaged", "missing file", lost.name)
+    with pytest.raises(InvalidInput, match="the end of the statement is needed in place of 'SLOWLY'"):
+        run("VERIFY numbers SLOWLY")
+
+
+def test_a_table_is_cloned_with_and_without_its_files(run: Any, lake: Path) -> None:
+    run("DELETE FROM numbers WHERE id > 4")
+    made = first(run("CREATE TABLE copy DEEP CLONE numbers VERSION AS OF 1"))
+    assert made == {"path": str(lake / "copy.lance"), "source_version": 1}
+    run("CREATE TABLE short CLONE numbers")
+    run(f"CREATE TABLE lance.`{lake}/thin.lance` SHALLOW CLONE lance.`{lake}/numbers.lance`")
+    assert [len(stored(lake, name)) for name in ("copy", "short", "thin")] == [10, 5, 5]
+    held = [(lake / f"{name}.lance" / "data").exists() for name in ("copy", "short", "thin")]
+    assert held == [True, True, False]
+    assert run("CREATE TABLE IF NOT EXISTS copy CLONE numbers").collect() == []
+    assert len(stored(lake, "copy")) == 10
+    with pytest.raises(DatasetAlreadyExists):
+        run("CREATE TABLE copy CLONE numbers")
+    with pytest.raises(UnsupportedFeature, match="OR REPLACE TABLE … CLONE"):
+        run("CREATE OR REPLACE TABLE copy CLONE numbers")
+
+
+def test_a_clone_of_no_lance_table_is_left_to_spark(run: Any) -> None:
+    with pytest.raises(AnalysisException):
+        run("CREATE TABLE copy DEEP CLONE of_delta")
+
+
+def test_properties_are_set_unset_and_migrate_the_files(run: Any, lake: Path) -> None:
+    write_dataset(pa.table({"x": [1, 2]}), lake / "old.lance", data_storage_version="2.0")
+    run("ALTER TABLE old SET TBLPROPERTIES ('owner' = 'ops', 'data_storage_version' = '2.2', 'tier' = 1)")
+    opened = LanceDataset(lake / "old.lance")
+    assert (opened.data_storage_version, opened.config()) == ("2.2", {"owner": "ops", "tier": "1"})
+    assert stored(lake, "old") == [(1,), (2,)]
+    run("ALTER TABLE old UNSET TBLPROPERTIES ('tier')")
+    run("ALTER TABLE old UNSET TBLPROPERTIES IF EXISTS ('owner', 'nope')")
+    assert LanceDataset(lake / "old.lance").config() == {}
+    with pytest.raises(InvalidInput, match="has no property nope: write UNSET TBLPROPERTIES IF EXISTS"):
+        run("ALTER TABLE old UNSET TBLPROPERTIES ('nope')")
+    with pytest.raises(InvalidInput, match="3.7"):
+        run("ALTER TABLE old SET TBLPROPERTIES ('data_storage_version' = '3.7')")
+
+
+def test_statements_that_read_or_copy_all_files_run_on_the_workers(spark: SparkSession, lake: Path) -> None:
+    jobs: list[str] = []
+
+    class Recording(OnSpark):
+        def map(self, function: Any, tasks: Any, job: Any = None, discard: Any = None) -> Any:
+            jobs.append(f"{job}, {len(tasks)}")
+            return super().map(function, tasks, job, discard)
+
+    runner = Recording(spark, least_bytes=0)
+    for text in (
+        "ANALYZE TABLE numbers COMPUTE STATISTICS",
+        "VERIFY numbers",
+        "CREATE TABLE copy CLONE numbers",
+        "ALTER TABLE copy SET TBLPROPERTIES ('data_storage_version' = '2.1')",
+    ):
+        sql(spark, text, runner=runner)
+    assert [text.partition(",")[0] for text in jobs] == [
+        "measure columns of numbers v1",
+        "verify numbers v1",
+        "clone numbers v1",
+        "migrate to 2.1",
+    ]
+    assert stored(lake, "copy") == stored(lake)
 
 
 def test_a_table_is_clustered(run: Any, lake: Path) -> None:
