@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 
 from lance_ops.api import write_dataset
 from lance_ops.cli import app
-from lance_ops.dagster.project import DatasetScaffolder
+from lance_ops.dagster.project import DatasetScaffolder, FleetScaffolder
 from tests.dagster.test_stranger import commands as commands_of_a_stranger
 from tests.pages import BLOCK, OF_COMMANDS, PAGES, ROOT, shown_commands, words_of
 
@@ -107,8 +107,9 @@ def check_dg(words: list[str]) -> None:
         case ["scaffold", "defs", component, _, *arguments]:
             found = {f"{key.namespace}.{key.name}" for key in discover_package_objects(["lance_ops.dagster"])}
             assert component in found
-            options = {each.removeprefix("--") for each in arguments[::2]}
-            assert options <= DatasetScaffolder.get_scaffold_params().model_fields.keys()
+            scaffolder = FleetScaffolder if component.endswith("FleetComponent") else DatasetScaffolder
+            options = {each.removeprefix("--").replace("-", "_") for each in arguments[::2]}
+            assert options <= scaffolder.get_scaffold_params().model_fields.keys()
         case _:
             pytest.fail("say here how this command is checked")
 
@@ -207,7 +208,7 @@ def test_a_project_s_own_page_shows_such_commands_too(shell: Callable[[str], Non
     Path("landing/orders/2024-01-01.csv").write_text("id\n1\n")
     assert CliRunner().invoke(app, ["init", "my-lake", "--landing", "landing"]).exit_code == 0
     commands = list(shown_commands(Path("my-lake/README.md").read_text(), CHECKS.keys()))
-    assert len(commands) == 5
+    assert len(commands) == 6
     for command in commands:
         check(command, shell)
 

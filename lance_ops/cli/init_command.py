@@ -64,5 +64,5 @@ def init(
 
 
 def schema() -> None:
-    """Print the JSON schema of a dataset's defs.yaml, for editors; needs the extra `dagster`."""
+    """Print the JSON schema of a defs.yaml, of a dataset or a fleet, for editors; needs the extra `dagster`."""
     print_json(projects.defs_schema())

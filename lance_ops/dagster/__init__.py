@@ -18,7 +18,7 @@ except ImportError as error:
 from lance_ops.dagster.component import LanceDatasetComponent
 from lance_ops.dagster.declaration import load_dataset
 from lance_ops.dagster.definitions import build_asset_definitions, build_job_definitions
-from lance_ops.dagster.fleet import LanceFleetComponent
+from lance_ops.dagster.fleet_component import LanceFleetComponent
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.instance_settings import inspect_instance, open_instance
 from lance_ops.dagster.io import LanceDatasetResource, LanceIOManager

@@ -38,4 +38,7 @@ def test_a_project_without_datasets_loads(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_schema_is_the_one_that_a_project_gets() -> None:
     result = CliRunner().invoke(app, ["schema"])
-    assert json.loads(result.output)["properties"]["type"]["const"] == "lance_ops.dagster.LanceDatasetComponent"
+    assert json.loads(result.output)["properties"]["type"]["enum"] == [
+        "lance_ops.dagster.LanceDatasetComponent",
+        "lance_ops.dagster.LanceFleetComponent",
+    ]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import traceback
 from collections.abc import Iterator, Mapping
@@ -12,11 +13,14 @@ import pytest
 import yaml
 from dagster.components.core.package_entry import discover_package_objects
 from dagster.components.testing import create_defs_folder_sandbox
+from typer.testing import CliRunner
 
-from lance_ops.dagster import LanceDatasetComponent
-from lance_ops.dagster.declaration import COMPONENT_TYPE, ComponentAttributes, DatasetConfig, defs_schema
+from lance_ops.cli import app
+from lance_ops.dagster import LanceDatasetComponent, LanceFleetComponent
+from lance_ops.dagster.declaration import COMPONENT_TYPE, ComponentAttributes, DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
-from lance_ops.dagster.project import DatasetScaffolder
+from lance_ops.dagster.fleet import FLEET_COMPONENT_TYPE
+from lance_ops.dagster.project import DatasetScaffolder, FleetScaffolder, defs_schema
 from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner, SparkRunner, ThreadRunner, runner_key, runner_resources
 
 pytestmark = [
@@ -25,8 +29,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
     pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
 ]
-
-FLEET_TYPE = "lance_ops.dagster.LanceFleetComponent"
 
 ATTRIBUTES = """
 name: bronze/trips
@@ -154,6 +156,7 @@ def keys_of(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
 def test_every_key_of_a_declaration_has_a_description_in_the_schema() -> None:
     keys = dict(keys_of(defs_schema()))
     assert {"ComponentAttributes.runner", "RawFiles.glob", "SparkSettings.conf", "HealthLimits.versions"} <= keys.keys()
+    assert {"FleetConfig.root", "FleetBudget.max_minutes", "FleetPolicy.verify_after_days"} <= keys.keys()
     assert [key for key, of_key in keys.items() if not of_key.get("description")] == []
 
 
@@ -166,12 +169,24 @@ def test_the_schema_accepts_what_loads_and_refuses_unknown_keys() -> None:
         validator.validate(document)
 
 
-def scaffolded(folder: Path, params: Mapping[str, Any], *, append: bool = False) -> list[dict[str, Any]]:
-    """Call the scaffolder as `dg scaffold defs` does; return the documents of the file."""
+SCAFFOLDERS: Mapping[type[dg.Component], type[dg.Scaffolder[Any]]] = {
+    LanceDatasetComponent: DatasetScaffolder,
+    LanceFleetComponent: FleetScaffolder,
+}
+
+
+def scaffolded(
+    folder: Path,
+    params: Mapping[str, Any],
+    *,
+    component: type[dg.Component] = LanceDatasetComponent,
+    append: bool = False,
+) -> list[dict[str, Any]]:
+    """Call a component's scaffolder as `dg scaffold defs` does; return the documents of the file."""
     path = folder / "defs.yaml"
-    scaffolder = DatasetScaffolder()
+    scaffolder = SCAFFOLDERS[component]()
     request = dg.ScaffoldRequest(
-        type_name=COMPONENT_TYPE,
+        type_name=f"lance_ops.dagster.{component.__name__}",
         target_path=path if append else folder,
         scaffold_format="yaml",
         project_root=None,
@@ -229,6 +244,57 @@ def test_the_scaffolder_writes_declarations_that_load(tmp_path: Path) -> None:
             dg.Definitions.validate_loadable(definitions)
 
 
+def test_a_scaffolded_fleet_fits_the_printed_schema_and_loads_alone(tmp_path: Path) -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(CliRunner().invoke(app, ["schema"]).stdout))
+    folder = tmp_path / "Silver-Lake"
+    folder.mkdir()
+    (unbounded,) = scaffolded(folder, {}, component=LanceFleetComponent)
+    assert unbounded == {
+        "type": FLEET_COMPONENT_TYPE,
+        "attributes": {"name": "silver_lake", "root": "${LANCE_OPS_LAKE}"},
+    }
+    assert "# Nothing bounds what a night may rewrite." in (folder / "defs.yaml").read_text()
+    asked = {"name": "lake", "root": "s3://lake/silver", "max_megabytes": 5}
+    _, bounded = scaffolded(folder, asked, component=LanceFleetComponent, append=True)
+    assert bounded["attributes"]["budget"] == {"max_megabytes": 5}
+    assert (folder / "defs.yaml").read_text().count("# Nothing bounds") == 1
+    for document in (unbounded, bounded):
+        validator.validate(document)
+        with create_defs_folder_sandbox() as sandbox:
+            path = sandbox.scaffold_component(component_cls=LanceFleetComponent, defs_yaml_contents=document)
+            with sandbox.load_component_and_build_defs(defs_path=path) as (_, definitions):
+                dg.Definitions.validate_loadable(definitions)
+                name = document["attributes"]["name"]
+                assert f"{name}_maintenance" in definitions.get_repository_def().job_names
+
+
+@pytest.mark.parametrize(
+    ("component", "attributes"),
+    [
+        (LanceFleetComponent, {"name": "lake", "root": "/lake", "budgets": {"max_megabytes": 5}}),
+        (LanceFleetComponent, {"name": "lake", "root": "/lake", "budget": {"megabytes": 5}}),
+        (LanceFleetComponent, {"name": "lake", "uri": "/lake"}),
+        (LanceDatasetComponent, {"name": "lake", "uri": "/lake", "root": "/lake"}),
+    ],
+)
+def test_the_schema_and_dagster_refuse_a_key_that_the_component_lacks(
+    component: type[dg.Component], attributes: Mapping[str, Any]
+) -> None:
+    document = {"type": f"lance_ops.dagster.{component.__name__}", "attributes": attributes}
+    with pytest.raises(jsonschema.ValidationError, match="Additional properties are not allowed|required"):
+        jsonschema.Draft202012Validator(defs_schema()).validate(document)
+    with create_defs_folder_sandbox() as sandbox:
+        path = sandbox.scaffold_component(component_cls=component, defs_yaml_contents=document)
+        loading = sandbox.load_component_and_build_defs(defs_path=path)
+        with pytest.raises(Exception, match="Error while loading"), loading:
+            pass
+
+
+def test_the_schema_refuses_another_component() -> None:
+    with pytest.raises(jsonschema.ValidationError, match="is not one of"):
+        jsonschema.Draft202012Validator(defs_schema()).validate({"type": "dagster.Other", "attributes": {}})
+
+
 def test_dagster_finds_the_component_in_the_module_of_its_registry_entry() -> None:
     found = discover_package_objects(["lance_ops.dagster"])
-    assert [f"{key.namespace}.{key.name}" for key in found] == [COMPONENT_TYPE, FLEET_TYPE]
+    assert [f"{key.namespace}.{key.name}" for key in found] == [COMPONENT_TYPE, FLEET_COMPONENT_TYPE]

@@ -20,8 +20,9 @@ from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
 from dotenv import dotenv_values
 
 import lance_ops
-from lance_ops.dagster.declaration import RawFiles, StoreLocation, defs_schema, safe_key
+from lance_ops.dagster.declaration import RawFiles, StoreLocation, safe_key
 from lance_ops.dagster.landing.landing import list_landing
+from lance_ops.dagster.project import defs_schema
 from lance_ops.dagster.project.landing_survey import LandingSurvey, survey_landing
 from lance_ops.dagster.project.project_files import NewProject
 from lance_ops.dagster.project.start import start_project
@@ -256,7 +257,7 @@ def test_a_project_declares_landed_files_and_tables(tmp_path: Path, landing: Pat
     for path in home.rglob("defs.yaml"):
         first, _, _ = path.read_text().partition("\n")
         schema = first.removeprefix("# yaml-language-server: $schema=")
-        assert (path.parent / schema).resolve() == home / ".schemas/lance_dataset.json"
+        assert (path.parent / schema).resolve() == home / ".schemas/lance_components.json"
         document = yaml.safe_load(path.read_text())
         validator.validate(document)
         declared[document["attributes"]["name"]] = document["attributes"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lance_ops.dagster.declaration import defs_schema
-from lance_ops.dagster.project import start_project
+from lance_ops.dagster.project import defs_schema, start_project
 
 __all__ = ["defs_schema", "start_project"]

@@ -1,6 +1,6 @@
 """A declared dataset: its YAML, its names, and the environment variables in it."""
 
-from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes, defs_schema
+from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes
 from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets, load_declaration
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
@@ -58,7 +58,6 @@ __all__ = [
     "UpkeepPolicy",
     "WebhookChannel",
     "WriteOptions",
-    "defs_schema",
     "expand",
     "expand_all",
     "load_dataset",

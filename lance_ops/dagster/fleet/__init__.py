@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lance_ops.dagster.fleet.declared_fleet import FleetConfig, load_fleets
+from lance_ops.dagster.fleet.declared_fleet import FLEET_COMPONENT_TYPE, FleetConfig, load_fleets
 from lance_ops.dagster.fleet.definitions import build_fleet_definitions
-from lance_ops.dagster.fleet.fleet_component import LanceFleetComponent
 
-__all__ = ["FleetConfig", "LanceFleetComponent", "build_fleet_definitions", "load_fleets"]
+__all__ = ["FLEET_COMPONENT_TYPE", "FleetConfig", "build_fleet_definitions", "load_fleets"]

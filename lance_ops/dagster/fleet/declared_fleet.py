@@ -37,7 +37,10 @@ from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.debt import DebtPolicy, Rates
 from lance_ops.maintenance.fleet import Budget
 
-__all__ = ["FleetBudget", "FleetConfig", "FleetPolicy", "load_fleets"]
+__all__ = ["FLEET_COMPONENT_TYPE", "FleetBudget", "FleetConfig", "FleetPolicy", "load_fleets"]
+
+FLEET_COMPONENT_TYPE = "lance_ops.dagster.LanceFleetComponent"
+"""The `type` of a `defs.yaml` that declares a fleet."""
 
 
 class FleetBudget(DeclaredModel):

@@ -10,9 +10,10 @@ from importlib.util import find_spec
 
 from lance_ops import __version__
 from lance_ops.core.records import dataclass
-from lance_ops.dagster.declaration import DatasetNames, defs_schema
+from lance_ops.dagster.declaration import COMPONENT_TYPE, DatasetNames
 from lance_ops.dagster.instances import instance_file
-from lance_ops.dagster.project.defs_yaml import SCHEMA_FILE, defs_yaml
+from lance_ops.dagster.project.component_schema import SCHEMA_FILE, defs_schema
+from lance_ops.dagster.project.defs_yaml import defs_yaml
 from lance_ops.dagster.project.proposal import LAKE, LANDING, Proposal
 
 __all__ = ["NewProject", "project_files"]
@@ -61,7 +62,7 @@ def project_files(project: NewProject) -> dict[str, str]:
         # No folder lies in another one, because Dagster looks for nothing beneath a folder that has a defs.yaml.
         folder = f"{package}/defs/{DatasetNames(proposal.name).identifier}"
         files[f"{folder}/defs.yaml"] = defs_yaml(
-            proposal.attributes, [*proposal.comments, *proposal.doubts], f"../../../{SCHEMA_FILE}"
+            COMPONENT_TYPE, proposal.attributes, [*proposal.comments, *proposal.doubts], f"../../../{SCHEMA_FILE}"
         )
     if not project.proposals:
         # Dagster refuses a folder of definitions without any file that it reads.
@@ -191,10 +192,12 @@ lands, and maintenance runs at night. The third maintains a dataset now. All of 
 
 {listed}
 Each is declared in `{project.package}/defs/<dataset>/defs.yaml`. Editors with a YAML language server explain and
-check its keys by `{SCHEMA_FILE}`. Another dataset, by Dagster's command `dg`:
+check its keys by `{SCHEMA_FILE}`. Another dataset, and the upkeep of every table of the lake at night, by
+Dagster's command `dg`:
 
     pip install dagster-dg-cli
     dg scaffold defs lance_ops.dagster.LanceDatasetComponent <dataset> --landing <folder>
+    dg scaffold defs lance_ops.dagster.LanceFleetComponent lake --max-megabytes 50000
 
 ## Deploying
 

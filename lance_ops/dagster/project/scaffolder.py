@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 from pydantic import BaseModel, Field
 
-from lance_ops.core.errors import ConfigError, LanceOpsError
-from lance_ops.dagster.declaration import ComponentAttributes, RawFiles
-from lance_ops.dagster.project.defs_yaml import SCHEMA_FILE, defs_yaml
+from lance_ops.core.errors import LanceOpsError
+from lance_ops.dagster.declaration import COMPONENT_TYPE, RawFiles
+from lance_ops.dagster.project.defs_yaml import name_of_folder, write_declaration
 from lance_ops.dagster.project.landing_survey import survey_landing
 from lance_ops.dagster.project.proposal import LANDING, Proposal
 from lance_ops.maintenance.ingest import local_path
@@ -39,11 +37,8 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
 
     def scaffold(self, request: dg.ScaffoldRequest[DatasetParameters]) -> None:
         """Write `defs.yaml`; with `append`, add the declaration to the file as another document."""
-        if request.scaffold_format != "yaml":
-            raise ConfigError("a Lance dataset is declared in YAML: leave out `--format python`")
         asked = request.params
-        folder = request.target_path.parent if request.append else request.target_path
-        name = asked.name or _name_of(folder.name)
+        name = asked.name or name_of_folder(request, "dataset")
         attributes: dict[str, Any] = {"name": name, "uri": asked.uri or f"${{LANCE_OPS_LAKE}}/{name}.lance"}
         comments: list[str] = []
         if asked.landing is not None:
@@ -57,15 +52,7 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
                 attributes["raw"] = dict(seen.raw or {})
                 attributes |= {"write": dict(seen.write)} if seen.write else {}
                 comments += [*seen.comments, *seen.doubts]
-        ComponentAttributes.model_validate(attributes)
-        schema = None if request.project_root is None else request.project_root / SCHEMA_FILE
-        schema_path = os.path.relpath(schema, folder) if schema and schema.exists() else None
-        text = defs_yaml(attributes, comments, schema_path)
-        if request.append:
-            with request.target_path.open("a", encoding="utf-8") as file:
-                file.write(f"---\n{text}")
-        else:
-            (request.target_path / "defs.yaml").write_text(text, encoding="utf-8")
+        write_declaration(request, COMPONENT_TYPE, attributes, comments)
 
 
 def _seen(landing: str) -> Proposal | str:
@@ -83,9 +70,3 @@ def _seen(landing: str) -> Proposal | str:
         return f"The files are of {len(found)} kinds: declare a dataset for each (lance-ops init)."
     raw = dict(found[0].raw or {})
     return replace(found[0], raw=raw | {"uri": raw["uri"].replace(f"${{{LANDING}}}", landing.rstrip("/"), 1)})
-
-
-def _name_of(folder: str) -> str:
-    """Return a folder's name with only the characters that a dataset's name may have."""
-    name = re.sub(r"[^a-z0-9]+", "_", folder.lower()).strip("_")
-    return name if name[:1].isalpha() else f"dataset_{name}".rstrip("_")

@@ -14,12 +14,13 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from lance_ops.dagster.fleet.declared_fleet import FleetConfig
-from lance_ops.dagster.fleet.definitions import build_fleet_definitions
+from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions
+from lance_ops.dagster.project import FleetScaffolder
 
 __all__ = ["LanceFleetComponent"]
 
 
+@dg.scaffold_with(FleetScaffolder)
 class LanceFleetComponent(dg.Component):
     """All Lance tables beneath a root, maintained every night within a budget."""
 
