@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -38,6 +39,7 @@ __all__ = [
     "StorageOptions",
     "Uri",
     "allow_bases",
+    "byte_count",
     "duration",
     "help_of",
     "open_dataset",
@@ -53,6 +55,8 @@ _FILE_OPTION = "--storage-options-file"
 _ENVIRONMENT = "@env:"
 _FILE = "@file:"
 _STDIN = Path("-")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 Uri = Annotated[str, typer.Argument(metavar="URI", help="The dataset: a path, or the URL of an object store.")]
 StorageOptions = Annotated[
@@ -179,6 +183,14 @@ def duration(text: str) -> timedelta:
         return parse_duration(text)
     except InvalidInput as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def byte_count(text: str) -> int:
+    """Parse a size such as `500MB` or `2GiB`."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is no size: write a number and a unit, such as 500MB or 2GiB")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].lower()])
 
 
 def _options_of_file(file: Path) -> dict[str, str]:

@@ -70,6 +70,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "debt": looking.debt,
     "report": looking.report,
     "top": looking.top,
+    "upkeep": changing.upkeep,
     "fleet": changing.fleet,
     "batches": looking.batches,
     "verify": looking.verify,

@@ -19,6 +19,7 @@ EXAMPLES = {
     "debt": "lance-ops debt lake/orders.lance",
     "report": "lance-ops report lake/orders.lance -o orders.html",
     "top": "lance-ops top lake",
+    "upkeep": "lance-ops upkeep lake/orders.lance --budget 10GB --dry-run",
     "fleet": "lance-ops fleet lake --budget 50GB --dry-run",
     "batches": "lance-ops batches my-lake/my_lake/defs/orders/defs.yaml",
     "verify": "lance-ops verify lake/orders.lance --quick",

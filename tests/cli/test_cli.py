@@ -16,15 +16,17 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lance_ops.api import dataset, write_dataset
-from lance_ops.cli import app, arguments
-from lance_ops.cli.arguments import duration, storage_options
+from lance_ops.cli import app, arguments, runners
+from lance_ops.cli.arguments import byte_count, duration, storage_options
 from lance_ops.cli.changing import change_commands
-from lance_ops.cli.changing.fleet_command import byte_count
 from lance_ops.cli.output import percent
+from lance_ops.core.errors import StoreError
+from lance_ops.maintenance.debt import payment
 from lance_ops.maintenance.indexing import TaskSizes
 from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
+from tests.pickling_runner import PicklingRunner
 
 
 def run(*arguments: str) -> Result:
@@ -474,6 +476,49 @@ def test_debt_prices_what_is_owed_and_can_fail_a_script(dataset_uri: str) -> Non
     # Rows are merged to three fragments of five rows.
     assert found["dues"][0]["step"] == "compact" and found["dues"][0]["gain_bytes"] == 10 * 4 * 1024**2
     assert found["read_amplification"] == pytest.approx(13 / 3, rel=0.01)
+
+
+@pytest.fixture
+def owing(dataset_uri: str) -> str:
+    """Thirteen fragments of one row each."""
+    write_dataset(pa.table({"x": range(13)}), dataset_uri, max_rows_per_file=1)
+    return dataset_uri
+
+
+def test_upkeep_shows_and_then_takes_the_steps_that_a_dataset_owes(owing: str) -> None:
+    planned = text("upkeep", owing, "--dry-run")
+    assert "would be done" in planned and "13 of 13 fragments are small" in planned
+    steps = answer("upkeep", owing, "--dry-run")["steps"]
+    assert [each["step"] for each in steps] == ["compact"] and dataset(owing).version == 1
+    done = answer("upkeep", owing)
+    assert (done["status"], done["spent_bytes"]) == ("done", steps[0]["cost_bytes"])
+    assert [each["step"] for each in done["steps"]] == ["compact"] and done["after"]["read_amplification"] == 1
+    assert len(dataset(owing).get_fragments()) == 1
+    assert said("upkeep", owing) == said("upkeep", owing, "--dry-run") == "nothing is owed at version 3"
+
+
+def test_upkeep_stays_within_its_budget(owing: str) -> None:
+    for given in ((), ("--dry-run",)):
+        assert said("upkeep", owing, "--budget", "10B", *given) == "the budget does not reach for compact"
+    assert answer("upkeep", owing, "--budget", "10B")["status"] == "waiting" and dataset(owing).version == 1
+    assert "version 1 to 3: rewrote" in text("upkeep", owing, "--budget", "1GiB")
+
+
+def test_the_tasks_of_upkeep_may_run_elsewhere(owing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = PicklingRunner()
+    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    assert answer("upkeep", owing, "--spark", "local[2]")["status"] == "done" and elsewhere.jobs
+
+
+def test_a_step_of_upkeep_that_fails_ends_with_its_error(owing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("the store is away")
+
+    monkeypatch.setattr(payment, "compact_files", fail)
+    result = run("upkeep", owing, "--json")
+    assert (result.exit_code, result.stderr) == (1, "error: the store is away\n")
+    assert json.loads(result.stdout)["reason"] == "compact: the store is away"
+    assert run("upkeep", owing).exit_code == 1
 
 
 def test_fleet_maintains_the_tables_beneath_a_root_and_fails_beyond_its_threshold(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from typer.main import get_command
 
 from lance_ops import verbs
 from lance_ops.cli import app
-from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.declaration import ComponentAttributes, DatasetConfig
+from lance_ops.dagster.definitions import build_definitions
+from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions
 from lance_ops.dagster.jobs import build_jobs
 from lance_ops.dagster.ops import Launch, launch, launch_class, launch_plan
 from lance_ops.verbs import ALL_VERBS, Verb, WhenMoved, make_plan, options_of
@@ -60,6 +62,14 @@ ONLY_IN_PLANS = {
     "repair": {"level"},
 }
 """Options that `lance-ops plan` has, and the verb's own command has not: of landing folders, and for rare needs."""
+
+
+COMMANDS_OF_JOBS = {
+    "a_checks": ("health",),
+    "a_maintenance": ("health", "compact", "reindex", "cleanup"),
+    "lake_maintenance": ("fleet",),
+}
+"""The commands that do what a job does, if none has the job's name. The job of a verb has the verb's command."""
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +135,22 @@ class TestEveryVerb:
         rows = [line.strip("|").split("|") for line in after.partition("\n\n")[0].splitlines()]
         (told,) = (told for names, told in rows if f"`{verb.name}`" in names)
         assert told.strip().startswith(TOLD_WHEN_MOVED[verb.when_moved])
+
+
+def test_every_job_of_a_dataset_and_of_a_fleet_has_a_command() -> None:
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    declared = {"name": "a", "uri": "x", "raw": {"uri": "y"}, "maintenance": {"upkeep": {}}}
+    dataset = build_definitions(ComponentAttributes.model_validate(declared))
+    fleet = build_fleet_definitions(FleetConfig(name="lake", root="z"))
+    found = dg.Definitions.merge(dataset, fleet).get_repository_def().job_names
+    names = {name for name in found if name.startswith(("a_", "lake_"))}
+    assert {*COMMANDS_OF_JOBS, "a_ingest", "a_upkeep", *(f"a_{verb.name}" for verb in ALL_VERBS)} <= names
+    of_verbs = {f"a_{verb.name}": (verb.command.split()[0],) for verb in ALL_VERBS}
+    for name in names:
+        own_name = name.removeprefix("a_").replace("_", "-")
+        commands = COMMANDS_OF_JOBS.get(name) or of_verbs.get(name, (own_name,))
+        assert set(commands) <= group.commands.keys(), f"no command does what the job {name} does"
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)

@@ -13,6 +13,7 @@ from lance_ops.cli.changing.merge_command import merge
 from lance_ops.cli.changing.migrate_command import migrate
 from lance_ops.cli.changing.plan_commands import execute, list_verbs, plan
 from lance_ops.cli.changing.tag_commands import tags_app
+from lance_ops.cli.changing.upkeep_command import upkeep
 from lance_ops.cli.changing.value_commands import add_columns, update
 
 __all__ = [
@@ -35,4 +36,5 @@ __all__ = [
     "restore",
     "tags_app",
     "update",
+    "upkeep",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from lance_ops.cli.arguments import (
     OnSpark,
     OptionsFile,
     StorageOptions,
+    byte_count,
     duration,
     runner,
     storage_options,
@@ -22,18 +22,7 @@ from lance_ops.cli.looking import OlderThan, TargetRows, policy_of
 from lance_ops.cli.output import number, print_json, print_line, print_table, size
 from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, TableOutcome, maintain
 
-__all__ = ["byte_count", "fleet"]
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-
-
-def byte_count(text: str) -> int:
-    """Parse a size such as `500MB` or `2GiB`."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise typer.BadParameter(f"{text!r} is no size: write a number and a unit, such as 500MB or 2GiB")
-    return int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].lower()])
+__all__ = ["fleet"]
 
 
 def fleet(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lance_ops.cli.looking.batches_command import batches
-from lance_ops.cli.looking.debt_command import OlderThan, TargetRows, debt, policy_of
+from lance_ops.cli.looking.debt_command import OlderThan, Orphans, TargetRows, debt, debt_facts, policy_of
 from lance_ops.cli.looking.diff_command import diff
 from lance_ops.cli.looking.doctor_command import doctor
 from lance_ops.cli.looking.integrity_commands import repair, verify
@@ -14,10 +14,12 @@ from lance_ops.cli.looking.top_command import top
 
 __all__ = [
     "OlderThan",
+    "Orphans",
     "TargetRows",
     "batches",
     "count",
     "debt",
+    "debt_facts",
     "diff",
     "doctor",
     "health",

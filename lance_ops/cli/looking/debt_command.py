@@ -13,7 +13,7 @@ from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.debt import DebtPolicy, Due, TableDebt, measure_debt
 
-__all__ = ["OlderThan", "TargetRows", "debt", "debt_facts", "policy_of"]
+__all__ = ["OlderThan", "Orphans", "TargetRows", "debt", "debt_facts", "policy_of"]
 
 TargetRows = Annotated[int, typer.Option("--target-rows", min=1, help="The rows of a fragment that is not small.")]
 OlderThan = Annotated[
@@ -22,13 +22,14 @@ OlderThan = Annotated[
         parser=duration, metavar="DURATION", help="Versions older than this may go, such as 14d, the default."
     ),
 ]
+Orphans = Annotated[bool, typer.Option("--orphans", help="List all files to count those no version names.")]
 
 
 def debt(
     uri: Uri,
     target_rows: TargetRows = 1024 * 1024,
     older_than: OlderThan = None,
-    orphans: Annotated[bool, typer.Option("--orphans", help="List all files to count those no version names.")] = False,
+    orphans: Orphans = False,
     fail_if_owed: Annotated[bool, typer.Option("--fail-if-owed", help="Exit with code 1 if a step is owed.")] = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,

@@ -61,7 +61,7 @@ def _metadata(paid: Payment) -> dict[str, Any]:
         "lance/upkeep": paid.status.value,
         SPENT_BYTES: paid.spent_bytes,
         FRUITLESS: dg.MetadataValue.json(list(paid.fruitless)),
-        "lance/saved_read_bytes": paid.before.read_bytes - paid.after.read_bytes,
+        "lance/saved_read_bytes": paid.saved_read_bytes,
         "lance/debt": dg.MetadataValue.md(debts_markdown(paid.before, paid.after)),
     }
     if paid.status in (PaymentStatus.DONE, PaymentStatus.FAILED):

@@ -25,7 +25,17 @@ from lance_ops.maintenance.indexing import create_scalar_index, optimize_indices
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["PaidStep", "Payment", "PaymentStatus", "affordable", "dated_key", "pay_debt", "unpaid"]
+__all__ = [
+    "PaidStep",
+    "Payment",
+    "PaymentPlan",
+    "PaymentStatus",
+    "affordable",
+    "dated_key",
+    "pay_debt",
+    "plan_payment",
+    "unpaid",
+]
 
 
 _PASSING = (CommitConflict, CommitStateUnknown, StoreError, TasksLost)
@@ -42,6 +52,24 @@ class PaymentStatus(Enum):
     FRUITLESS = "fruitless"
     """Steps are owed, but all of them gained nothing before at this version, so none was taken."""
     FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class PaymentPlan:
+    """What a payment would do: the steps, or parts of steps, that the budget allows, and the keys of the others."""
+
+    steps: tuple[Due, ...] = ()
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def cost_bytes(self) -> int:
+        """The bytes that the steps would read and write again."""
+        return sum(step.cost_bytes for step in self.steps)
+
+    @property
+    def saved_read_bytes(self) -> int:
+        """What one read of the whole table would cost less. An index gains for look-ups only."""
+        return sum(step.gain_bytes for step in self.steps if step.verb is DueVerb.COMPACT)
 
 
 @dataclass(frozen=True)
@@ -77,6 +105,11 @@ class Payment:
         """The bytes that the steps read and wrote again, by their prices."""
         return sum(step.cost_bytes for step in self.steps)
 
+    @property
+    def saved_read_bytes(self) -> int:
+        """What one read of the whole table costs less than before."""
+        return self.before.read_bytes - self.after.read_bytes
+
 
 def affordable(due: Due, max_bytes: int | None) -> Due | None:
     """Return the due, or the part of a compaction that costs at most `max_bytes`; None if nothing does."""
@@ -88,6 +121,21 @@ def affordable(due: Due, max_bytes: int | None) -> Due | None:
         return None
     cost = sum(each.cost_bytes for each in chosen) + remapped
     return replace(due, rewrites=chosen, cost_bytes=cost, gain_bytes=round(sum(each.gain_bytes for each in chosen)))
+
+
+def plan_payment(debt: TableDebt, max_bytes: int | None = None, fruitless: Collection[str] = ()) -> PaymentPlan:
+    """Return which owed steps a payment of at most `max_bytes` would take, in their order; `pay_debt` takes these."""
+    steps: list[Due] = []
+    waiting: list[str] = []
+    left = max_bytes
+    for due in unpaid(debt, fruitless):
+        part = affordable(due, left)
+        if part is None:
+            waiting.append(due.key)
+            continue
+        steps.append(part)
+        left = None if left is None else left - part.cost_bytes
+    return PaymentPlan(tuple(steps), tuple(waiting))
 
 
 def pay_debt(
@@ -108,33 +156,26 @@ def pay_debt(
     policy = policy or DebtPolicy()
     current = snapshot.latest()
     before = measure_debt(current, policy, orphans=orphans, verified_at=verified_at)
-    owed = unpaid(before, fruitless)
-    passed_over = [due.key for due in before.owed if due not in owed]
+    plan = plan_payment(before, max_bytes, fruitless)
+    passed_over = [due.key for due in before.owed if dated_key(due, before) in fruitless]
     steps: list[PaidStep] = []
-    waiting: list[str] = []
-    left = max_bytes
-    for due in owed:
-        part = affordable(due, left)
-        if part is None:
-            waiting.append(due.key)
-            continue
+    for due in plan.steps:
         began = time.monotonic()
         try:
-            current, what = _take(current, part, policy, runner)
+            current, what = _take(current, due, policy, runner)
         except LanceOpsError as error:
             after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at)
             reason = f"{due.key}: {error}"
             tried = [*passed_over, *(step.key for step in steps), *([] if isinstance(error, _PASSING) else [due.key])]
             in_vain = _fruitless(tried, before, after)
-            return Payment(PaymentStatus.FAILED, before, after, tuple(steps), tuple(waiting), in_vain, reason, error)
-        steps.append(PaidStep(due.key, part.cost_bytes, time.monotonic() - began, what))
-        left = None if left is None else left - part.cost_bytes
+            return Payment(PaymentStatus.FAILED, before, after, tuple(steps), plan.waiting, in_vain, reason, error)
+        steps.append(PaidStep(due.key, due.cost_bytes, time.monotonic() - began, what))
     if not steps:
-        status = _status_without_steps(before, waiting)
-        return Payment(status, before, before, waiting=tuple(waiting), fruitless=tuple(sorted(fruitless)))
+        status = _status_without_steps(before, plan.waiting)
+        return Payment(status, before, before, waiting=plan.waiting, fruitless=tuple(sorted(fruitless)))
     after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at)
     in_vain = _fruitless([*passed_over, *(step.key for step in steps)], before, after)
-    return Payment(PaymentStatus.DONE, before, after, tuple(steps), tuple(waiting), in_vain)
+    return Payment(PaymentStatus.DONE, before, after, tuple(steps), plan.waiting, in_vain)
 
 
 def unpaid(debt: TableDebt, fruitless: Collection[str]) -> tuple[Due, ...]:

@@ -22,13 +22,13 @@ from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt import (
     DebtPolicy,
-    DueVerb,
     Payment,
     PaymentStatus,
     TableDebt,
     affordable,
     measure_debt,
     pay_debt,
+    plan_payment,
 )
 from lance_ops.maintenance.debt import unpaid as unpaid_dues
 from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, find_tables
@@ -250,18 +250,13 @@ class _Night:
         return None
 
     def _plan(self, table: str, debt: TableDebt) -> TableOutcome:
-        steps = []
-        for due in unpaid_dues(debt, self._ledger.of(table).fruitless):
-            part = affordable(due, self._left)
-            if part is not None:
-                steps.append(part)
-                self._planned_bytes += part.cost_bytes
+        plan = plan_payment(debt, self._left, self._ledger.of(table).fruitless)
+        self._planned_bytes += plan.cost_bytes
         return replace(
             _outcome(table, debt, FleetStatus.PLANNED),
-            steps=tuple(f"{part.key}: {part.what}" for part in steps),
-            spent_bytes=sum(part.cost_bytes for part in steps),
-            # An index gains for look-ups, and a read of the whole table costs as much as before.
-            saved_read_bytes=sum(part.gain_bytes for part in steps if part.verb is DueVerb.COMPACT),
+            steps=tuple(f"{step.key}: {step.what}" for step in plan.steps),
+            spent_bytes=plan.cost_bytes,
+            saved_read_bytes=plan.saved_read_bytes,
         )
 
     def _pay(self, table: str, debt: TableDebt) -> TableOutcome:
@@ -320,7 +315,7 @@ def _paid(table: str, paid: Payment) -> TableOutcome:
         paid.before.read_amplification,
         paid.after.read_amplification,
         paid.spent_bytes,
-        paid.before.read_bytes - paid.after.read_bytes,
+        paid.saved_read_bytes,
         tuple(f"{step.key}: {step.what}" for step in paid.steps),
         paid.reason or (f"the budget did not reach for {', '.join(paid.waiting)}" if paid.waiting else None),
     )
