@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from base64 import b64decode
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -16,7 +18,9 @@ import lance_ops
 from lance_ops.dagster.head import version_metadata as described
 from lance_ops.dagster.head.report import unrecorded
 from lance_ops.dagster.head.version_sensor import build_version_sensor
+from lance_ops.dagster.ops import launch
 from lance_ops.maintenance import health
+from lance_ops.verbs import Cleanup
 from tests.dagster.deployment import Deploy, Deployment, values
 
 pytestmark = pytest.mark.dagster
@@ -101,6 +105,22 @@ def test_the_head_tells_when_checksums_were_last_verified(deployment: Deployment
     deployment.check()
     *_, last = recorded(deployment)
     assert before - 1 <= last["lance/verified_at"] <= datetime.now(UTC).timestamp() + 1
+
+
+def test_the_newest_version_tells_the_orphan_bytes_that_a_clean_up_counted_last(deployment: Deployment) -> None:
+    deployment.fill(1)
+    orphan = Path(deployment.config.uri, "data", "orphan.lance")
+    orphan.write_bytes(b"0" * 1000)
+    os.utime(orphan, (0, 0))
+    assert "lance/orphan_bytes" not in recorded(deployment)[-1], "no clean-up has counted them"
+    before = datetime.now(UTC).timestamp()
+    for dry_run, left in ((True, 1000), (False, 0)):
+        deployment.run("cleanup", launch(Cleanup(), dry_run=dry_run))
+        deployment.data.insert(pa.table({"id": [99], "city": ["Bern"]}))
+        *_, last = recorded(deployment)
+        assert last["lance/orphan_bytes"] == left
+        assert before - 1 <= last["lance/orphans_counted_at"] <= datetime.now(UTC).timestamp() + 1
+    assert not orphan.exists()
 
 
 def test_the_newest_version_tells_how_much_the_table_grows_a_day(

@@ -93,6 +93,16 @@ def test_runs_stay_within_the_budget_of_a_day(deploy: Deploy) -> None:
     assert by_hand["lance/upkeep"] == "done" and len(deployment.data.get_fragments()) == 1
 
 
+def test_a_clean_up_of_upkeep_tells_the_orphan_bytes_that_are_left(deploy: Deploy) -> None:
+    cleanup = {"older_than_days": None, "retain_versions": 1}
+    deployment = deploy(indices=[], maintenance={"cleanup": cleanup, "upkeep": {"min_removable_versions": 1}})
+    append(deployment, 1)
+    assert "lance/orphan_bytes" not in output_metadata(deployment.run("upkeep"))
+    append(deployment, 1)
+    assert output_metadata(deployment.run("upkeep"))["lance/orphan_bytes"] == 0
+    assert observations(deployment)[0]["lance/orphan_bytes"] == 0
+
+
 @pytest.mark.parametrize(("error", "ends"), [(InvalidInput("is odd"), dg.Failure), (StoreError("is away"), StoreError)])
 def test_a_failed_run_says_why_on_the_head(
     owing: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, ends: type[Exception]

@@ -1,4 +1,5 @@
 import math
+import os
 import threading
 import time
 import weakref
@@ -143,9 +144,34 @@ def test_orphaned_files_are_removed_when_old_by_the_store_clock(
     monkeypatch.setattr(LocalStore, "now", lambda store: clock(store) + age)
     explained = dataset.explain_cleanup_old_versions(NOW, include_files=True)
     assert sorted(explained.candidate_files) == ([] if stays else sorted(STRAYS))
+    num_orphan_bytes = 0 if stays else 15 * len(STRAYS)
+    assert explained.stats.orphan_bytes == num_orphan_bytes
     stats = dataset.cleanup_old_versions(NOW)
     assert files(dataset) - kept == (set(STRAYS) if stays else set())
-    assert kept <= files(dataset) and stats.bytes_removed == (0 if stays else 15 * len(STRAYS))
+    assert kept <= files(dataset) and stats.bytes_removed == num_orphan_bytes
+    assert stats.orphan_bytes == 0 and not dataset.explain_cleanup_old_versions(NOW).stats.orphan_bytes
+
+
+def test_orphans_are_counted_apart_from_the_files_of_old_versions_and_while_they_cannot_be_removed(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = make()
+    dataset.optimize.compact_files()
+    orphan = Path(dataset.uri, "data", "orphan.lance")
+    orphan.write_bytes(b"left by a crash")
+    os.utime(orphan, (0, 0))
+    explained = dataset.explain_cleanup_old_versions(NOW).stats
+    assert explained.orphan_bytes == 15 < explained.bytes_removed
+    delete_several = LocalStore.delete_several
+
+    def keep_orphan(store: LocalStore, paths: Sequence[str]) -> set[str]:
+        kept = {path for path in paths if path.endswith("orphan.lance")}
+        return kept | delete_several(store, [path for path in paths if path not in kept])
+
+    monkeypatch.setattr(LocalStore, "delete_several", keep_orphan)
+    stats = dataset.cleanup_old_versions(NOW)
+    assert (stats.failed_deletes, stats.orphan_bytes) == (1, 15)
+    assert stats.bytes_removed == explained.bytes_removed - 15
 
 
 def test_delete_rate_limit_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,12 +306,13 @@ def _named(files: list[str] | None) -> str:
 
 
 def _print_cleanup(verb: str, stats: CleanupStats) -> None:
-    print_facts(
-        {
-            verb: f"{counted(stats.old_versions, 'version')}, {size(stats.bytes_removed)}",
-            "data files": number(stats.data_files_removed),
-            "deletion files": number(stats.deletion_files_removed),
-            "index files": number(stats.index_files_removed),
-            "transactions": number(stats.transaction_files_removed),
-        }
-    )
+    facts = {
+        verb: f"{counted(stats.old_versions, 'version')}, {size(stats.bytes_removed)}",
+        "data files": number(stats.data_files_removed),
+        "deletion files": number(stats.deletion_files_removed),
+        "index files": number(stats.index_files_removed),
+        "transactions": number(stats.transaction_files_removed),
+    }
+    if stats.orphan_bytes:
+        facts["in files that no version names"] = size(stats.orphan_bytes)
+    print_facts(facts)

@@ -4,6 +4,7 @@ from lance_ops.dagster.head.asset_specs import head_spec, index_specs
 from lance_ops.dagster.head.checks import build_checks
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_sensor
 from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_part_to_verify
+from lance_ops.dagster.head.orphans import ORPHAN_BYTES
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.report import report_versions
 from lance_ops.dagster.head.verdicts import Verdict, health_markdown, judge, measure
@@ -13,6 +14,7 @@ from lance_ops.dagster.head.version_sensor import build_version_sensor
 __all__ = [
     "FRESH",
     "INTACT",
+    "ORPHAN_BYTES",
     "Verdict",
     "build_checks",
     "build_freshness_sensor",

@@ -1,4 +1,4 @@
-"""Describe the newest version for people: a timeline, trends, its debt, and when its files were verified last."""
+"""Describe the newest version for people: a timeline, trends, its debt, orphans, and when it was verified last."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lance_ops.charts import image_address
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head.integrity import last_full_pass_at
+from lance_ops.dagster.head.orphans import counted_orphans
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy
 from lance_ops.dagster.head.recorded_versions import RecordedVersion
 from lance_ops.dagster.markdown import size_text, table
@@ -49,6 +50,7 @@ def overview(
     }
     if config.head.sample_rows:
         metadata["lance/sample"] = _sample(newest, config.head.sample_rows)
+    metadata |= counted_orphans(instance, config)
     verified = last_full_pass_at(instance, config)
     if verified is not None:
         metadata["lance/verified_at"] = dg.MetadataValue.timestamp(verified)

@@ -8,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.head import debt_markdown, debt_policy, debts_markdown
+from lance_ops.dagster.head import ORPHAN_BYTES, debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.markdown import size_text
 from lance_ops.dagster.ops import Work, record_verdicts, verb_op
 from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, allowance, fruitless_steps
@@ -67,6 +67,8 @@ def _metadata(paid: Payment) -> dict[str, Any]:
     if paid.status in (PaymentStatus.DONE, PaymentStatus.FAILED):
         lines = [f"- {step.key}: {step.what}, {size_text(step.cost_bytes)}" for step in paid.steps]
         metadata["lance/steps"] = dg.MetadataValue.md("\n".join(lines) or "none")
+    if paid.orphan_bytes is not None:
+        metadata[ORPHAN_BYTES] = paid.orphan_bytes
     if paid.waiting:
         metadata["lance/waiting"] = ", ".join(paid.waiting)
     if paid.reason:

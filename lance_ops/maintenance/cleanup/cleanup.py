@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from lance_ops.core.errors import VersionNotFound
@@ -49,7 +50,10 @@ _DELETES_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class CleanupStats:
-    """What a clean-up removed, or would remove; the reference's fields."""
+    """What a clean-up removed, or would remove: the reference's fields.
+
+    `orphan_bytes` are besides those of files that no version names and that are still there; a dry run leaves all.
+    """
 
     bytes_removed: int = 0
     old_versions: int = 0
@@ -58,6 +62,7 @@ class CleanupStats:
     index_files_removed: int = 0
     transaction_files_removed: int = 0
     failed_deletes: int = 0
+    orphan_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,9 +120,10 @@ def explain_with_bounds(
             for version in plan.missing_versions
         ),
     )
+    stats = _stats(plan, (*plan.files, *plan.manifests), failed=0)
     explanation = CleanupExplanation(
         read_version=plan.read_version,
-        stats=_stats(plan, (*plan.files, *plan.manifests), failed=0),
+        stats=replace(stats, orphan_bytes=_size_bytes(plan.orphans)),
         candidate_files=tuple(paths[:max_files]) if include_files else (),
         candidate_files_truncated=include_files and len(paths) > max_files,
         candidate_file_limit=max_files,
@@ -206,15 +212,23 @@ def _stats(plan: CleanupPlan, deleted: Iterable[ObjectInfo], failed: int) -> Cle
     everything = (*plan.files, *plan.manifests)
     left = {info.path for info in everything}.difference([info.path for info in deleted])
 
+    def left_of(infos: Sequence[ObjectInfo]) -> Sequence[ObjectInfo]:
+        return [info for info in infos if info.path in left] if left else ()
+
     def deleted_of(infos: Sequence[ObjectInfo]) -> Sequence[ObjectInfo]:
         return [info for info in infos if info.path not in left] if left else infos
 
     return CleanupStats(
-        bytes_removed=sum([info.size_bytes for info in deleted_of(everything)]),
+        bytes_removed=_size_bytes(deleted_of(everything)),
         old_versions=len(deleted_of(plan.manifests)),
         data_files_removed=len(deleted_of(plan.data_files)),
         deletion_files_removed=len(deleted_of(plan.deletion_files)),
         index_files_removed=len(deleted_of(plan.index_files)),
         transaction_files_removed=len(deleted_of(plan.transaction_files)),
         failed_deletes=failed,
+        orphan_bytes=_size_bytes(left_of(plan.orphans)),
     )
+
+
+def _size_bytes(infos: Iterable[ObjectInfo]) -> int:
+    return sum([info.size_bytes for info in infos])

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import chain
 
 from lance_ops.committers import detached_among
 from lance_ops.core.errors import InvalidInput
@@ -86,6 +87,8 @@ class CleanupPlan:
     transaction_files: tuple[ObjectInfo, ...] = ()
     temporary_files: tuple[ObjectInfo, ...] = ()
     manifests: tuple[ObjectInfo, ...] = ()
+    orphans: tuple[ObjectInfo, ...] = ()
+    """Those of the files that no version names, not even one to remove."""
     batch_events: tuple[BatchEvent, ...] = ()
 
     @property
@@ -136,9 +139,11 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
         return info.path in old_files or _is_abandoned(info, options, now)
 
     directories = (DATA_DIR, DELETIONS_DIR, INDICES_DIR, TRANSACTIONS_DIR)
-    data, deletions, indices, transactions = begin_listings(snapshot, directories, is_removable, tasks)
+    listings = begin_listings(snapshot, directories, is_removable, tasks)
     temporary_begun = store.begin_call(partial(_own_temporary, store))
     unnamed = (*temporary_begun(), *_staged_manifests(manifests), *marks)
+    temporary = tuple(info for info in unnamed if _is_abandoned(info, options, now))
+    data, deletions, indices, transactions = (listed() for listed in listings)
     return CleanupPlan(
         read_version=snapshot.version,
         options=options,
@@ -147,12 +152,15 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
         kept_versions=(*versions.recent, *versions.old_but_tagged),
         missing_versions=tuple(sorted(missing)),
         kept_for_tags=tuple(versions.old_but_tagged[::-1]),
-        data_files=data(),
-        deletion_files=deletions(),
-        index_files=indices(),
-        transaction_files=transactions(),
-        temporary_files=tuple(info for info in unnamed if _is_abandoned(info, options, now)),
+        data_files=data,
+        deletion_files=deletions,
+        index_files=indices,
+        transaction_files=transactions,
+        temporary_files=temporary,
         manifests=_manifests(snapshot, manifests, versions.old),
+        orphans=tuple(
+            info for info in chain(data, deletions, indices, transactions, temporary) if info.path not in old_files
+        ),
         batch_events=tuple(versions.batch_events),
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import field, replace
 from datetime import datetime
 from enum import Enum
+from typing import NamedTuple
 
 from lance_ops.core.errors import CommitConflict, CommitStateUnknown, LanceOpsError, StoreError, TasksLost
 from lance_ops.core.records import dataclass
@@ -74,12 +75,16 @@ class PaymentPlan:
 
 @dataclass(frozen=True)
 class PaidStep:
-    """A step that was taken: what it cost by its price, and what it did."""
+    """A step that was taken: what it cost by its price, and what it did.
+
+    `orphan_bytes` are those of files that no version names and that a clean-up left; None after another step.
+    """
 
     key: str
     cost_bytes: int
     seconds: float
     what: str
+    orphan_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,11 @@ class Payment:
     def saved_read_bytes(self) -> int:
         """What one read of the whole table costs less than before."""
         return self.before.read_bytes - self.after.read_bytes
+
+    @property
+    def orphan_bytes(self) -> int | None:
+        """What a clean-up among the steps left in files that no version names; None without one."""
+        return next((step.orphan_bytes for step in self.steps if step.orphan_bytes is not None), None)
 
 
 def affordable(due: Due, max_bytes: int | None) -> Due | None:
@@ -162,14 +172,15 @@ def pay_debt(
     for due in plan.steps:
         began = time.monotonic()
         try:
-            current, what = _take(current, due, policy, runner)
+            taken = _take(current, due, policy, runner)
         except LanceOpsError as error:
             after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at)
             reason = f"{due.key}: {error}"
             tried = [*passed_over, *(step.key for step in steps), *([] if isinstance(error, _PASSING) else [due.key])]
             in_vain = _fruitless(tried, before, after)
             return Payment(PaymentStatus.FAILED, before, after, tuple(steps), plan.waiting, in_vain, reason, error)
-        steps.append(PaidStep(due.key, due.cost_bytes, time.monotonic() - began, what))
+        current, seconds = taken.snapshot, time.monotonic() - began
+        steps.append(PaidStep(due.key, due.cost_bytes, seconds, taken.what, taken.orphan_bytes))
     if not steps:
         status = _status_without_steps(before, plan.waiting)
         return Payment(status, before, before, waiting=plan.waiting, fruitless=tuple(sorted(fruitless)))
@@ -212,17 +223,25 @@ def _amount(due: Due) -> int:
     return due.freed_bytes if due.verb is DueVerb.CLEANUP else due.gain_bytes
 
 
-def _take(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | None) -> tuple[Snapshot, str]:
-    """Take one step; return the version that it left and what it did."""
+class _Taken(NamedTuple):
+    """The version that a step left, and what it did; `PaidStep` says what `orphan_bytes` are."""
+
+    snapshot: Snapshot
+    what: str
+    orphan_bytes: int | None = None
+
+
+def _take(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | None) -> _Taken:
     match due.verb:
         case DueVerb.COMPACT:
-            return _compact(snapshot, due, policy, runner)
+            return _Taken(*_compact(snapshot, due, policy, runner))
         case DueVerb.REINDEX:
-            return _reindex(snapshot, due.subject, policy, runner)
+            return _Taken(*_reindex(snapshot, due.subject, policy, runner))
         case DueVerb.CLEANUP:
             stats = cleanup_old_versions(snapshot, replace(policy.cleanup, error_if_tagged_old_versions=False))
             what = f"removed {stats.old_versions:,} versions, {stats.bytes_removed:,} bytes"
-            return snapshot, what + (f"; {stats.failed_deletes:,} deletions failed" if stats.failed_deletes else "")
+            what += f"; {stats.failed_deletes:,} deletions failed" if stats.failed_deletes else ""
+            return _Taken(snapshot, what, stats.orphan_bytes)
 
 
 def _compact(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | None) -> tuple[Snapshot, str]:

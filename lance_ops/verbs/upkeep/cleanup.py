@@ -116,6 +116,7 @@ def _counts(explained: CleanupExplanation) -> Section:
         ("index files", f"{stats.index_files_removed:,}", ""),
         ("transactions", f"{stats.transaction_files_removed:,}", ""),
         ("bytes of all files", f"{stats.bytes_removed:,}", ""),
+        ("bytes of files that no version names", f"{stats.orphan_bytes:,}", ""),
     )
     return Section("What would go", ("", "number", "which"), lines)
 
