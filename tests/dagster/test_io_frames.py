@@ -262,6 +262,86 @@ def test_events_tell_data_version_schema_and_lineage_and_inputs_keep_to_them(
     assert event.tags["dagster/input_data_version/people"] == "2"
 
 
+@dg.asset
+def zones() -> pa.Table:
+    return pa.table({"city": ["a", "b"], "zone": [1, 2]})
+
+
+def loading(kind: type) -> dg.AssetsDefinition:
+    """Return an asset that loads `astray` as a type, and returns it as it is."""
+
+    def downstream(astray: Any) -> Any:
+        assert isinstance(astray, kind)
+        return astray
+
+    downstream.__annotations__["astray"] = kind
+    return dg.asset(downstream)
+
+
+def lineage_of(run: dg.ExecuteInProcessResult, name: str) -> dict[str, list[tuple[str, str]]]:
+    """Return the column lineage that the event of an asset tells, as pairs of an asset and a column."""
+    (event,) = run.asset_materializations_for_node(name)
+    found = event.metadata["dagster/column_lineage"].value
+    assert isinstance(found, dg.TableColumnLineage)
+    return {
+        column: [(each.asset_key.to_user_string(), each.column_name) for each in origins]
+        for column, origins in found.deps_by_column.items()
+    }
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_an_input_of_every_type_gives_data_versions_and_column_lineage(tmp_path: Path, kind: type) -> None:
+    manager = {"io_manager": LanceIOManager(base_uri=str(tmp_path))}
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = dg.materialize([astray, loading(kind)], resources=manager, instance=instance)
+        (event,) = run.asset_materializations_for_node("downstream")
+    assert lineage_of(run, "downstream") == {"id": [("astray", "id")], "city": [("astray", "city")]}
+    assert event.tags is not None
+    assert (event.tags["dagster/data_version"], event.tags["dagster/input_data_version/astray"]) == ("1", "1")
+
+
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_a_column_comes_from_the_columns_of_its_name_in_all_loaded_inputs(tmp_path: Path, is_partitioned: bool) -> None:
+    manager = {"io_manager": LanceIOManager(base_uri=str(tmp_path))}
+
+    @dg.asset(partitions_def=PLACES if is_partitioned else None, metadata={"partition_column": "place"})
+    def joined(astray: pl.DataFrame, zones: pa.Table) -> pl.DataFrame:
+        both = astray.join(pl.DataFrame(zones), on="city").rename({"id": "number"})
+        return both.with_columns(place=pl.lit("x"))
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        dg.materialize([astray, zones], resources=manager, instance=instance)
+        run = dg.materialize(
+            [astray, zones, joined],
+            resources=manager,
+            instance=instance,
+            selection=[joined],
+            partition_key="x" if is_partitioned else None,
+        )
+    assert lineage_of(run, "joined") == {"city": [("astray", "city"), ("zones", "city")], "zone": [("zones", "zone")]}
+
+
+def test_an_asset_without_inputs_has_no_column_lineage(tmp_path: Path) -> None:
+    run = dg.materialize([zones], resources={"io_manager": LanceIOManager(base_uri=str(tmp_path))})
+    (event,) = run.asset_materializations_for_node("zones")
+    assert "dagster/column_lineage" not in event.metadata
+
+
+@pytest.mark.parametrize("by_context", [False, True])
+def test_the_column_lineage_that_an_asset_states_itself_stays(tmp_path: Path, by_context: bool) -> None:
+    stated = dg.TableColumnLineage({"city": [dg.TableColumnDep(zones.key, "zone")]})
+
+    @dg.asset
+    def knowing(context: dg.AssetExecutionContext, zones: pa.Table) -> dg.MaterializeResult[pa.Table]:
+        if by_context:
+            context.add_output_metadata({"dagster/column_lineage": stated})
+            return dg.MaterializeResult(value=zones)
+        return dg.MaterializeResult(value=zones, metadata={"dagster/column_lineage": stated})
+
+    run = dg.materialize([zones, knowing], resources={"io_manager": LanceIOManager(base_uri=str(tmp_path))})
+    assert lineage_of(run, "knowing") == {"city": [("zones", "zone")]}
+
+
 def test_a_later_write_does_not_change_what_a_run_reads(tmp_path: Path) -> None:
     """Another run stores the upstream asset while this one runs: both steps of this run read the same version."""
     manager = {"io_manager": LanceIOManager(base_uri=str(tmp_path))}

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 
 from lance_ops.api import dataset
-from lance_ops.dagster import LanceDatasetResource
+from lance_ops.dagster import LanceDatasetResource, LanceIOManager
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.in_process import CodeLocation
@@ -70,3 +71,25 @@ def test_frames_are_stored_merged_and_loaded_by_spark(spark: SparkSession, tmp_p
     assert isinstance(loaded, frames)
     assert [tuple(row) for row in loaded.collect()] == [(5, "x")]
     assert sorted(dataset(stored.uri).to_table()["id"].to_pylist()) == [3, 4]
+
+
+def test_a_frame_of_spark_gives_data_versions_and_column_lineage(spark: SparkSession, tmp_path: Path) -> None:
+    frames = type(spark.range(1))
+
+    @dg.asset
+    def trips() -> pa.Table:
+        return pa.table({"id": [1, 2], "city": ["a", "b"]})
+
+    def downstream(trips: Any) -> Any:
+        return trips.selectExpr("city", "id * 2 AS twice")
+
+    downstream.__annotations__["trips"] = frames
+    manager = {"io_manager": LanceIOManager(base_uri=str(tmp_path))}
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = dg.materialize([trips, dg.asset(downstream)], resources=manager, instance=instance)
+        (event,) = run.asset_materializations_for_node("downstream")
+    lineage = event.metadata["dagster/column_lineage"].value
+    assert isinstance(lineage, dg.TableColumnLineage)
+    assert lineage.deps_by_column == {"city": [dg.TableColumnDep(trips.key, "city")]}
+    assert event.tags is not None
+    assert (event.tags["dagster/data_version"], event.tags["dagster/input_data_version/trips"]) == ("1", "1")

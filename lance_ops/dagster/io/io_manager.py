@@ -20,10 +20,11 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.api import LanceDataset, stored_rows
+from lance_ops.api import LanceDataset
 from lance_ops.core.errors import DatasetNotFound, InvalidInput, VersionNotFound, WrongType
 from lance_ops.dagster.declaration import expand, expand_all
 from lance_ops.dagster.head import column_schema
+from lance_ops.dagster.io.column_lineage import COLUMN_LINEAGE, DATASET_SUFFIX, column_lineage, note_loaded
 from lance_ops.dagster.io.loading import load_as
 from lance_ops.dagster.io.partition_rows import PARTITION_COLUMN, PartitionRows
 from lance_ops.dagster.io.recorded_version import VERSION, current_run, recorded_version
@@ -32,7 +33,6 @@ from lance_ops.dagster.io.stored_dataset import StoredDataset, WriteMode, Writte
 __all__ = ["LanceIOManager"]
 
 _MODES = ("overwrite", "append", "upsert")
-_SUFFIX = ".lance"
 
 
 class LanceIOManager(dg.ConfigurableIOManager):
@@ -60,7 +60,10 @@ class LanceIOManager(dg.ConfigurableIOManager):
                 f"asset {_name(context.asset_key)} returned a {type(obj).__name__}: a Lance dataset holds Arrow data "
                 f"or a data frame: {error}"
             ) from error
-        context.add_output_metadata(_metadata(context.asset_key, written, obj))
+        told = _metadata(context.asset_key, written, obj)
+        if COLUMN_LINEAGE in context.output_metadata:  # the asset states it itself
+            told.pop(COLUMN_LINEAGE, None)
+        context.add_output_metadata(told)
         step = current_run()
         if step is not None:
             step.set_data_version(context.asset_key, dg.DataVersion(str(written.dataset.version)))
@@ -75,6 +78,7 @@ class LanceIOManager(dg.ConfigurableIOManager):
                 source.snapshot.schema.to_arrow()
             )
         context.add_input_metadata({"dagster/uri": source.uri, VERSION: source.version})
+        note_loaded(context.asset_key, source.schema.names)
         return load_as(context.dagster_type.typing_type, source, condition)
 
     def _open(self, context: dg.InputContext) -> LanceDataset:
@@ -109,7 +113,7 @@ class LanceIOManager(dg.ConfigurableIOManager):
     def _stored(self, asset_key: dg.AssetKey) -> StoredDataset:
         branch = None if self.branch is None else expand(self.branch, "branch") or None
         options = expand_all(self.storage_options, "storage_options")
-        return StoredDataset(f"{self._root()}/{'/'.join(asset_key.path)}{_SUFFIX}", options, branch)
+        return StoredDataset(f"{self._root()}/{'/'.join(asset_key.path)}{DATASET_SUFFIX}", options, branch)
 
     def _root(self) -> str:
         return expand(self.base_uri, "base_uri").rstrip("/")
@@ -126,21 +130,11 @@ def _metadata(asset_key: dg.AssetKey, written: Written, obj: Any) -> dict[str, A
     }
     if written.num_rows is not None:
         metadata["lance/written_rows"] = written.num_rows
-    lineage = _lineage(obj, made.uri.rpartition(f"/{_name(asset_key)}{_SUFFIX}")[0])
+    root = made.uri.rpartition(f"/{_name(asset_key)}{DATASET_SUFFIX}")[0]
+    lineage = column_lineage(obj, asset_key, made.schema.names, root)
     if lineage is not None:
-        metadata["dagster/column_lineage"] = lineage
+        metadata[COLUMN_LINEAGE] = lineage
     return metadata
-
-
-def _lineage(obj: Any, root: str) -> dg.TableColumnLineage | None:
-    """Return the origin of the columns of a dataset or a scan of an asset that is stored here."""
-    rows = stored_rows(obj)
-    if rows is None or not rows.version.uri.startswith(f"{root}/"):
-        return None
-    path = rows.version.uri.removeprefix(f"{root}/").partition(f"{_SUFFIX}/tree/")[0].removesuffix(_SUFFIX)
-    origin = dg.AssetKey(path.split("/"))
-    names = rows.columns or rows.schema.to_arrow().names
-    return dg.TableColumnLineage({name: [dg.TableColumnDep(origin, name)] for name in names})
 
 
 def _partitions(context: dg.InputContext | dg.OutputContext, metadata: Any) -> PartitionRows:
