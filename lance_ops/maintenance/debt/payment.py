@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from lance_ops.core.errors import CommitConflict, CommitStateUnknown, LanceOpsError, StoreError, TasksLost
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.cleanup import cleanup_old_versions
+from lance_ops.maintenance.cleanup import CleanupTasks, cleanup_old_versions
 from lance_ops.maintenance.compaction import compact_files
 from lance_ops.maintenance.debt.dues import Due, DueVerb
 from lance_ops.maintenance.debt.measurement import TableDebt, measure_debt
@@ -238,7 +238,8 @@ def _take(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | Non
         case DueVerb.REINDEX:
             return _Taken(*_reindex(snapshot, due.subject, policy, runner))
         case DueVerb.CLEANUP:
-            stats = cleanup_old_versions(snapshot, replace(policy.cleanup, error_if_tagged_old_versions=False))
+            options = replace(policy.cleanup, error_if_tagged_old_versions=False)
+            stats = cleanup_old_versions(snapshot, options, CleanupTasks.of(runner))
             what = f"removed {stats.old_versions:,} versions, {stats.bytes_removed:,} bytes"
             what += f"; {stats.failed_deletes:,} deletions failed" if stats.failed_deletes else ""
             return _Taken(snapshot, what, stats.orphan_bytes)

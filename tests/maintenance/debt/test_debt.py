@@ -26,11 +26,13 @@ from lance_ops.maintenance.debt import (
     measure_debt,
     pay_debt,
     payment,
+    plan_payment,
 )
 from lance_ops.maintenance.health import HealthThresholds
 from lance_ops.refs import pinned
 from lance_ops.snapshot import Snapshot
 from tests.maintenance.conftest import rows
+from tests.pickling_runner import PicklingRunner
 
 Make = Callable[..., lance_ops.LanceDataset]
 
@@ -142,6 +144,16 @@ def test_old_versions_are_owed_but_for_tagged_ones(make: Make) -> None:
     assert paid.after.due("cleanup") is None
 
 
+def test_a_clean_up_of_many_versions_gives_its_work_to_the_runner(make: Make) -> None:
+    dataset = make(70, 1)
+    policy = DebtPolicy(Rates(run_cost_bytes=10**12), NO_LIMITS, cleanup=CleanupOptions(retain_versions=1))
+    elsewhere = PicklingRunner()
+    paid = pay_debt(dataset.snapshot, policy, runner=elsewhere)
+    assert [(step.key, step.orphan_bytes) for step in paid.steps] == [("cleanup", 0)]
+    assert [verb for verb, _ in elsewhere.jobs] == ["read versions to clean up"]
+    assert len(lance_ops.dataset(dataset.uri).versions()) == 1
+
+
 def test_a_version_is_old_by_the_listing_s_clock(make: Make) -> None:
     dataset = make(3)
     policy = DebtPolicy(min_removable_versions=2)
@@ -177,10 +189,14 @@ def test_a_budget_is_never_exceeded_and_pays_the_best_part_first(dataset_uri: st
     assert part is not None and part.cost_bytes <= budget and [len(each.fragment_ids) for each in part.rewrites] == [16]
     assert affordable(whole, 10) is None
 
+    planned = plan_payment(measure_debt(snapshot, policy), budget)
+    assert [step.key for step in planned.steps][:1] == ["compact"] and planned.steps[0] == part
     nothing = pay_debt(snapshot, policy, max_bytes=10)
     assert nothing.status is PaymentStatus.WAITING and nothing.waiting == ("compact", "reindex key_idx")
     paid = pay_debt(snapshot, policy, max_bytes=budget)
-    assert 0 < paid.spent_bytes <= budget
+    assert 0 < paid.spent_bytes == planned.cost_bytes <= budget
+    assert [step.key for step in paid.steps] == [step.key for step in planned.steps]
+    assert paid.waiting == planned.waiting
     assert len(lance_ops.dataset(dataset_uri).get_fragments()) == 9
 
 
