@@ -48,6 +48,7 @@ __all__ = [
     "source_columns",
     "target_columns",
     "target_request",
+    "unmatched_to_delete",
 ]
 
 
@@ -223,7 +224,7 @@ def match_rows(merge: BoundMerge, keys: SourceKeys, rows: KeyedRows, is_found: B
     request = merge.request
     hits, codes = keys.hits(key_columns(rows.table, merge.keys))
     is_found[codes] = True
-    unmatched = _unmatched_to_delete(merge, rows, hits)
+    unmatched = unmatched_to_delete(merge, rows, hits)
     if request.when_matched is WhenMatched.KEEP or not len(hits):
         return Matches(_NO_ADDRESS, _NO_ROW, _NO_ADDRESS, unmatched, _NO_ROW)
     if request.repeated_keys:
@@ -251,7 +252,8 @@ def _check_unambiguous(merge: BoundMerge, positions: Int64Array, source_rows: In
         )
 
 
-def _unmatched_to_delete(merge: BoundMerge, rows: KeyedRows, hits: Int64Array) -> Uint64Array:
+def unmatched_to_delete(merge: BoundMerge, rows: KeyedRows, hits: Int64Array) -> Uint64Array:
+    """Return the addresses of the rows besides `hits` that the merge deletes because no source row matches them."""
     if not merge.request.deletes_unmatched:
         return _NO_ADDRESS
     to_delete = np.ones(len(rows), np.bool_)

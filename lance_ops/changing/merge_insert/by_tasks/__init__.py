@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
+    from lance_ops.changing.merge_insert.by_tasks.key_counts import FoundRows, MatchCounts, count_matches
     from lance_ops.changing.merge_insert.by_tasks.key_shuffle import ADDRESS, KeyBuckets
     from lance_ops.changing.merge_insert.by_tasks.merging import (
         DistributedMerge,
@@ -33,11 +34,14 @@ __all__ = [
     "ADDRESS",
     "BYTES_OF_END",
     "DistributedMerge",
+    "FoundRows",
     "KeyBuckets",
+    "MatchCounts",
     "Segment",
     "SegmentFile",
     "SourceRows",
     "TaskSizes",
+    "count_matches",
     "decode_pairs",
     "decode_table",
     "distributed_merge",
@@ -54,11 +58,14 @@ _MODULES = {
     "ADDRESS": "key_shuffle",
     "BYTES_OF_END": "segment_files",
     "DistributedMerge": "merging",
+    "FoundRows": "key_counts",
     "KeyBuckets": "key_shuffle",
+    "MatchCounts": "key_counts",
     "Segment": "segment_files",
     "SegmentFile": "segment_files",
     "SourceRows": "source_rows",
     "TaskSizes": "merging",
+    "count_matches": "key_counts",
     "decode_pairs": "segment_files",
     "decode_table": "segment_files",
     "distributed_merge": "merging",

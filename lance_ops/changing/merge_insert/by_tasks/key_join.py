@@ -40,7 +40,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import scan_rows
 from lance_ops.snapshot import Snapshot, SnapshotReference
 
-__all__ = ["NO_ROW", "JoinTask", "JoinedKeys", "join_keys"]
+__all__ = ["NO_ROW", "JoinTask", "JoinedKeys", "join_keys", "pairs_by_part", "source_keys", "target_rows"]
 
 NO_ROW = np.uint64(TOMBSTONE_ROW)
 """Stands for the address of a row that there is not."""
@@ -79,12 +79,12 @@ class JoinedKeys:
 def join_keys(task: JoinTask) -> JoinedKeys:
     """Match the task's keys; raise `InvalidInput` as `find_matches` does."""
     snapshot = task.target.open()
-    source, addresses = _source_keys(snapshot, task)
+    source, addresses = source_keys(snapshot, task)
     merge = replace(task.merge, source=source)
     keys = SourceKeys(merge.source_keys(), [key.name for key in merge.keys])
     is_found = np.zeros(keys.num_codes, np.bool_)
     matches = Matches.joined(
-        [match_rows(merge, keys, rows, is_found) for rows in _target_rows(snapshot, task, merge, keys)]
+        [match_rows(merge, keys, rows, is_found) for rows in target_rows(snapshot, task, merge, keys)]
     )
     found = np.flatnonzero(is_found)
     used = keys.rows_of(found, found)[1] if merge.request.inserts else matches.source_rows[:0]
@@ -105,7 +105,7 @@ class _ShuffledRows:
         return self.row_addresses[positions]
 
 
-def _source_keys(snapshot: Snapshot, task: JoinTask) -> tuple[pa.Table, Uint64Array]:
+def source_keys(snapshot: Snapshot, task: JoinTask) -> tuple[pa.Table, Uint64Array]:
     """Return the source's rows of the bucket, and their addresses."""
     tables = [decode_table(data) for data in read_segments(snapshot, task.source_keys)]
     if not tables:
@@ -114,7 +114,8 @@ def _source_keys(snapshot: Snapshot, task: JoinTask) -> tuple[pa.Table, Uint64Ar
     return table.drop_columns([ADDRESS]).combine_chunks(), numbers_of(table.column(ADDRESS))
 
 
-def _target_rows(snapshot: Snapshot, task: JoinTask, merge: BoundMerge, keys: SourceKeys) -> Iterator[KeyedRows]:
+def target_rows(snapshot: Snapshot, task: JoinTask, merge: BoundMerge, keys: SourceKeys) -> Iterator[KeyedRows]:
+    """Yield the rows of the target that the task matches with the source's keys."""
     if task.target_keys is not None:
         for data in read_segments(snapshot, task.target_keys):
             table = decode_table(data)
@@ -138,7 +139,7 @@ def _write(
     deleted = np.concatenate((matches.deleted, matches.deleted_unmatched))
     outcome = (len(matches.updated), len(deleted))
     gone = np.concatenate((matches.updated, deleted)), np.concatenate((new, np.full(len(deleted), NO_ROW)))
-    segments = _shared(*gone, task.target_parts)
+    segments = pairs_by_part(*gone, task.target_parts)
     chosen: tuple[Uint64Array, Uint64Array] = new[:0], new[:0]
     if not request.in_place:
         moved = (new, matches.updated) if request.when_matched is WhenMatched.UPDATE else chosen
@@ -147,13 +148,13 @@ def _write(
         is_other[matches.source_rows] = False
         others = addresses[is_other]
         chosen = np.concatenate((moved[0], others)), np.concatenate((moved[1], np.full(len(others), NO_ROW)))
-    segments += _shared(*chosen, task.source_parts)
+    segments += pairs_by_part(*chosen, task.source_parts)
     if not any(segments):
         return JoinedKeys(None, *outcome)
     return JoinedKeys(write_segments(snapshot.store, task.folder, segments), *outcome)
 
 
-def _shared(left: Uint64Array, right: Uint64Array, parts: Int64Array) -> list[list[pa.Buffer]]:
+def pairs_by_part(left: Uint64Array, right: Uint64Array, parts: Int64Array) -> list[list[pa.Buffer]]:
     """Return the pairs of each part, by the fragment of the left address."""
     of_part = np.searchsorted(parts, fragment_of(left).astype(np.int64), side="right") - 1
     order = np.argsort(of_part, kind="stable")

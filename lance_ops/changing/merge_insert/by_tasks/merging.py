@@ -51,7 +51,14 @@ from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_store
 from lance_ops.transactions import InsertedKeys, PendingFiles, Update, UpdateMode, remove_files_of_job
 from lance_ops.writing import choose_file_version
 
-__all__ = ["DistributedMerge", "TaskSizes", "distributed_merge", "plan_distributed_merge", "prepare_distributed_merge"]
+__all__ = [
+    "DistributedMerge",
+    "MergeWork",
+    "TaskSizes",
+    "distributed_merge",
+    "plan_distributed_merge",
+    "prepare_distributed_merge",
+]
 
 _Segments: TypeAlias = list[tuple[Segment, ...]]
 
@@ -90,12 +97,14 @@ class DistributedMerge:
     target_parts: tuple[_Part, ...]
     source_parts: tuple[_Part, ...]
     uses_index: bool = False
+    job_verb: str = "merge ({step}) into"
 
     def job(self, step: str, size_bytes: int, weights: Iterable[int] = ()) -> Job:
         """What the tasks of a step do together, weighed by rows, and about how many bytes they read."""
         remove = partial(remove_files_of_job, self.snapshot.store)
         uri, version = self.snapshot.uri, self.snapshot.version
-        return Job.on(f"merge ({step}) into", uri, version, tuple(weights), remove, size_bytes, unit="rows")
+        verb = self.job_verb.format(step=step)
+        return Job.on(verb, uri, version, tuple(weights), remove, size_bytes, unit="rows")
 
     @property
     def source_bytes(self) -> int:
@@ -163,7 +172,7 @@ def plan_distributed_merge(
 
 def prepare_distributed_merge(plan: DistributedMerge, runner: Runner) -> PreparedMerge:
     """Run the tasks; on an error all files are deleted. The files between the steps are always deleted."""
-    work = _Work(plan, runner, new_folder(), SnapshotReference.of(plan.snapshot))
+    work = MergeWork(plan, runner, new_folder(), SnapshotReference.of(plan.snapshot))
     try:
         joined = work.join(*work.shuffle())
         if plan.merge.request.in_place:
@@ -174,7 +183,7 @@ def prepare_distributed_merge(plan: DistributedMerge, runner: Runner) -> Prepare
 
 
 @dataclass(frozen=True)
-class _Work:
+class MergeWork:
     """The steps of one attempt, with the folder of its files."""
 
     plan: DistributedMerge
@@ -202,6 +211,12 @@ class _Work:
 
     def join(self, source: Sequence[SegmentFile], target: Sequence[SegmentFile] | None) -> list[JoinedKeys]:
         """Match the keys of each bucket, or of each part of the target."""
+        return self.runner.map(join_keys, *self.join_tasks("join", source, target))
+
+    def join_tasks(
+        self, step: str, source: Sequence[SegmentFile], target: Sequence[SegmentFile] | None
+    ) -> tuple[list[JoinTask], Job]:
+        """Return a task for the keys of each bucket, or of each part of the target, and the job of a step of them."""
         plan, firsts = self.plan, (_firsts(self.plan.target_parts), _firsts(self.plan.source_parts))
         size_bytes = plan.source_bytes + (0 if plan.uses_index else plan.key_bytes)
         if target is not None:
@@ -217,13 +232,13 @@ class _Work:
                 )
                 for bucket in range(plan.num_buckets)
             ]
-            return self.runner.map(join_keys, tasks, plan.job("join", size_bytes))
+            return tasks, plan.job(step, size_bytes)
         keys = segments_of(source, 0)
         parts = [part.fragment_ids for part in plan.target_parts]
         chosen: Sequence[tuple[int, ...] | None] = [None] if plan.uses_index else parts
         tasks = [JoinTask(self.target, plan.merge, keys, None, ids, self.folder, *firsts) for ids in chosen]
         weights = () if plan.uses_index else tuple(part.num_rows for part in plan.target_parts)
-        return self.runner.map(join_keys, tasks, plan.job("join", size_bytes, weights))
+        return tasks, plan.job(step, size_bytes, weights)
 
     def replace_rows(self, joined: Sequence[JoinedKeys]) -> PreparedMerge:
         """Write deletion files and new rows."""
