@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         VersionRef,
         dataset,
     )
-    from lance_ops.api.merge_source import stored_rows
+    from lance_ops.api.merge_source import stored_files, stored_rows
     from lance_ops.api.scanning import BlobFile, LanceScanner, ScanStatistics
     from lance_ops.api.schemas import LanceField, LanceSchema, json_to_schema, schema_to_json
     from lance_ops.api.sql import SqlQuery, SqlQueryBuilder
@@ -148,6 +148,7 @@ __all__ = [
     "reader_of",
     "schema_to_json",
     "set_logger",
+    "stored_files",
     "stored_rows",
     "write_dataset",
     "write_fragments",
@@ -236,6 +237,7 @@ _MODULES = {
     "reader_of": "arrow_input",
     "schema_to_json": "schemas",
     "set_logger": "lance_ops.core.logs",
+    "stored_files": "merge_source",
     "stored_rows": "merge_source",
     "write_dataset": "write",
     "write_fragments": "fragments",

@@ -31,7 +31,7 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["MergeSource", "TakesFrames", "merge_source", "paths_of", "stored_rows"]
+__all__ = ["MergeSource", "TakesFrames", "merge_source", "paths_of", "stored_files", "stored_rows"]
 
 MergeSource: TypeAlias = "pa.Table | by_tasks.SourceRows"
 """Rows in memory, or rows that tasks read."""
@@ -99,6 +99,18 @@ def merge_source(
         stage.clear()
 
 
+@contextmanager
+def stored_files(
+    target: Snapshot, paths: Sequence[str], runner: Runner, on: tuple[str, ...] = (), *, keys: tuple[str, ...] = ()
+) -> Iterator[by_tasks.SourceRows]:
+    """Give the rows of raw files or of one dataset, by path, as rows that tasks read; see `merge_source`."""
+    stage = _Stage(target, runner, keys)
+    try:
+        yield _rows_of_dataset(stage, paths[0], on) if _is_dataset(paths) else stage.files(list(paths), on)
+    finally:
+        stage.clear()
+
+
 def stored_rows(data: Any) -> by_tasks.SourceRows | None:
     """Return a dataset, or a scanner whose rows are whole ones of stored columns, as rows that tasks can read."""
     if isinstance(data, Handle):
@@ -123,7 +135,7 @@ def _rows_of(
     paths, frames = paths_of(data), _taker(runner, data)
     if schema is not None and (paths or frames):
         raise InvalidInput("schema: raw files and data frames of a cluster are cast to the table's types")
-    if len(paths) == 1 and (paths[0].rstrip("/").endswith(".lance") or os.path.isdir(paths[0])):
+    if _is_dataset(paths):
         data, paths = Handle.of(Snapshot.open(paths[0], storage_options=stage.storage_options)), []
     if paths:
         return stage.files(paths, on)
@@ -137,6 +149,14 @@ def _rows_of(
         table = table.select([name for name in table.schema.names if name in _columns_of(on, table.schema)])
     is_remote = runner is not None and not isinstance(runner, InThreads)
     return stage.table(table) if is_remote and table.num_rows > _MANY_ROWS else table
+
+
+def _is_dataset(paths: Sequence[str]) -> bool:
+    return len(paths) == 1 and (paths[0].rstrip("/").endswith(".lance") or os.path.isdir(paths[0]))
+
+
+def _rows_of_dataset(stage: _Stage, path: str, on: tuple[str, ...]) -> by_tasks.SourceRows:
+    return by_tasks.SourceRows.of(Snapshot.open(path, storage_options=stage.storage_options), on or None)
 
 
 def _taker(runner: object, data: Any) -> TakesFrames | None:

@@ -76,7 +76,10 @@ class Executed:
 def make_plan(
     verb: Verb, data: Target, runner: Runner | None = None, *, raw_storage_options: Mapping[str, str] | None = None
 ) -> tuple[StoredPlan, Preview]:
-    """Plan a verb on the opened version, and preview it. Nothing is written."""
+    """Plan a verb on the opened version, and preview it.
+
+    The dataset stays as it is. Tasks of a preview may leave files for each other beneath its `data`, which are removed.
+    """
     work = _work(verb, data, runner, raw_storage_options)
     preview = _checked(verb, work).preview(work)
     return StoredPlan.of(verb, work, preview), preview

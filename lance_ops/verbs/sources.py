@@ -8,17 +8,36 @@ import pyarrow as pa
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.committers import MANIFEST_STORE_OPTION
+from lance_ops.core.errors import SchemaMismatch
 from lance_ops.maintenance.ingest import ExtraColumns, RawReader, RowFitting, found_file, plain_schema
 from lance_ops.verbs.contract import AbsentTable, Execution, Target, Verb
 from lance_ops.verbs.imported_functions import function_token
 from lance_ops.writing import conform_present_columns
 
-__all__ = ["is_dataset", "source_bytes", "source_rows", "source_tokens", "version_id"]
+__all__ = [
+    "distinct_keys",
+    "first_rows",
+    "fit_keys",
+    "is_dataset",
+    "key_names",
+    "no_keys",
+    "open_source",
+    "source_bytes",
+    "source_rows",
+    "source_tokens",
+    "version_id",
+]
 
 
 def is_dataset(source: str) -> bool:
     """Return whether a source is a dataset, by its name."""
     return source.rstrip("/").endswith(".lance")
+
+
+def open_source(data: LanceDataset, source: str) -> LanceDataset:
+    """Open a dataset that is a source, with the options of `data`."""
+    options = {key: value for key, value in data.snapshot.storage_options.items() if key != MANIFEST_STORE_OPTION}
+    return dataset(source, storage_options=options)
 
 
 def source_rows(data: LanceDataset, source: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -29,7 +48,7 @@ def source_rows(data: LanceDataset, source: str, columns: Sequence[str] | None =
     `SchemaMismatch` for columns and values that do not fit the table.
     """
     if is_dataset(source):
-        for batch in _opened(data, source).to_batches(None if columns is None else list(columns)):
+        for batch in open_source(data, source).to_batches(None if columns is None else list(columns)):
             yield pa.Table.from_batches([batch])
         return
     table = plain_schema(data.snapshot.schema)
@@ -41,9 +60,43 @@ def source_rows(data: LanceDataset, source: str, columns: Sequence[str] | None =
             yield conform_present_columns(pa.Table.from_batches([batch]), table)
 
 
+def first_rows(data: LanceDataset, source: str) -> pa.Table:
+    """Return the first rows of a source, as `source_rows` yields them; an empty table if it has none."""
+    return next((rows for rows in source_rows(data, source) if rows.num_rows), pa.table({}))
+
+
+def key_names(data: LanceDataset, on: Sequence[str]) -> list[str]:
+    """Return the columns of a key as the table spells them; raise `InvalidInput` for one that it lacks."""
+    return [data.snapshot.schema.field(name).name for name in on]
+
+
+def no_keys(data: LanceDataset, on: Sequence[str]) -> pa.Table:
+    """Return a table without rows of the columns of a key, in the types of the table."""
+    return pa.schema([data.schema.field(name) for name in key_names(data, on)]).empty_table()
+
+
+def distinct_keys(keys: pa.Table) -> pa.Table:
+    """Return the different rows of a table of keys."""
+    return keys.group_by(keys.schema.names).aggregate([]).select(keys.schema.names)
+
+
+def fit_keys(data: LanceDataset, source: str, on: Sequence[str], rows: pa.Table) -> pa.Table:
+    """Return the key columns of rows of a source, in the types of the table.
+
+    Raises `SchemaMismatch` for a column that they lack, and for values that do not fit.
+    """
+    lacking = next((name for name in on if name not in rows.schema.names), None)
+    if lacking is not None:
+        raise SchemaMismatch(f"{source} has no column {lacking!r}, which is in the key: rename it, or change on")
+    try:
+        return rows.select(list(on)).cast(no_keys(data, on).schema)
+    except pa.ArrowException as error:
+        raise SchemaMismatch(f"{source}: its keys do not fit the columns {', '.join(on)}: {error}") from error
+
+
 def source_bytes(data: LanceDataset, source: str) -> int:
     """Return the size of a raw file, or of a dataset's data files."""
-    return _opened(data, source).snapshot.size_bytes if is_dataset(source) else found_file(source, {}).size_bytes
+    return open_source(data, source).snapshot.size_bytes if is_dataset(source) else found_file(source, {}).size_bytes
 
 
 def source_tokens(verb: Verb, work: Execution) -> dict[str, str]:
@@ -64,10 +117,5 @@ def _source_token(work: Execution, source: str) -> str:
     """Return a dataset's version, or a raw file's token."""
     if not is_dataset(source):
         return found_file(source, work.raw_storage_options).token
-    opened = _opened(work.data, source)
+    opened = open_source(work.data, source)
     return f"version {opened.version}, {version_id(opened)}"
-
-
-def _opened(data: LanceDataset, source: str) -> LanceDataset:
-    options = {key: value for key, value in data.snapshot.storage_options.items() if key != MANIFEST_STORE_OPTION}
-    return dataset(source, storage_options=options)

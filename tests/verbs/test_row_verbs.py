@@ -27,7 +27,7 @@ from lance_ops.verbs import (
     execute_plan,
     make_plan,
 )
-from lance_ops.verbs.rows import given_keys
+from lance_ops.verbs.rows.by_keys import given_keys
 from lance_ops.verbs.sources import source_rows
 from tests.pickling_runner import PicklingRunner
 from tests.verbs.living import live, section

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     )
     from lance_ops.maintenance.erasure.holdings import Cause, Holdings
     from lance_ops.maintenance.erasure.report import ErasureReport
-    from lance_ops.maintenance.erasure.subject import Subject
+    from lance_ops.maintenance.erasure.subject import MOST_KEYS, Subject
 
 __all__ = [
+    "MOST_KEYS",
     "Cause",
     "ErasureOptions",
     "ErasureReport",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "MOST_KEYS": "subject",
     "Cause": "holdings",
     "ErasureOptions": "erasing",
     "ErasureReport": "report",

@@ -15,9 +15,9 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_COLUMNS, UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["Subject"]
+__all__ = ["MOST_KEYS", "Subject"]
 
-_MOST_KEYS = 10_000
+MOST_KEYS = 10_000
 """Each task and each step of the proof searches for all keys."""
 
 
@@ -35,10 +35,10 @@ class Subject:
         """
         if not keys.num_rows:
             raise InvalidInput("an erasure takes at least one key: name the rows to erase")
-        if keys.num_rows > _MOST_KEYS:
+        if keys.num_rows > MOST_KEYS:
             raise InvalidInput(
-                f"an erasure takes at most {_MOST_KEYS:,} keys, not {keys.num_rows:,}: erase them in parts, or delete "
-                "them by keys where no proof is needed"
+                f"an erasure takes at most {MOST_KEYS:,} keys, not {keys.num_rows:,} or more: erase them in parts, or "
+                "delete them by keys where no proof is needed"
             )
         names = keys.schema.names
         if len(names) == 1:

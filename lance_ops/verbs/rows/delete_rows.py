@@ -19,8 +19,8 @@ from lance_ops.verbs.contract import (
     required_reason_properties,
 )
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.rows.by_keys import match_keys
 from lance_ops.verbs.rows.checked_attempts import change_rows
-from lance_ops.verbs.rows.given_keys import match_keys
 from lance_ops.verbs.rows.read_cost import bytes_of_columns, bytes_of_predicate
 from lance_ops.verbs.sections import sample_of, sample_title
 
@@ -63,7 +63,7 @@ class DeleteRows(Verb):
             wanted = bind_filter(data.snapshot, self.predicate).columns()
             sample = [sample_of(data, self.predicate, sample_title(_TITLE, num_rows), wanted=wanted)]
         else:
-            found = match_keys(data, self.key_files, self.on).matched
+            found = match_keys(data, work.runner, self.key_files, self.on).matched
             num_rows, sample = found.count, found.sections(data, _TITLE, self.on)
         self._check_number(num_rows)
         before = Measures.of(data)
@@ -100,7 +100,7 @@ class DeleteRows(Verb):
             if self.predicate is not None:
                 self._check_number(data.count_rows(self.predicate, runner=work.runner))
             else:
-                self._check_number(match_keys(data, self.key_files, self.on).matched.count)
+                self._check_number(match_keys(data, work.runner, self.key_files, self.on).matched.count)
 
         return change_rows(work, change, None if self.at_most_rows is None else check)
 

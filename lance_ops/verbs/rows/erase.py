@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
-from lance_ops.api import LanceDataset
 from lance_ops.core.errors import ErasureNotProven, InvalidInput, UnsafePath, UnsupportedFeature
 from lance_ops.core.file_names import MAIN_BRANCH
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.erasure import (
+    MOST_KEYS,
     Cause,
     ErasureOptions,
     Holdings,
@@ -24,7 +24,7 @@ from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Sectio
 from lance_ops.verbs.extent import Extent, check_within
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.own_measures import TAGS, VERSIONS, OwnMeasure
-from lance_ops.verbs.rows.given_keys import read_keys
+from lance_ops.verbs.rows.by_keys import read_few_keys
 from lance_ops.verbs.sections import shortened_section
 
 __all__ = ["Erase"]
@@ -78,7 +78,7 @@ class Erase(Verb):
         """Show what holds the rows; no row is shown, because a preview is kept."""
         data = work.data
         options = self._options()
-        found = plan_erasure(data.snapshot, self._subject(data), work.runner)
+        found = plan_erasure(data.snapshot, self._subject(work), work.runner)
         before, num_rows = Measures.of(data), found.main.num_live_rows
         try:
             warnings = [_left_alone(root) for root in sorted(check_permitted(found, options))]
@@ -121,7 +121,7 @@ class Erase(Verb):
             if work.promised is not None:
                 check_within(data.uri, work.promised, _what_goes(found, _heads(work.promised)))
 
-        report = erase(data.snapshot, self._subject(data), self._options(), work.runner, approve)
+        report = erase(data.snapshot, self._subject(work), self._options(), work.runner, approve)
         page = f"{report.uri}/{report.html_path}"
         if not report.is_proven:
             left = "; ".join(report.unproven[:5])
@@ -142,12 +142,12 @@ class Erase(Verb):
         made = report.committed_versions.get(branch_of(data.snapshot) or MAIN_BRANCH)
         return VerbResult(facts, None if made is None else data.snapshot.at(made), outcome=report)
 
-    def _subject(self, data: LanceDataset) -> Subject:
+    def _subject(self, work: Execution) -> Subject:
         if (self.predicate is None) == (not self.key_files) or bool(self.key_files) != bool(self.on):
             raise InvalidInput("say whose rows to erase: give either predicate, or key_files with on")
         if self.predicate is not None:
             return Subject(self.predicate)
-        return Subject.of_keys(read_keys(data, self.key_files, self.on))
+        return Subject.of_keys(read_few_keys(work.data, work.runner, self.key_files, self.on, MOST_KEYS))
 
     def _options(self) -> ErasureOptions:
         return ErasureOptions(

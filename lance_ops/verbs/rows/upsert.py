@@ -13,19 +13,18 @@ from lance_ops.verbs.contract import (
     Execution,
     Measures,
     Preview,
-    Section,
     Verb,
     VerbResult,
     WhenMoved,
     reason_properties,
 )
 from lance_ops.verbs.options import Option
+from lance_ops.verbs.rows.by_keys import MatchedKeys, match_keys, read_keys
 from lance_ops.verbs.rows.checked_attempts import change_rows
-from lance_ops.verbs.rows.given_keys import MatchedKeys, match_keys, read_keys, rows_with_keys
 from lance_ops.verbs.rows.read_cost import bytes_of_columns
 from lance_ops.verbs.rows.same_rows import have_same_rows
 from lance_ops.verbs.sections import sample_section
-from lance_ops.verbs.sources import source_bytes, source_rows
+from lance_ops.verbs.sources import source_bytes
 from lance_ops.writing import MAX_ROWS_PER_FILE
 
 __all__ = ["Upsert"]
@@ -75,11 +74,13 @@ class Upsert(Verb):
         """Join the keys, count the rows of each kind, and show some of them."""
         data = work.data
         on = self._on(data)
-        found = match_keys(data, self.files, on, self.delete_unmatched)
+        updates = self.matched == "update"
+        found = match_keys(data, work.runner, self.files, on, self.delete_unmatched, shows_source=True, updates=updates)
+        coming = found.coming
         self._check_number(found)
-        num_updated = found.matched.count if self.matched == "update" else 0
+        num_updated = found.matched.count if updates else 0
         num_deleted = found.unmatched.count + (found.matched.count if self.matched == "delete" else 0)
-        num_inserted = found.num_new_rows if self.insert else 0
+        num_inserted = coming.num_new if self.insert else 0
         warnings = []
         if self.matched == "fail" and found.matched.count:
             warnings.append(f"It would be refused: {found.matched.count:,} rows match.")
@@ -89,7 +90,7 @@ class Upsert(Verb):
             warnings.append(f"Rows that nothing matches are deleted: {found.unmatched.count:,}.")
         before, source_size = Measures.of(data), sum(source_bytes(data, file) for file in self.files)
         rewritten = before.size_bytes * num_updated // max(before.rows + before.deleted_rows, 1)
-        incoming = source_size * num_inserted // max(found.num_source_rows, 1)
+        incoming = source_size * num_inserted // max(coming.count, 1)
         after = replace(
             before,
             rows=before.rows + num_inserted - num_deleted,
@@ -104,13 +105,13 @@ class Upsert(Verb):
             reads_bytes=source_size + rewritten + bytes_of_columns(data, on),
             writes_bytes=rewritten + incoming,
             sections=(
-                self._coming(data),
+                sample_section("Rows that come in", coming.first),
                 *found.matched.sections(data, f"Rows that match, which {_MATCHED[self.matched]}", on),
-                *([self._new_values(data, found, on)] if num_updated else []),
+                *([sample_section("The rows of the source for them", coming.replacing)] if num_updated else []),
                 *found.unmatched.sections(data, "Rows that nothing matches, which would go", on),
             ),
             warnings=tuple(warnings),
-            facts={"source_rows": found.num_source_rows, "matching_rows": found.matched.count},
+            facts={"source_rows": coming.count, "matching_rows": found.matched.count},
             does_nothing=not (num_inserted or num_updated or num_deleted),
         )
 
@@ -131,7 +132,7 @@ class Upsert(Verb):
             return VerbResult(facts, data.snapshot if any(facts.values()) else None)
 
         def check(data: LanceDataset) -> None:
-            self._check_number(match_keys(data, self.files, on, self.delete_unmatched))
+            self._check_number(match_keys(data, work.runner, self.files, on, self.delete_unmatched))
 
         return change_rows(work, change, None if self.at_most_rows is None else check)
 
@@ -172,15 +173,3 @@ class Upsert(Verb):
             raise InvalidInput(
                 f"{num_rows:,} rows {what} and at_most_rows is {self.at_most_rows:,}: nothing was merged"
             )
-
-    def _new_values(self, data: LanceDataset, found: MatchedKeys, on: tuple[str, ...]) -> Section:
-        """Return the source's rows for the first rows that match."""
-        rows = rows_with_keys(data, self.files, found.matched.rows(data, on))
-        return sample_section("The rows of the source for them", rows)
-
-    def _coming(self, data: LanceDataset) -> Section:
-        """Return the first rows of the first source."""
-        for rows in source_rows(data, self.files[0]):
-            if rows.num_rows:
-                return sample_section("Rows that come in", rows)
-        return Section("Rows that come in", (), ())

@@ -1,0 +1,130 @@
+"""Find the rows that have a key of a source by tasks, which read the source and the table's key columns.
+
+This process gets numbers and a few rows, or a few keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.api import LanceDataset, stored_files
+from lance_ops.changing.merge_insert import by_tasks
+from lance_ops.core.arrow import rows_at
+from lance_ops.core.records import dataclass
+from lance_ops.reading import ScanRequest, take_addresses
+from lance_ops.runners import Job, Runner
+from lance_ops.snapshot import SnapshotReference
+from lance_ops.verbs.rows.by_keys.matched_keys import ComingRows, FirstRows, MatchedKeys
+from lance_ops.verbs.sections import SAMPLE_ROWS
+from lance_ops.verbs.sources import (
+    distinct_keys,
+    fit_keys,
+    is_dataset,
+    key_names,
+    no_keys,
+    open_source,
+    source_bytes,
+    source_rows,
+)
+from lance_ops.writing import share_rows
+
+__all__ = ["match_by_tasks", "read_few_keys"]
+
+
+def match_by_tasks(
+    data: LanceDataset,
+    runner: Runner,
+    files: Sequence[str],
+    on: tuple[str, ...],
+    unmatched_where: str | None,
+    *,
+    shows_source: bool,
+) -> MatchedKeys:
+    """Count as `given_keys.match_keys` does. The tasks leave files beneath the table's `data`, which are removed.
+
+    Raw files are written there first, as a merge does: their key columns, and all columns if the source is shown.
+    """
+    with stored_files(data.snapshot, files, runner, () if shows_source else on, keys=on) as source:
+        counts = by_tasks.count_matches(
+            data.snapshot,
+            on,
+            source,
+            runner,
+            unmatched=unmatched_where,
+            num_first=SAMPLE_ROWS,
+            counts_source=shows_source,
+        )
+        matched, unmatched = (FirstRows(each.count, each.first) for each in (counts.matched, counts.unmatched))
+        if not shows_source:
+            return MatchedKeys(matched, unmatched)
+        return MatchedKeys(matched, unmatched, _coming(source, counts))
+
+
+def read_few_keys(data: LanceDataset, runner: Runner, files: Sequence[str], on: tuple[str, ...], most: int) -> pa.Table:
+    """Return the distinct keys of raw files or of datasets, in the types of the table.
+
+    There are some more than `most` if the source has more: each task stops then. No key is written anywhere. Raises as
+    `given_keys.read_keys` does.
+    """
+    parts = [part for file in files for part in _parts(data, file)]
+    sizes = (source_bytes(data, file) for file in files)
+    job = Job.on("read keys for", data.uri, data.version, size_bytes=sum(sizes))
+    found = runner.map(_ReadKeys(SnapshotReference.of(data.snapshot), on, most), parts, job)
+    return distinct_keys(pa.concat_tables([no_keys(data, on), *found]))
+
+
+def _coming(source: by_tasks.SourceRows, counts: by_tasks.MatchCounts) -> ComingRows:
+    opened = source.version.open()
+    first = LanceDataset.of(opened).to_table(limit=SAMPLE_ROWS)
+    addresses = np.unique(counts.matched.sources)
+    replacing = take_addresses(opened, addresses, ScanRequest(opened.schema)) if len(addresses) else first.slice(0, 0)
+    return ComingRows(opened.num_rows, opened.num_rows - counts.num_source_rows, first, replacing)
+
+
+@dataclass(frozen=True)
+class _KeyPart:
+    """A raw file, or fragments of a version of a dataset."""
+
+    file: str
+    version: SnapshotReference | None = None
+    fragment_ids: tuple[int, ...] = ()
+
+
+def _parts(data: LanceDataset, file: str) -> list[_KeyPart]:
+    if not is_dataset(file):
+        return [_KeyPart(file)]
+    opened = open_source(data, file).snapshot
+    reference = SnapshotReference.of(opened)
+    return [_KeyPart(file, reference, share.fragment_ids) for share in share_rows(opened, None)]
+
+
+@dataclass(frozen=True)
+class _ReadKeys:
+    """Reads the distinct keys of a part of a source, and stops when there are more than `most`."""
+
+    table: SnapshotReference
+    on: tuple[str, ...]
+    most: int
+
+    def __call__(self, part: _KeyPart) -> pa.Table:
+        data = LanceDataset.of(self.table.open())
+        found = no_keys(data, self.on)
+        for rows in self._rows(data, part):
+            found = distinct_keys(pa.concat_tables([found, fit_keys(data, part.file, self.on, rows)]))
+            if found.num_rows > self.most:
+                break
+        # a slice would take the buffers of all keys with it
+        return rows_at(found, np.arange(min(found.num_rows, self.most + 1)))
+
+    def _rows(self, data: LanceDataset, part: _KeyPart) -> Iterator[pa.Table]:
+        names = key_names(data, self.on)
+        if part.version is None:
+            yield from source_rows(data, part.file, names)
+            return
+        source, wanted = LanceDataset.of(part.version.open()), set(part.fragment_ids)
+        fragments = [fragment for fragment in source.get_fragments() if fragment.fragment_id in wanted]
+        for batch in source.scanner(names, fragments=fragments).to_batches():
+            yield pa.Table.from_batches([batch])

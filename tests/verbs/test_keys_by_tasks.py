@@ -1,0 +1,117 @@
+"""Previews and bounds of verbs by keys: tasks of a runner read source and table, and give the same as this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.runners import InThreads
+from lance_ops.verbs import DeleteRows, Erase, Upsert, Verb, do_now, make_plan
+from lance_ops.verbs.rows.by_keys import given_keys, keys_by_tasks
+from tests.pickling_runner import PicklingRunner
+
+COUNTS = [f"count matches ({step}) in" for step in ("keys", "join")]
+KEYS = pa.table({"x": [1, 2, 50, 60, None], "s": [*"abcd", None]})
+
+SOURCES: dict[str, Callable[[Path], tuple[str, ...]]] = {
+    "a dataset": lambda folder: (write_dataset(KEYS, str(folder / "in.lance")).uri,),
+    "raw files": lambda folder: raw(folder, KEYS, KEYS.slice(3)),
+}
+VERBS: dict[str, Callable[[tuple[str, ...]], Verb]] = {
+    "delete": lambda files: DeleteRows(key_files=files, on=("x",), reason="r"),
+    "upsert": lambda files: Upsert(files, ("x",)),
+    "upsert that deletes": lambda files: Upsert(files, ("x",), matched="delete", insert=False),
+    "upsert of all": lambda files: Upsert(files, ("x",), insert=False, delete_unmatched="x > 8"),
+    "erase": lambda files: Erase(key_files=files, on=("x",), reason="r"),
+}
+
+
+def raw(folder: Path, *tables: pa.Table) -> tuple[str, ...]:
+    files = tuple(str(folder / f"{number}.parquet") for number in range(len(tables)))
+    for file, table in zip(files, tables, strict=True):
+        pyarrow.parquet.write_table(table, file)
+    return files
+
+
+@pytest.fixture
+def numbers(dataset_uri: str) -> LanceDataset:
+    """Twelve rows in three fragments."""
+    rows = pa.table({"x": range(12), "s": ["old"] * 12})
+    return write_dataset(rows, dataset_uri, max_rows_per_file=4)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("name", VERBS)
+def test_tasks_preview_a_verb_by_keys_as_this_process_does(
+    numbers: LanceDataset, tmp_path: Path, source: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verb, runner = VERBS[name](SOURCES[source](tmp_path)), PicklingRunner()
+    _, here = make_plan(verb, numbers)
+    before = sorted(Path(numbers.uri).rglob("*"))
+
+    def refused(*_: object) -> None:
+        raise AssertionError("this process read the source's keys")
+
+    monkeypatch.setattr(given_keys, "source_rows", refused)
+    _, by_tasks = make_plan(verb, numbers, runner)
+    assert by_tasks == here and here.facts["matching_rows"] == 2
+    assert sorted(Path(numbers.uri).rglob("*")) == before
+    done = [verb for verb, _ in runner.jobs if not verb.startswith("ingest")]
+    assert done[0] == "read keys for" if name == "erase" else done[:2] == COUNTS
+    assert max(runner.outcome_bytes) < 8192
+
+
+@pytest.mark.parametrize("name", ["delete", "upsert"])
+def test_tasks_count_the_rows_that_a_bound_allows(numbers: LanceDataset, tmp_path: Path, name: str) -> None:
+    files = SOURCES["raw files"](tmp_path)
+    verbs: dict[str, Callable[[int], Verb]] = {
+        "delete": lambda most: DeleteRows(key_files=files, on=("x",), reason="r", at_most_rows=most),
+        "upsert": lambda most: Upsert(files, ("x",), matched="keep", delete_unmatched="x > 8", at_most_rows=most),
+    }
+    num_rows = {"delete": 2, "upsert": 5}[name]
+    runner = PicklingRunner()
+    with pytest.raises(InvalidInput, match=f"^{num_rows} rows match"):
+        do_now(verbs[name](num_rows - 1), numbers, runner)
+    assert [verb for verb, _ in runner.jobs][-2:] == COUNTS
+    assert dataset(numbers.uri).version == 1
+    do_now(verbs[name](num_rows), numbers, runner)
+    assert dataset(numbers.uri).version == 2
+
+
+def test_tasks_count_a_large_source_also_in_threads(
+    numbers: LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verb = VERBS["upsert"](SOURCES["raw files"](tmp_path))
+    _, here = make_plan(verb, numbers, InThreads(2))
+    monkeypatch.setattr(given_keys, "_LARGE_BYTES", 100)
+    monkeypatch.setattr(given_keys, "source_rows", None)
+    assert make_plan(verb, numbers, InThreads(2))[1] == here
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_tasks_refuse_a_source_without_the_key(numbers: LanceDataset, tmp_path: Path, name: str) -> None:
+    (file,) = raw(tmp_path, pa.table({"s": ["a"]}))
+    for runner in (None, PicklingRunner()):
+        with pytest.raises(LanceOpsError, match="no column 'x'"):
+            make_plan(VERBS[name]((file,)), numbers, runner)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_tasks_read_no_more_keys_than_an_erasure_takes(
+    numbers: LanceDataset, tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = pa.table({"x": range(40_000)})
+    files = (
+        (write_dataset(many, str(tmp_path / "in.lance")).uri,) if source == "a dataset" else raw(tmp_path, many, many)
+    )
+    runner = PicklingRunner()
+    found = keys_by_tasks.read_few_keys(numbers, runner, files, ("x",), 10)
+    assert found.num_rows > 10 and max(runner.outcome_bytes) < 2048
+    with pytest.raises(InvalidInput, match=r"at most 10,000 keys, not \d\d,\d{3} or more: erase them in parts"):
+        make_plan(VERBS["erase"](files), numbers, runner)
