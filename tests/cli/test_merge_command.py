@@ -82,15 +82,30 @@ def test_a_merge_is_told_by_the_names_of_its_counts(
     assert shown.splitlines()[0] == "inserted 2 rows, updated 0 rows, deleted 0 rows: version 2"
 
 
-def test_a_preview_without_tasks_starts_no_spark(numbers: str, changes: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def started(*_: Any) -> None:
-        raise AssertionError("a preview started Spark")
+def test_previews_and_bounds_count_by_tasks_of_spark(
+    numbers: str, changes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = PicklingRunner()
+    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    by_key = ("--on", "x", "--spark", "local[2]")
 
-    monkeypatch.setattr(runners, "start_spark", started, raising=False)
-    merged = text("merge", numbers, changes, "--on", "x", "--dry-run", "--spark", "local[2]")
-    assert merged.startswith("insert 2, update 2 and delete 0 rows")
-    deleted = text("delete", numbers, "--keys", changes, "--on", "x", "--dry-run", "--spark", "local[2]")
-    assert deleted.startswith("delete 2 of 12 rows")
+    def jobs() -> list[str]:
+        done = [verb for verb, _ in elsewhere.jobs if not verb.startswith("ingest")]
+        elsewhere.jobs.clear()
+        return done
+
+    counts = ["count matches (keys) in", "count matches (join) in"]
+    merged = text("merge", numbers, changes, *by_key, "--dry-run")
+    assert merged.startswith("insert 2, update 2 and delete 0 rows") and jobs() == counts
+    deleted = text("delete", numbers, "--keys", changes, *by_key, "--dry-run")
+    assert deleted.startswith("delete 2 of 12 rows") and jobs() == counts
+    for given in (("merge", numbers, changes), ("delete", numbers, "--keys", changes)):
+        version = dataset(numbers).version
+        assert run(*given, *by_key, "--at-most-rows", "1").exit_code == 1
+        assert jobs() == counts and dataset(numbers).version == version
+        assert answer(*given, *by_key, "--at-most-rows", "2")["version"] == version + 1
+        assert jobs() == [*counts, *(f"merge ({each}) into" for each in ("keys", "join", "rows"))]
+        dataset(numbers, 1).restore()
 
 
 def test_delete_takes_keys_of_several_files(numbers: str, changes: str, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def delete(
     reason = reason or f"on the command line: rows with {predicate or f'a key of {_named(keys)}'}"
     verb = verbs.DeleteRows(predicate, reason, tuple(keys or ()), tuple(on or ()), at_most_rows)
     if dry_run:
-        preview_and_print(verb, opened, runner(None if keys else spark), as_json=as_json)
+        preview_and_print(verb, opened, runner(spark), as_json=as_json)
         return
     delete_and_print(verb, opened, runner(spark), as_json=as_json, nothing="no row matches")
 

@@ -56,8 +56,8 @@ def merge(
 ) -> None:
     """Update, insert and delete rows by key, as one version.
 
-    Tasks join the keys, and no row is held here. But --dry-run and --at-most-rows count the rows without tasks, and
-    hold the source's distinct keys.
+    Tasks join the keys, and no row is held here. With --spark, or for a source of more than 64 MiB, they also
+    count for --dry-run and --at-most-rows. Otherwise this process does, and holds the source's distinct keys.
     """
     if condition is not None and (delete_matched or not update):
         raise typer.BadParameter("--if is for updates: leave out --no-update and --delete-matched", param_hint="--if")
@@ -73,7 +73,7 @@ def merge(
         at_most_rows=at_most_rows,
     )
     if dry_run:
-        preview_and_print(verb, opened, runner(None), as_json=as_json)
+        preview_and_print(verb, opened, runner(spark), as_json=as_json)
         return
     done = verbs.do_now(verb, opened, runner(spark))
     inserted, updated, deleted = (
