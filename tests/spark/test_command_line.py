@@ -1,0 +1,144 @@
+"""Every command that has the option `--spark` runs tasks on Spark's workers, and does what it does in threads."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lance_ops.api import dataset
+from lance_ops.cli import app
+from lance_ops.cli.runners import spark_master
+from lance_ops.maintenance.cleanup import CleanupTasks
+from lance_ops.maintenance.indexing import TaskSizes
+from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
+from lance_ops.runners import Runner
+from lance_ops.snapshot import Snapshot
+from lance_ops.spark import OnSpark
+from lance_ops.spark.running import SparkJob
+from lance_ops.spark.tasks import runner
+from tests.verbs.examples import EXAMPLES, Example
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line in which `{uri}` stands for a table, and `{folder}` for the folder with it and with files.
+
+    Descriptions of Spark's jobs that begin with each of `begun` must be among those of the command.
+    """
+
+    words: str
+    begun: tuple[str, ...] = ()
+
+
+OTHERS = {
+    "count": [Line("count {uri} 'x > 2'", ("count rows of",))],
+    "statistics": [Line("statistics {uri}")],
+    "duplicates": [Line("duplicates {uri} --on s")],
+    "fleet": [Line("fleet {folder} --verify-after 1d")],
+    "plan": [Line("plan {uri} delete_rows predicate='x < 3' reason=r", ("count rows of",))],
+    "execute": [Line("execute {uri} {folder}/plan.json", ("delete",))],
+    "delete": [Line("delete {uri} --keys {folder}/keys.lance --on x --dry-run", ("count matches (join) in",))],
+    "erase": [Line("erase {uri} --keys {folder}/keys.parquet --on x --reason r --dry-run", ("read keys for",))],
+    "merge": [Line("merge {uri} {folder}/more.parquet --on x --dry-run", ("ingest into", "count matches (keys) in"))],
+}
+"""By command, lines besides those of the examples of the verbs."""
+
+WITHOUT_TASKS = {"drop an index", "restore", "restore a tag"}
+"""Examples of commands with the option that need no task."""
+
+
+def commands_on_spark() -> dict[str, Any]:
+    """Return the commands that have the option, by their words."""
+
+    def walk(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        for name, each in getattr(command, "commands", {}).items():
+            yield from walk(each, (*words, name))
+        if any("--spark" in parameter.opts for parameter in command.params):
+            yield " ".join(words), command
+
+    return dict(walk(typer.main.get_command(app), ()))
+
+
+def command_of(line: str) -> str:
+    words = shlex.split(line)
+    return words[0] if words[0] not in ("tags", "branches") else " ".join(words[:2])
+
+
+OF_EXAMPLES = [
+    each for each in EXAMPLES if command_of(each.command) in commands_on_spark() and each.title not in WITHOUT_TASKS
+]
+
+
+@dataclass
+class Seen:
+    """What Spark's jobs are described as."""
+
+    descriptions: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def seen(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """Let commands give small work to the shared session, too, and record the jobs that ran there."""
+    found, begin = Seen(), SegmentBuilder.__init__
+
+    def recorded(session: SparkSession, description: str) -> SparkJob:
+        found.descriptions.append(description.removeprefix("lance: "))
+        return SparkJob(session, description)
+
+    def in_small_tasks(builder: SegmentBuilder, snapshot: Snapshot, given: Runner | None, _: TaskSizes) -> None:
+        begin(builder, snapshot, given, TaskSizes(least_bytes=0, least_remap_bytes=0))
+
+    monkeypatch.setattr(runner, "SparkJob", recorded)
+    monkeypatch.setattr(SegmentBuilder, "__init__", in_small_tasks)
+    monkeypatch.setattr(CleanupTasks, "of", lambda given: None if given is None else CleanupTasks(given, 1, 1, 1))
+    monkeypatch.setattr(spark_master, "OnSpark", partial(OnSpark, least_bytes=0))
+    return found
+
+
+def done(words: list[str]) -> Any:
+    result = CliRunner().invoke(app, [*words, "--spark", "local[2]", "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_every_command_with_the_option_is_tried_here() -> None:
+    tried = {command_of(each.command) for each in OF_EXAMPLES} | OTHERS.keys()
+    assert tried == commands_on_spark().keys()
+
+
+@pytest.mark.parametrize("example", OF_EXAMPLES, ids=lambda example: example.title)
+def test_a_command_that_changes_rows_runs_its_tasks_on_the_workers(
+    example: Example, dataset_uri: str, tmp_path: Path, seen: Seen
+) -> None:
+    version = example.begin(dataset_uri, tmp_path).version
+    done(example.words(dataset_uri, str(tmp_path)))
+    assert seen.descriptions, "no task ran on Spark"
+    newest = dataset(dataset_uri)
+    assert (newest.version, newest.count_rows()) == (version + example.num_commits, example.num_rows)
+
+
+@pytest.mark.parametrize("line", [line for lines in OTHERS.values() for line in lines], ids=lambda line: line.words)
+def test_other_commands_run_their_tasks_on_the_workers(
+    line: Line, dataset_uri: str, tmp_path: Path, seen: Seen
+) -> None:
+    EXAMPLES[0].begin(dataset_uri, tmp_path)
+    planned = ("plan", dataset_uri, "delete_rows", "predicate=x < 3", "reason=r", "--save", str(tmp_path / "plan.json"))
+    assert CliRunner().invoke(app, planned).exit_code == 0
+    assert done([word.format(uri=dataset_uri, folder=tmp_path) for word in shlex.split(line.words)])
+    assert seen.descriptions, "no task ran on Spark"
+    for begun in line.begun:
+        assert any(each.startswith(begun) for each in seen.descriptions), seen.descriptions
