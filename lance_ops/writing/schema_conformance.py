@@ -1,8 +1,8 @@
 """Convert incoming Arrow data to a table's schema, or raise an error that names the field that does not fit.
 
 Columns are matched by name, in any order. A nullable column that is missing becomes null. A type that differs is cast
-if no value changes (int32 to int64, a list to a fixed-size list, a string to a large string). Text becomes JSONB where
-the table has JSON. Everything else is a `SchemaMismatch`.
+if no value changes (int32 to int64, a list to a fixed-size list, numbers to a dictionary of them). Text becomes JSONB
+where the table has JSON. Everything else is a `SchemaMismatch`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import as_dictionary
 from lance_ops.core.blob_types import values_of_blobs
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import holds_json, json_to_storage
@@ -76,6 +77,8 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if _loses_meaning(column.type, field.type):
         raise SchemaMismatch(f"column {field.name!r} is {field.type} in the table and {column.type} in the data")
     try:
+        if pt.is_dictionary(field.type) and not pt.is_dictionary(column.type):
+            return pa.chunked_array([as_dictionary(part, field.type) for part in column.chunks], field.type)
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaMismatch(

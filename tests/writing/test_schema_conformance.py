@@ -41,6 +41,10 @@ def test_nulls_in_a_non_nullable_column_raise() -> None:
         (pa.array([[1.0, 2.0], None], pa.list_(pa.float64())), pa.list_(pa.float32(), 2)),
         (pa.array([1], pa.timestamp("ms")), pa.timestamp("us")),
         (pa.nulls(2), pa.string()),
+        (pa.array([1, None, 1]), pa.dictionary(pa.int8(), pa.int32())),
+        (pa.array([0.5, None]), pa.dictionary(pa.int32(), pa.float64())),
+        (pa.array([True, None]), pa.dictionary(pa.int8(), pa.bool_())),
+        (pa.nulls(2), pa.dictionary(pa.int8(), pa.int64())),
     ],
     ids=str,
 )
@@ -61,6 +65,8 @@ def test_a_cast_without_a_changed_value_succeeds(given: pa.Array, wanted: pa.Dat
         (pa.array([True]), pa.int8()),
         (pa.array([[1.0]]), pa.list_(pa.float32(), 2)),
         (pa.array([1]), pa.timestamp("us")),
+        (pa.array(range(129)), pa.dictionary(pa.int8(), pa.int64())),
+        (pa.array(["1"]), pa.dictionary(pa.int8(), pa.int64())),
     ],
     ids=str,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_ops.core.arrow.arrow_rows import rows_at, rows_where, safe_to_take
+from lance_ops.core.arrow.dictionaries import as_dictionary
 from lance_ops.core.arrow.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
 from lance_ops.core.arrow.memory import new_array, new_bytes
 from lance_ops.core.arrow.nested import (
@@ -37,6 +38,7 @@ __all__ = [
     "array_of_numbers",
     "array_of_scalars",
     "array_of_truths",
+    "as_dictionary",
     "child_fields",
     "children_of",
     "convert_leaves",
