@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.api import blob_array, dataset, write_dataset
+from lance_ops.arrow import bfloat16_array
 from lance_ops.core.schema import logical_type_of
 from lance_ops.core.schema.logical_types import _SIMPLE
 from lance_ops.errors import SchemaMismatch, UnsupportedFeature
@@ -62,10 +63,15 @@ COLUMNS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.duration("us"), [TIME]),
     (pa.duration("ns"), [TIME]),
     (pa.dictionary(pa.int8(), pa.string()), ["word"]),
+    (pa.dictionary(pa.int8(), pa.binary()), [b"word"]),
+    (pa.dictionary(pa.int16(), pa.int64()), [2**40]),
+    (pa.dictionary(pa.int8(), pa.float64()), [0.5]),
+    (pa.dictionary(pa.int8(), pa.bool_()), [True]),
     (pa.list_(pa.int32()), [[1, None]]),
     (pa.large_list(pa.string()), [["a"]]),
     (pa.list_(pa.float32(), 2), [[0.5, 1.5]]),
     (pa.list_(pa.float16(), 2), [[0.5, 1.5]]),
+    (pa.list_(pa.dictionary(pa.int32(), pa.int64())), [[5, None, 7, 5]]),
     (pa.struct([("a", pa.uint8()), ("b", pa.list_(pa.float32(), 2))]), [{"a": 255, "b": [1.0, 2.0]}]),
     (pa.map_(pa.string(), pa.int32()), [[("k", 1)]]),
     (pa.json_(), ['{"k": 1}']),
@@ -73,13 +79,15 @@ COLUMNS: list[tuple[pa.DataType, list[Any]]] = [
 
 
 def every_type() -> pa.Table:
-    """One column of each type, with a null between two values; and a blob, and metadata on a field."""
+    """One column of each type, with a null between two values; blobs, bfloat16, and metadata on a field."""
     columns = [pa.array([*values, None, *values], kind) for kind, values in COLUMNS]
     fields = [pa.field(f"c{at}", kind) for at, (kind, _) in enumerate(COLUMNS)]
     fields[4] = fields[4].with_metadata({"comment": "why", "lance-encoding:compression": "zstd"})
-    blobs = blob_array([b"blob", None, b""])
-    columns.append(blobs)
-    fields.append(pa.field("blob", blobs.type))
+    brain = bfloat16_array([1.5, None, -0.25])
+    vectors = pa.FixedSizeListArray.from_arrays(bfloat16_array([0.5, 1.5] * 3), 2)
+    for name, column in (("blob", blob_array([b"blob", None, b""])), ("brain", brain), ("brains", vectors)):
+        columns.append(column)
+        fields.append(pa.field(name, column.type))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
@@ -113,6 +121,57 @@ def test_every_type_goes_through_spark_and_comes_back_unchanged(spark: SparkSess
         if is_same or pa.types.is_float16(kind) or pa.types.is_fixed_size_list(kind):
             assert fresh.schema.field(f"c{at}").equals(before.schema.field(f"c{at}"), check_metadata=True), kind
     assert before.to_table(blob_handling="all_binary").equals(after.to_table(blob_handling="all_binary"))
+    for name in ("brain", "brains"):
+        assert fresh.schema.field(name).equals(before.schema.field(name))
+        assert fresh.to_table([name]).equals(before.to_table([name]))
+
+
+NS = 1_234_567_890_123_456_789
+FINE: list[tuple[pa.DataType, list[int], list[int]]] = [
+    (pa.timestamp("ns"), [NS, -1], [NS - 789, -1000]),
+    (pa.timestamp("ns", "UTC"), [NS, -1], [NS - 789, -1000]),
+    (pa.duration("ns"), [NS, -1999], [NS - 789, -1000]),
+    (pa.time64("ns"), [3_723_000_000_789, 1], [3_723_000_000_789, 1]),
+]
+"""Types with values in nanoseconds, and what they are after a way through Spark and back."""
+
+
+@pytest.mark.spark
+def test_nanoseconds_are_cut_to_microseconds_except_those_of_times(spark: SparkSession, tmp_path: Path) -> None:
+    source, copy = str(tmp_path / "source"), str(tmp_path / "copy")
+    rows = pa.table({f"c{at}": pa.array(values, kind) for at, (kind, values, _) in enumerate(FINE)})
+    write_dataset(rows, source)
+    write_dataset(rows.slice(0, 0), copy)
+    frame = spark.read.format("lance").load(source)
+    (shown, _) = frame.collect()
+    assert shown["c0"] == dt.datetime(2009, 2, 13, 23, 31, 30, 123456)
+    assert shown["c2"] == dt.timedelta(microseconds=NS // 1000)
+    frame.write.format("lance").mode("append").save(copy)
+    after = dataset(copy).to_table()
+    assert after.schema == rows.schema
+    for at, (_, _, cut) in enumerate(FINE):
+        assert after[f"c{at}"].cast(pa.int64()).to_pylist() == cut, FINE[at][0]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_a_marked_column_of_bytes_is_read_as_bytes_before_2_2_and_stays_a_blob(
+    spark: SparkSession, tmp_path: Path, version: str
+) -> None:
+    marked = pa.schema([pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})])
+    rows = pa.table({"b": [b"one", None, b""]}, schema=marked)
+    source, copy, new = (str(tmp_path / name) for name in ("source", "copy", "new"))
+    before = write_dataset(rows, source, data_storage_version=version)
+    write_dataset(rows.slice(0, 0), copy, data_storage_version=version)
+    read = spark.read.format("lance")
+    assert read.load(source).schema["b"].dataType.typeName() == ("struct" if version == "2.2" else "binary")
+    frame = (read.option("blob_handling", "all_binary") if version == "2.2" else read).load(source)
+    assert [row.b for row in frame.collect()] == [b"one", None, b""]
+    frame.write.format("lance").mode("append").save(copy)
+    frame.write.format("lance").option("data_storage_version", version).mode("append").save(new)
+    for made in (dataset(copy), dataset(new)):
+        assert made.schema.equals(before.schema, check_metadata=True)
+        assert made.to_table(blob_handling="all_binary") == before.to_table(blob_handling="all_binary")
 
 
 def test_types_that_spark_cannot_hold_are_refused_by_the_column_s_name() -> None:
@@ -139,3 +198,11 @@ def test_the_page_lists_every_type() -> None:
     listed = set(re.findall(r"`([a-z0-9_]+)`", table))
     words = {str(kind).partition("[")[0].partition("(")[0].partition("<")[0] for kind, _ in COLUMNS}
     assert words - {"extension"} <= listed, words - listed
+
+
+def test_more_different_values_than_a_dictionary_s_indices_can_count_are_refused_by_the_column_s_name() -> None:
+    schema = pa.schema([("x", pa.dictionary(pa.int8(), pa.int64()))])
+    fitted = fit(pa.record_batch({"x": pa.array([*range(128), None, 0], pa.int64())}), schema)
+    assert fitted["x"].to_pylist() == [*range(128), None, 0]
+    with pytest.raises(SchemaMismatch, match="column 'x' is int64"):
+        fit(pa.record_batch({"x": pa.array(range(129), pa.int64())}), schema)

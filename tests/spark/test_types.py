@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_ops.arrow import bfloat16_array
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.spark.translation import schema_for_spark, schema_from_spark
+
+BRAIN = pa.field("b", pa.binary(2), metadata={"ARROW:extension:name": "lance.bfloat16", "ARROW:extension:metadata": ""})
+"""A column of bfloat16 as a table stores it."""
 
 SAME = [
     pa.null(),
@@ -48,6 +52,8 @@ CHANGED = [
     (pa.decimal256(40, 3), pa.decimal128(38, 3)),
     (pa.dictionary(pa.int8(), pa.large_string()), pa.string()),
     (pa.list_(pa.int32()), pa.list_(pa.field("element", pa.int32()))),
+    (bfloat16_array([]).type, pa.binary()),
+    (pa.dictionary(pa.int8(), pa.int64()), pa.int64()),
     (pa.large_list(pa.uint8()), pa.list_(pa.field("element", pa.int16()))),
     (pa.list_(pa.float32(), 8), pa.list_(pa.field("element", pa.float32()))),
     (
@@ -95,11 +101,23 @@ def test_types_lost_in_spark_are_shown_as_hints() -> None:
     [
         pa.schema([("v", pa.list_(pa.float32(), 4)), ("h", pa.float16()), ("w", pa.list_(pa.float16(), 2))]),
         pa.schema([("s", pa.struct([("v", pa.list_(pa.float32(), 4)), ("names", pa.list_(pa.string()))]))]),
+        pa.schema([BRAIN, pa.field("v", pa.list_(BRAIN.with_name("item"), 2))]),
+        pa.schema([("s", pa.struct([BRAIN, pa.field("l", pa.list_(BRAIN.with_name("item")))]))]),
+        pa.schema([pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})]),
         pa.schema([pa.field("x", pa.int32(), metadata={"lance-encoding:compression": "zstd", "comment": "why"})]),
         pa.schema([("s", pa.struct([pa.field("x", pa.int32(), metadata={"comment": "deep"})]))]),
         pa.schema([("m", pa.map_(pa.string(), pa.list_(pa.int64())))]),
     ],
-    ids=["fixed-size lists and halves", "nested fixed-size list", "metadata", "nested metadata", "map"],
+    ids=[
+        "fixed-size lists and halves",
+        "nested fixed-size list",
+        "bfloat16",
+        "nested bfloat16",
+        "blobs",
+        "metadata",
+        "nested metadata",
+        "map",
+    ],
 )
 def test_a_table_rewritten_through_spark_keeps_types_and_metadata(schema: pa.Schema) -> None:
     assert schema_from_spark(schema_for_spark(schema)).equals(schema, check_metadata=True)
@@ -132,6 +150,7 @@ def test_hints_may_come_as_properties_in_any_case_and_win_over_metadata() -> Non
         ({"i.arrow.fixed-size-list.size": "3"}, "column 'i': arrow.fixed-size-list.size is for arrays"),
         ({"v.arrow.fixed-size-list.size": "many"}, "column 'v': arrow.fixed-size-list.size must be a positive number"),
         ({"i.arrow.float16": "true"}, "column 'i': arrow.float16 is for floats"),
+        ({"i.arrow.bfloat16": "true"}, "column 'i': arrow.bfloat16 is for bytes"),
     ],
 )
 def test_a_hint_that_fits_nothing_is_refused(properties: dict[str, str], message: str) -> None:

@@ -3,7 +3,7 @@
 from lance_ops.core.schema.column_ordering import ColumnOrdering
 from lance_ops.core.schema.field import NO_PARENT, Dictionary, Field
 from lance_ops.core.schema.limits import ROW_COLUMN_NAMES, check_column_name, check_table_schema, schema_flaws
-from lance_ops.core.schema.logical_types import arrow_type_of, logical_type_of
+from lance_ops.core.schema.logical_types import BFLOAT16, arrow_type_of, logical_type_of
 from lance_ops.core.schema.name_matching import CaseRule, spelled_as
 from lance_ops.core.schema.nesting import MAX_DEPTH, check_depth, depth_of
 from lance_ops.core.schema.plain_columns import PlainColumns
@@ -19,6 +19,7 @@ from lance_ops.core.schema.schema_edit import (
 from lance_ops.core.schema.schema_mode import SchemaMode
 
 __all__ = [
+    "BFLOAT16",
     "MAX_DEPTH",
     "NO_PARENT",
     "ROW_COLUMN_NAMES",

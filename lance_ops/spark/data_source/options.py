@@ -12,7 +12,7 @@ rows.
     columns                           names, separated by commas or as a JSON list: no others are read
     push_filters                      `true` takes filters from the query, too: see `reading.PushingReader` first
     blob_handling                     `all_binary` reads blobs as bytes; `blobs_descriptions`, the default, as
-                                      descriptions of where their bytes are
+                                      descriptions of where their bytes are. Blobs of files before 2.2 are bytes anyway
     with_row_id, with_row_address     `true` adds `_rowid`, `_rowaddr` (as bigint)
     with_fragment_id                  `true` adds `_fragid` (as int)
     with_version_columns              `true` adds `_row_created_at_version`, `_row_last_updated_at_version` (as bigint)
@@ -40,7 +40,8 @@ rows.
     data_storage_version, enable_stable_row_ids,
     max_rows_per_file, max_bytes_per_file                             as in `lance_ops.write_dataset`
     storage_options.<key>             for the object store; Spark may show them in plans, `private_format` does not
-    <column>.arrow.fixed-size-list.size, <column>.arrow.float16       types of a new table, see `types`
+    <column>.arrow.fixed-size-list.size, <column>.arrow.float16, <column>.arrow.bfloat16
+                                      types of a new table, see `types`
 """
 
 from __future__ import annotations

@@ -10,17 +10,19 @@ The table's Arrow schema decides. Spark sees each column in the one shape that i
     float16                                        float32                        widened
     large_string, string_view, JSON                string                         -
     large_binary, binary_view, fixed_size_binary   binary                         the width is not kept
-    timestamp of any unit, with or without zone    us, UTC or without zone        ns cut to us
+    bfloat16                                       binary                         its two bytes
+    timestamp of any unit, with or without zone    us, UTC or without zone        ns cut to the us before
     time32, time64                                 time64[ns]                     -
-    duration of any unit                           duration[us]                   ns cut to us
+    duration of any unit                           duration[us]                   ns cut towards zero
     date64                                         date32                         refused unless whole days
     decimal256(p, s)                               decimal128(min(p, 38), s)      refused where a value is too long
     dictionary                                     its values                     -
     list, large_list, fixed-size list              list of `element`              the size is not kept
 
-Two hints in a field's metadata (`arrow.fixed-size-list.size`, `arrow.float16`) keep what the shape loses. A read shows
-them to Spark, and a new table made from such a DataFrame gets the original types. Hints may also come as
-`<column>.<hint>` properties. An append needs no hint, because rows are cast to the table's types.
+Three hints in a field's metadata (`arrow.fixed-size-list.size`, `arrow.float16`, `arrow.bfloat16`) keep what the shape
+loses. A read shows them to Spark, and a new table made from such a DataFrame gets the original types. Hints may also
+come as `<column>.<hint>` properties. An append needs no hint, because rows are cast to the table's types. Bytes that
+are marked as blobs become `large_binary` in a new table, as other writers store them.
 
 This module does not import pyspark. Spark's own Arrow schema (`pyspark.sql.pandas.types`) follows from the shape.
 """
@@ -35,12 +37,23 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.arrow import EXTENSION_METADATA, EXTENSION_NAME
+from lance_ops.core.blob_types import BLOB_KEY
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.schema import BFLOAT16
 
-__all__ = ["FIXED_SIZE_HINT", "FLOAT16_HINT", "is_hint", "keep_types", "schema_for_spark", "schema_from_spark"]
+__all__ = [
+    "BFLOAT16_HINT",
+    "FIXED_SIZE_HINT",
+    "FLOAT16_HINT",
+    "is_hint",
+    "keep_types",
+    "schema_for_spark",
+    "schema_from_spark",
+]
 
 FIXED_SIZE_HINT = "arrow.fixed-size-list.size"
 FLOAT16_HINT = "arrow.float16"
+BFLOAT16_HINT = "arrow.bfloat16"
 
 _SPARK_METADATA = b"SPARK::metadata::json"
 _MAX_PRECISION = 38
@@ -112,18 +125,18 @@ def keep_types(new: pa.Schema, old: pa.Schema) -> pa.Schema:
         before = old.field(position)
         same = _bare(_shape(before.type, before.name)) == _bare(_shape(field.type, field.name))
         # Spark keeps this type, so only a hint can have changed it.
-        return before if same and _hints(field.type) in ({}, _hints(before.type)) else field
+        return before if same and _hints(field) in ({}, _hints(before)) else field
 
     return pa.schema([field_of(field) for field in new])
 
 
 def is_hint(property_name: str) -> bool:
     """Whether a table property is a hint about a column's type."""
-    return property_name.lower().endswith((f".{FIXED_SIZE_HINT}", f".{FLOAT16_HINT}"))
+    return property_name.lower().endswith((f".{FIXED_SIZE_HINT}", f".{FLOAT16_HINT}", f".{BFLOAT16_HINT}"))
 
 
 def _field_for_spark(field: pa.Field, path: str) -> pa.Field:
-    metadata = {**_plain_metadata(field), **_hints(field.type)}
+    metadata = {**_plain_metadata(field), **_hints(field)}
     arrow_metadata = dict(field.metadata or {})
     arrow_metadata.pop(_SPARK_METADATA, None)
     if metadata:
@@ -182,15 +195,26 @@ def _is_any_list(arrow_type: pa.DataType) -> bool:
     )
 
 
-def _hints(arrow_type: pa.DataType) -> dict[str, Any]:
+def _hints(field: pa.Field) -> dict[str, Any]:
+    arrow_type = field.type
     if isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     hints: dict[str, Any] = {}
     if pt.is_fixed_size_list(arrow_type):
         hints[FIXED_SIZE_HINT] = arrow_type.list_size
-    if pt.is_float16(arrow_type.value_type if _is_any_list(arrow_type) else arrow_type):
+    item = arrow_type.value_field if _is_any_list(arrow_type) else field
+    if pt.is_float16(item.type):
         hints[FLOAT16_HINT] = "true"
+    if _is_bfloat16(item):
+        hints[BFLOAT16_HINT] = "true"
     return hints
+
+
+def _is_bfloat16(field: pa.Field) -> bool:
+    """Return whether a field is of the extension type, or of its bytes, which its metadata names."""
+    if isinstance(field.type, pa.BaseExtensionType):
+        return bool(field.type.extension_name == BFLOAT16)
+    return (field.metadata or {}).get(EXTENSION_NAME.encode()) == BFLOAT16.encode()
 
 
 def _plain_metadata(field: pa.Field) -> dict[str, Any]:
@@ -210,15 +234,22 @@ def _field_from_spark(field: pa.Field, path: str, hints: dict[str, str]) -> pa.F
     spark_metadata: dict[str, Any] = json.loads(arrow_metadata.pop(_SPARK_METADATA, b"{}"))
     size = hints.pop(f"{path}.{FIXED_SIZE_HINT}".lower(), spark_metadata.pop(FIXED_SIZE_HINT, None))
     half = hints.pop(f"{path}.{FLOAT16_HINT}".lower(), spark_metadata.pop(FLOAT16_HINT, None))
+    brain = hints.pop(f"{path}.{BFLOAT16_HINT}".lower(), spark_metadata.pop(BFLOAT16_HINT, None))
     arrow_type = _table_type(field.type, path, hints)
-    if half is not None and str(half).lower() == "true":
+    if str(half).lower() == "true":
         arrow_type = _with_float16(arrow_type, path)
+    if str(brain).lower() == "true":
+        made = _with_bfloat16(pa.field(field.name, arrow_type), path)
+        arrow_type = made.type
+        arrow_metadata |= made.metadata or {}
     if size is not None:
         arrow_type = _with_size(arrow_type, str(size), path)
     # Keys with two underscores are Spark's own notes about a plan (aliases, CHAR lengths), not the user's.
     for key, value in spark_metadata.items():
         if not key.startswith("__"):
             arrow_metadata[key.encode()] = (value if isinstance(value, str) else json.dumps(value)).encode()
+    if pt.is_binary(arrow_type) and arrow_metadata.get(BLOB_KEY.encode()) == b"true":
+        arrow_type = pa.large_binary()
     return pa.field(field.name, arrow_type, nullable=True, metadata=arrow_metadata or None)
 
 
@@ -240,6 +271,15 @@ def _with_float16(arrow_type: pa.DataType, path: str) -> pa.DataType:
     if pt.is_floating(arrow_type):
         return pa.float16()
     raise InvalidInput(f"column {path!r}: {FLOAT16_HINT} is for floats and arrays of floats, not {arrow_type}")
+
+
+def _with_bfloat16(field: pa.Field, path: str) -> pa.Field:
+    if pt.is_list(field.type):
+        return field.with_type(pa.list_(_with_bfloat16(field.type.value_field, path)))
+    if pt.is_binary(field.type):
+        marks = {EXTENSION_NAME: BFLOAT16, EXTENSION_METADATA: ""}
+        return field.with_type(pa.binary(2)).with_metadata({**(field.metadata or {}), **marks})
+    raise InvalidInput(f"column {path!r}: {BFLOAT16_HINT} is for bytes and arrays of bytes, not {field.type}")
 
 
 def _with_size(arrow_type: pa.DataType, size: str, path: str) -> pa.DataType:
