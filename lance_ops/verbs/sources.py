@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.committers import MANIFEST_STORE_OPTION
-from lance_ops.core.errors import SchemaMismatch
+from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.maintenance.ingest import ExtraColumns, RawReader, RowFitting, found_file, plain_schema
 from lance_ops.verbs.contract import AbsentTable, Execution, Target, Verb
 from lance_ops.verbs.imported_functions import function_token
@@ -66,8 +66,15 @@ def first_rows(data: LanceDataset, source: str) -> pa.Table:
 
 
 def key_names(data: LanceDataset, on: Sequence[str]) -> list[str]:
-    """Return the columns of a key as the table spells them; raise `InvalidInput` for one that it lacks."""
-    return [data.snapshot.schema.field(name).name for name in on]
+    """Return the columns of a key as the table spells them.
+
+    Raises `InvalidInput` for one that the table lacks, and `UnsupportedFeature` for one in a struct.
+    """
+    for name in on:
+        data.snapshot.schema.field(name)
+        if name not in data.schema.names:
+            raise UnsupportedFeature("a key in a struct", f"column {name!r}")
+    return list(on)
 
 
 def no_keys(data: LanceDataset, on: Sequence[str]) -> pa.Table:

@@ -10,8 +10,8 @@ import pyarrow.parquet
 import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
-from lance_ops.core.errors import InvalidInput, LanceOpsError
-from lance_ops.runners import InThreads
+from lance_ops.core.errors import InvalidInput, LanceOpsError, UnsupportedFeature
+from lance_ops.runners import InThreads, Runner
 from lance_ops.verbs import DeleteRows, Erase, Upsert, Verb, do_now, make_plan
 from lance_ops.verbs.rows.by_keys import given_keys, keys_by_tasks
 from tests.pickling_runner import PicklingRunner
@@ -100,6 +100,29 @@ def test_tasks_refuse_a_source_without_the_key(numbers: LanceDataset, tmp_path: 
     for runner in (None, PicklingRunner()):
         with pytest.raises(LanceOpsError, match="no column 'x'"):
             make_plan(VERBS[name]((file,)), numbers, runner)
+
+
+@pytest.mark.parametrize("runner", [InThreads(), PicklingRunner()], ids=["in threads", "elsewhere"])
+def test_a_key_in_a_struct_is_counted_and_deleted_and_refused_by_an_erasure(
+    dataset_uri: str, tmp_path: Path, runner: Runner
+) -> None:
+    nested = pa.table({"s": pa.StructArray.from_arrays([pa.array(range(6))], ["x"]), "n": range(6)})
+    data = write_dataset(nested, dataset_uri, max_rows_per_file=2)
+    keys = write_dataset(nested.slice(1, 2).select(["s"]), str(tmp_path / "keys.lance")).uri
+    verb = DeleteRows(key_files=(keys,), on=("s.x", "s.x"), reason="r")
+    _, preview = make_plan(verb, data, runner)
+    assert preview.facts == do_now(verb, data, runner).facts == {"matching_rows": 2}
+    with pytest.raises(UnsupportedFeature, match=r"column 's\.x'.*a key in a struct"):
+        make_plan(Erase(key_files=(keys,), on=("s.x",), reason="r"), data, runner)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_column_that_is_named_twice_counts_once(numbers: LanceDataset, tmp_path: Path, source: str) -> None:
+    files = SOURCES[source](tmp_path)
+    for verb in (DeleteRows(key_files=files, on=("x", "x"), reason="r"), Upsert(files, ("x", "x"))):
+        for runner in (InThreads(), PicklingRunner()):
+            assert make_plan(verb, numbers, runner)[1].facts["matching_rows"] == 2
+    assert make_plan(Erase(key_files=files, on=("x", "x"), reason="r"), numbers)[1].facts["matching_rows"] == 2
 
 
 @pytest.mark.parametrize("source", SOURCES)

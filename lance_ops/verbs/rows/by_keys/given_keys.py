@@ -24,10 +24,11 @@ _LARGE_BYTES = 64 << 20
 def read_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:
     """Return the distinct keys of raw files or of datasets (`….lance`), in the types of the table.
 
-    Raises `InvalidInput` for a column that the table lacks, `SchemaMismatch` for a file that lacks one, and
-    `RawFileRefused` for a file that cannot be read.
+    Raises `InvalidInput` for a column that the table lacks, `UnsupportedFeature` for one in a struct, `SchemaMismatch`
+    for a file that lacks one, and `RawFileRefused` for a file that cannot be read.
     """
-    return _counted_keys(data, files, on).select(list(on))
+    names = tuple(dict.fromkeys(on))
+    return _counted_keys(data, files, names).select(list(names))
 
 
 def match_keys(
@@ -44,10 +45,13 @@ def match_keys(
 
     With `unmatched_where`, a condition in SQL, also count the rows of the table that meet it and have none of the keys.
     With `shows_source`, also count the source's rows whose key no row has, and give some of its rows; with `updates`,
-    also rows of it that would update others. Tasks read the keys of both sides if the runner takes them elsewhere, or
-    if the source is large. Otherwise this process reads them, and holds the source's distinct keys.
+    also rows of it that would update others. Tasks read the keys of both sides if the runner takes them elsewhere, if
+    the source is large, or if a key is in a struct. Otherwise this process reads them, and holds the source's distinct
+    keys.
     """
-    if not isinstance(runner, InThreads) or sum(source_bytes(data, file) for file in files) > _LARGE_BYTES:
+    on = tuple(dict.fromkeys(on))
+    is_here = isinstance(runner, InThreads) and set(on) <= set(data.schema.names)
+    if not is_here or sum(source_bytes(data, file) for file in files) > _LARGE_BYTES:
         return match_by_tasks(data, runner, files, on, unmatched_where, shows_source=shows_source)
     counted = _counted_keys(data, files, on)
     keys = counted.select(list(on))

@@ -69,6 +69,7 @@ def read_few_keys(data: LanceDataset, runner: Runner, files: Sequence[str], on: 
     There are some more than `most` if the source has more: each task stops then. No key is written anywhere. Raises as
     `given_keys.read_keys` does.
     """
+    on = tuple(dict.fromkeys(on))
     parts = [part for file in files for part in _parts(data, file)]
     sizes = (source_bytes(data, file) for file in files)
     job = Job.on("read keys for", data.uri, data.version, size_bytes=sum(sizes))
