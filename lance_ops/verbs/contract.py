@@ -230,7 +230,7 @@ class Verb(ABC):
         Raises what `execute` raises for options that make no sense.
         """
 
-    def affects_same_rows(self, planned: LanceDataset, newest: LanceDataset) -> bool:
+    def affects_same_rows(self, planned: LanceDataset, newest: LanceDataset, runner: Runner) -> bool:
         """Return whether the verb would affect the same rows, with the same values, in both versions.
 
         Only verbs that are `COMPARED` are asked.

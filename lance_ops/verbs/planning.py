@@ -123,7 +123,7 @@ def execute_plan(
     if when_moved is WhenMoved.REPLANNED or when_moved is WhenMoved.BOUNDED:
         return _execute(plan.verb, replace(current, retries=_CONFLICT_RETRIES, promised=plan.extent))
     if newest.version != plan.read_version and when_moved is not WhenMoved.JUDGED:
-        if when_moved is not WhenMoved.COMPARED or not plan.verb.affects_same_rows(work.data, newest):
+        if when_moved is not WhenMoved.COMPARED or not plan.verb.affects_same_rows(work.data, newest, work.runner):
             raise _outdated(plan, newest.snapshot)
         work = current
     try:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import lance_ops
 from lance_ops.changing.merge_insert.by_tasks import MatchCounts, SourceRows, TaskSizes, count_matches
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.snapshot import Snapshot
 from tests.pickling_runner import PicklingRunner
 
@@ -119,3 +120,28 @@ def test_what_tasks_return_does_not_grow_with_the_rows(tmp_path: Path, sizes: Ta
         assert np.array_equal(counts.matched.sources, np.arange(5))
         largest.append(max(runner.outcome_bytes))
     assert largest[1] < largest[0] + 512
+
+
+def sum_of(_: Snapshot, addresses: Uint64Array) -> int:
+    return int(addresses.sum())
+
+
+@pytest.mark.parametrize("sizes", [PARTS, SHUFFLED], ids=["one bucket", "buckets"])
+def test_only_rows_of_chosen_fragments_are_counted_and_digested(tmp_path: Path, sizes: TaskSizes) -> None:
+    table = write([(key % 7, None, key) for key in range(12)], tmp_path / "t")
+    lance_ops.dataset(table.uri).create_scalar_index("id", "BTREE")
+    source = SourceRows.of(write([(key, None, 0) for key in (0, 1, 4, 9)], tmp_path / "s"))
+    counts = count_matches(
+        lance_ops.dataset(table.uri).snapshot,
+        ("id",),
+        source,
+        PicklingRunner(),
+        unmatched="v > 6",
+        num_first=5,
+        fragment_ids={1},
+        digest=sum_of,
+        sizes=sizes,
+    )
+    found = [1 << 32 | offset for offset in (0, 3)]  # of the keys 4, 5, 6, 0
+    assert counts.matched.first.tolist() == found
+    assert (counts.unmatched.count, counts.digest) == (0, sum(found))

@@ -13,7 +13,7 @@ import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, PlanOutdated
-from lance_ops.runners import InThreads, Job
+from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.verbs import (
     REASON_PROPERTY,
     AddColumns,
@@ -227,6 +227,7 @@ def test_an_upsert_is_refused_when_the_table_or_the_source_has_changed(numbers: 
         execute_plan(plan, dataset(numbers.uri))
 
 
+@pytest.mark.parametrize("runner", [None, PicklingRunner()], ids=["here", "by tasks"])
 @pytest.mark.parametrize(
     ("change", "delete_unmatched", "holds"),
     [
@@ -248,6 +249,7 @@ def test_an_upsert_is_executed_after_changes_that_leave_its_rows_alone(
     change: Callable[[LanceDataset], object],
     delete_unmatched: str | None,
     holds: bool,
+    runner: Runner | None,
 ) -> None:
     source = write_dataset(pa.table({"x": [10, 11, 20], "s": ["new"] * 3}), str(tmp_path / "in.lance"))
     plan, _ = make_plan(Upsert((source.uri,), ("x",), delete_unmatched=delete_unmatched), numbers)
@@ -255,10 +257,10 @@ def test_an_upsert_is_executed_after_changes_that_leave_its_rows_alone(
     newest = dataset(numbers.uri)
     if not holds:
         with pytest.raises(PlanOutdated, match="upsert was planned on version 1"):
-            execute_plan(plan, newest)
+            execute_plan(plan, newest, runner)
         assert dataset(numbers.uri).version == newest.version
         return
-    done = execute_plan(plan, newest)
+    done = execute_plan(plan, newest, runner)
     assert (done.read_version, done.facts["num_updated_rows"], done.facts["num_inserted_rows"]) == (
         newest.version,
         2,
@@ -268,9 +270,10 @@ def test_an_upsert_is_executed_after_changes_that_leave_its_rows_alone(
     assert rows["s"].to_pylist() == ["new"] * 3
 
 
+@pytest.mark.parametrize("runner", [None, PicklingRunner()], ids=["here", "by tasks"])
 @pytest.mark.parametrize("compacted", [False, True])
 def test_an_upsert_compares_the_bytes_of_blobs_and_not_their_places(
-    dataset_uri: str, tmp_path: Path, compacted: bool
+    dataset_uri: str, tmp_path: Path, compacted: bool, runner: Runner | None
 ) -> None:
     blobs = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     schema = pa.schema([pa.field("x", pa.int64()), pa.field("s", pa.string()), blobs])
@@ -282,13 +285,13 @@ def test_an_upsert_compares_the_bytes_of_blobs_and_not_their_places(
     if compacted:
         dataset(dataset_uri).optimize.compact_files()
         assert dataset(dataset_uri).to_table(["b"])["b"].to_pylist() != places
-        assert execute_plan(plan, dataset(dataset_uri)).facts["num_deleted_rows"] == 1
+        assert execute_plan(plan, dataset(dataset_uri), runner).facts["num_deleted_rows"] == 1
         return
     newer = rows.slice(1).set_column(2, blobs, pa.array([b"newer"], pa.large_binary()))
     dataset(dataset_uri).merge_insert("x").when_matched_update_all().execute(newer)
     assert dataset(dataset_uri).to_table(["b"])["b"].to_pylist() == places
     with pytest.raises(PlanOutdated, match="upsert was planned on version 1"):
-        execute_plan(plan, dataset(dataset_uri))
+        execute_plan(plan, dataset(dataset_uri), runner)
     assert dataset(dataset_uri).count_rows() == 2
 
 

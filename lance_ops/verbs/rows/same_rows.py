@@ -8,11 +8,18 @@ from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lance_ops.api import LanceDataset
+from lance_ops.api import LanceDataset, stored_files
+from lance_ops.changing.merge_insert import by_tasks
+from lance_ops.core.addresses import fragment_of
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.maintenance.health import compare_versions
+from lance_ops.reading import ROW_ADDRESS
+from lance_ops.runners import Runner
+from lance_ops.snapshot import Snapshot
 
-__all__ = ["have_same_rows"]
+__all__ = ["have_same_rows", "have_same_rows_by_tasks"]
 
 _PLACE = "place in the batch"
 _DIGEST_BYTES = 16
@@ -44,8 +51,59 @@ def _digest(
     for batch in _rows(data, fragment_ids, keys, unmatched_where):
         for row in batch.to_pylist():
             count += 1
-            total += int.from_bytes(blake2b(repr(row).encode(), digest_size=_DIGEST_BYTES).digest(), "little")
+            total += _digest_of(row)
     return count, total
+
+
+def have_same_rows_by_tasks(
+    planned: LanceDataset,
+    newest: LanceDataset,
+    files: Sequence[str],
+    on: tuple[str, ...],
+    runner: Runner,
+    unmatched_where: str | None = None,
+) -> bool:
+    """Return what `have_same_rows` does, with the keys of raw files or of a dataset; tasks read keys and rows."""
+    if planned.schema != newest.schema:
+        return False
+    changes = compare_versions(planned.snapshot, newest.snapshot, versions=())
+    changed = changes.fragments_changed
+    if not (changed or changes.fragments_removed or changes.fragments_added):
+        return True
+    with stored_files(planned.snapshot, files, runner, on, keys=on) as source:
+
+        def found(data: LanceDataset, fragment_ids: tuple[int, ...]) -> tuple[int, int]:
+            counts = by_tasks.count_matches(
+                data.snapshot,
+                on,
+                source,
+                runner,
+                unmatched=unmatched_where,
+                fragment_ids=frozenset(fragment_ids),
+                digest=_digest_at,
+            )
+            return counts.matched.count + counts.unmatched.count, counts.digest
+
+        before = found(planned, (*changes.fragments_removed, *changed))
+        return before == found(newest, (*changes.fragments_added, *changed))
+
+
+def _digest_at(snapshot: Snapshot, addresses: Uint64Array) -> int:
+    """Return the sum of the digests of the rows at these addresses."""
+    if not len(addresses):
+        return 0
+    data, wanted = LanceDataset.of(snapshot), set(fragment_of(addresses).tolist())
+    scanned = data.scanner(
+        filter=pc.field(ROW_ADDRESS).isin(pa.array(addresses)),
+        fragments=[fragment for fragment in data.get_fragments() if fragment.fragment_id in wanted],
+        blob_handling="all_binary",
+        batch_size_bytes=_BATCH_BYTES,
+    )
+    return sum(_digest_of(row) for batch in scanned.to_batches() for row in batch.to_pylist())
+
+
+def _digest_of(row: object) -> int:
+    return int.from_bytes(blake2b(repr(row).encode(), digest_size=_DIGEST_BYTES).digest(), "little")
 
 
 def _rows(

@@ -9,6 +9,7 @@ from lance_ops.api import LanceDataset, MergeInsertBuilder
 from lance_ops.changing import merge_insert
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
+from lance_ops.runners import Runner
 from lance_ops.verbs.contract import (
     Execution,
     Measures,
@@ -19,10 +20,10 @@ from lance_ops.verbs.contract import (
     reason_properties,
 )
 from lance_ops.verbs.options import Option
-from lance_ops.verbs.rows.by_keys import MatchedKeys, match_keys, read_keys
+from lance_ops.verbs.rows.by_keys import MatchedKeys, counts_here, match_keys, read_keys
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.read_cost import bytes_of_columns
-from lance_ops.verbs.rows.same_rows import have_same_rows
+from lance_ops.verbs.rows.same_rows import have_same_rows, have_same_rows_by_tasks
 from lance_ops.verbs.sections import sample_section
 from lance_ops.verbs.sources import source_bytes
 from lance_ops.writing import MAX_ROWS_PER_FILE
@@ -115,10 +116,12 @@ class Upsert(Verb):
             does_nothing=not (num_inserted or num_updated or num_deleted),
         )
 
-    def affects_same_rows(self, planned: LanceDataset, newest: LanceDataset) -> bool:
+    def affects_same_rows(self, planned: LanceDataset, newest: LanceDataset, runner: Runner) -> bool:
         """Return whether both versions have the same rows with the keys of the source."""
-        keys = read_keys(planned, self.files, self._on(planned))
-        return have_same_rows(planned, newest, keys, self.delete_unmatched)
+        on = self._on(planned)
+        if counts_here(planned, runner, self.files, on):
+            return have_same_rows(planned, newest, read_keys(planned, self.files, on), self.delete_unmatched)
+        return have_same_rows_by_tasks(planned, newest, self.files, on, runner, self.delete_unmatched)
 
     def execute(self, work: Execution) -> VerbResult:
         """Merge, as one commit."""

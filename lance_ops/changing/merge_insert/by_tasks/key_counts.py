@@ -7,8 +7,9 @@ address once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -40,6 +41,9 @@ from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 
 __all__ = ["FoundRows", "MatchCounts", "count_matches"]
+
+DigestRows: TypeAlias = Callable[[Snapshot, Uint64Array], int]
+"""Returns the sum of the digests of the rows at these addresses; it is sent to the tasks."""
 
 _JOB_VERB = "count matches ({step}) in"
 _NO_ADDRESS: Uint64Array = np.empty(0, np.uint64)
@@ -73,12 +77,13 @@ _NO_ROWS = FoundRows(0, _NO_ADDRESS, _NO_ADDRESS)
 class MatchCounts:
     """Rows of the target that a source row matches, rows that none matches, and how many source rows match one.
 
-    The last number is 0 unless it was asked for.
+    The last number is 0 unless it was asked for. `digest` is the sum of the digests of the rows that were found.
     """
 
     matched: FoundRows
     unmatched: FoundRows
     num_source_rows: int
+    digest: int = 0
 
 
 def count_matches(
@@ -91,31 +96,36 @@ def count_matches(
     num_first: int = 0,
     counts_source: bool = False,
     use_index: bool = True,
+    fragment_ids: Collection[int] | None = None,
+    digest: DigestRows | None = None,
     sizes: TaskSizes | None = None,
 ) -> MatchCounts:
     """Count the rows whose columns `on` have the values of a row of `source`; a null in a key matches nothing.
 
-    `unmatched` also counts the other rows for which it is true. `counts_source` counts the source's rows, too. Files
-    between the steps are beneath the table's `data`, and are always deleted. Raises as `plan_distributed_merge` does.
+    `unmatched` also counts the other rows for which it is true. `counts_source` counts the source's rows, too. With
+    `fragment_ids`, no row of other fragments is looked at. Tasks call `digest` with the addresses of the rows that they
+    found. Files between the steps are beneath the table's `data`, and are always deleted. Raises as
+    `plan_distributed_merge` does.
     """
     request = MergeRequest(
         on,
         WhenMatched.DELETE,
         deletes_unmatched=unmatched is not None,
         delete_condition=unmatched,
-        use_index=use_index,
+        use_index=use_index and fragment_ids is None,
         repeated_keys=True,
     )
-    plan = replace(plan_distributed_merge(snapshot, request, source, sizes), job_verb=_JOB_VERB)
+    plan = replace(plan_distributed_merge(snapshot, request, source, sizes, fragment_ids), job_verb=_JOB_VERB)
     work = MergeWork(plan, runner, new_folder(), SnapshotReference.of(snapshot))
     try:
         tasks, job = work.join_tasks("join", *work.shuffle())
         is_shared = counts_source and plan.num_buckets == 1 and len(tasks) > 1
-        counted = runner.map(_CountMatches(num_first, is_shared), tasks, job)
+        counted = runner.map(_CountMatches(num_first, is_shared, digest), tasks, job)
         return MatchCounts(
             FoundRows.joined((each.matched for each in counted), num_first),
             FoundRows.joined((each.unmatched for each in counted), num_first),
             _count_found(work, counted) if is_shared else sum(each.num_source_rows for each in counted),
+            sum(each.digest for each in counted),
         )
     finally:
         snapshot.store.child(work.folder).clear()
@@ -129,6 +139,7 @@ class _Counted:
     unmatched: FoundRows
     num_source_rows: int
     file: SegmentFile | None
+    digest: int
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,7 @@ class _CountMatches:
 
     num_first: int
     writes_found: bool
+    digest: DigestRows | None
 
     def __call__(self, task: JoinTask) -> _Counted:
         snapshot = task.target.open()
@@ -145,6 +157,7 @@ class _CountMatches:
         keys = SourceKeys(merge.source_keys(), [key.name for key in merge.keys])
         is_found = np.zeros(keys.num_codes, np.bool_)
         matched = unmatched = _NO_ROWS
+        digest = 0
         for rows in target_rows(snapshot, task, merge, keys):
             hits, codes = keys.hits(key_columns(rows.table, merge.keys))
             is_found[codes] = True
@@ -153,13 +166,15 @@ class _CountMatches:
             others = unmatched_to_delete(merge, rows, hits)
             here = FoundRows(len(others), others, np.full(len(others), NO_ROW))
             unmatched = FoundRows.joined([unmatched, here], self.num_first)
+            if self.digest is not None:
+                digest += self.digest(snapshot, np.concatenate((rows.addresses(hits), others)))
         codes = np.flatnonzero(is_found)
         found = addresses[keys.rows_of(codes, codes)[1]]
         file = None
         if self.writes_found and len(found):
             pairs = pairs_by_part(found, np.full(len(found), NO_ROW), task.source_parts)
             file = write_segments(snapshot.store, task.folder, pairs)
-        return _Counted(matched, unmatched, len(found), file)
+        return _Counted(matched, unmatched, len(found), file, digest)
 
 
 def _count_found(work: MergeWork, counted: Sequence[_Counted]) -> int:

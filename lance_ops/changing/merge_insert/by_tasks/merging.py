@@ -10,7 +10,7 @@ of tasks are names and sizes. So the planning process needs memory for one numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -141,11 +141,16 @@ def distributed_merge(
 
 
 def plan_distributed_merge(
-    snapshot: Snapshot, request: MergeRequest, source: SourceRows, sizes: TaskSizes | None = None
+    snapshot: Snapshot,
+    request: MergeRequest,
+    source: SourceRows,
+    sizes: TaskSizes | None = None,
+    fragment_ids: Collection[int] | None = None,
 ) -> DistributedMerge:
     """Check the request against the versions of target and source, and cut both into parts and buckets.
 
-    Raises what `bind_merge` raises, and `UnsupportedFeature` for a key of a type without equality.
+    With `fragment_ids`, only these fragments of the target are among the parts. Raises what `bind_merge` raises, and
+    `UnsupportedFeature` for a key of a type without equality.
     """
     sizes = sizes or TaskSizes()
     choose_file_version(snapshot, request.file_version)
@@ -159,12 +164,13 @@ def plan_distributed_merge(
     key_bytes = sum(projected_sizes(opened, opened.fragments, keys).values())
     num_rows = sum(fragment.physical_rows for fragment in opened.fragments)
     index = index_on_key(snapshot, merge, no_keys.values)
+    of_target = snapshot.schema.project(name for name in target_columns(merge) if name not in ROW_COLUMNS)
     return DistributedMerge(
         snapshot,
         merge,
         source,
         max(1, -(-num_rows // sizes.rows_per_bucket), -(-key_bytes // sizes.bytes_per_bucket)),
-        _parts(snapshot, snapshot.schema.project(n for n in target_columns(merge) if n not in ROW_COLUMNS), sizes),
+        _parts(snapshot, of_target, sizes, fragment_ids),
         _parts(opened, source.schema, sizes),
         index is not None and num_rows <= most_keys_for_index(snapshot, index),
     )
@@ -316,9 +322,12 @@ def _firsts(parts: Sequence[_Part]) -> Int64Array:
     return np.array([part.fragment_ids[0] for part in parts], np.int64)
 
 
-def _parts(snapshot: Snapshot, columns: Schema, sizes: TaskSizes) -> tuple[_Part, ...]:
+def _parts(
+    snapshot: Snapshot, columns: Schema, sizes: TaskSizes, chosen: Collection[int] | None = None
+) -> tuple[_Part, ...]:
     """Cut a side's fragments, ascending by id, into parts of limited rows, of limited bytes of these columns."""
-    fragments = sorted(snapshot.fragments, key=lambda fragment: fragment.id)
+    kept = (each for each in snapshot.fragments if chosen is None or each.id in chosen)
+    fragments = sorted(kept, key=lambda fragment: fragment.id)
     size_bytes = projected_sizes(snapshot, fragments, columns) if fragments else {}
     found: list[_Part] = []
     ids: list[int] = []

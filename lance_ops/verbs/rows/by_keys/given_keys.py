@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,13 @@ def read_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> 
     return _counted_keys(data, files, names).select(list(names))
 
 
+def counts_here(data: LanceDataset, runner: Runner, files: Sequence[str], on: Collection[str]) -> bool:
+    """Return whether this process compares keys: in threads, those of a small source, and no fields of structs."""
+    if not isinstance(runner, InThreads) or not set(on) <= set(data.schema.names):
+        return False
+    return sum(source_bytes(data, file) for file in files) <= _LARGE_BYTES
+
+
 def match_keys(
     data: LanceDataset,
     runner: Runner,
@@ -45,13 +52,11 @@ def match_keys(
 
     With `unmatched_where`, a condition in SQL, also count the rows of the table that meet it and have none of the keys.
     With `shows_source`, also count the source's rows whose key no row has, and give some of its rows; with `updates`,
-    also rows of it that would update others. Tasks read the keys of both sides if the runner takes them elsewhere, if
-    the source is large, or if a key is in a struct. Otherwise this process reads them, and holds the source's distinct
-    keys.
+    also rows of it that would update others. Tasks read the keys of both sides unless `counts_here`. Then this process
+    reads them, and holds the source's distinct keys.
     """
     on = tuple(dict.fromkeys(on))
-    is_here = isinstance(runner, InThreads) and set(on) <= set(data.schema.names)
-    if not is_here or sum(source_bytes(data, file) for file in files) > _LARGE_BYTES:
+    if not counts_here(data, runner, files, on):
         return match_by_tasks(data, runner, files, on, unmatched_where, shows_source=shows_source)
     counted = _counted_keys(data, files, on)
     keys = counted.select(list(on))
