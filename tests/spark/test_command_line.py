@@ -24,7 +24,7 @@ from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark import OnSpark
 from lance_ops.spark.running import SparkJob
-from lance_ops.spark.tasks import runner
+from lance_ops.spark.tasks import worker_tasks
 from tests.verbs.examples import EXAMPLES, Example
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def seen(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Seen:
     def in_small_tasks(builder: SegmentBuilder, snapshot: Snapshot, given: Runner | None, _: TaskSizes) -> None:
         begin(builder, snapshot, given, TaskSizes(least_bytes=0, least_remap_bytes=0))
 
-    monkeypatch.setattr(runner, "SparkJob", recorded)
+    monkeypatch.setattr(worker_tasks, "SparkJob", recorded)
     monkeypatch.setattr(SegmentBuilder, "__init__", in_small_tasks)
     monkeypatch.setattr(CleanupTasks, "of", lambda given: None if given is None else CleanupTasks(given, 1, 1, 1))
     monkeypatch.setattr(spark_master, "OnSpark", partial(OnSpark, least_bytes=0))
