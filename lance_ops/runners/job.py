@@ -58,6 +58,13 @@ class Job:
         sizes = tuple(weights)
         return replace(self, weights=sizes, unit="bytes") if any(sizes) else self
 
+    @property
+    def known_bytes(self) -> int | None:
+        """About how many bytes all tasks read together, by `size_bytes` or by weights; None if neither says it."""
+        if self.size_bytes is not None:
+            return self.size_bytes
+        return sum(self.weights) if self.unit == "bytes" else None
+
     def __str__(self) -> str:
         return f"{self.verb} {self.dataset}" + ("" if self.version is None else f" v{self.version}")
 

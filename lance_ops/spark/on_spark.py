@@ -20,9 +20,10 @@ __all__ = ["OnSpark"]
 
 @dataclass(frozen=True)
 class OnSpark(WorkerTasks):
-    """Runs tasks on the workers of a Spark session, in `tasks_per_core` groups per core, and takes its DataFrames.
+    """Runs tasks on the workers of a Spark session, in at most `tasks_per_core` groups per core; takes DataFrames, too.
 
-    With dynamic allocation, it counts the cores of all executors that the session may ask for.
+    A job of few bytes has a group for each core, because each group costs Spark its start. With dynamic
+    allocation, the cores of all executors count that the session may ask for.
 
     `map` may be called in any thread. Its Spark job has the text of `job` as its description, and a group of its own
     unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`.

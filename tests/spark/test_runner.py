@@ -37,6 +37,12 @@ def square(task: Task) -> int:
     return task.number**2
 
 
+def group_of(task: Task) -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return context.partitionId()
+
+
 def worker_of(task: Task) -> int:
     return os.getpid()
 
@@ -113,6 +119,23 @@ def test_tasks_are_sent_in_a_few_groups_per_core(spark: SparkSession) -> None:
     (stage_id,) = job.stageIds
     stage = tracker.getStageInfo(stage_id)
     assert stage is not None and stage.numTasks == 2 * spark.sparkContext.defaultParallelism
+
+
+@pytest.mark.parametrize(
+    ("job", "num_groups"),
+    [
+        (Job("read", "t", size_bytes=1 << 20), 2),
+        (Job("read", "t").in_bytes([5 << 20] * 40), 3),  # 200 MiB
+        (Job("read", "t").in_bytes([5 << 30] * 40), 6),
+        (Job("read", "t", weights=(1,) * 40, unit="rows"), 6),
+        (Job("read", "t"), 6),
+        (None, 6),
+    ],
+)
+def test_a_job_of_few_bytes_has_a_group_for_each_core(spark: SparkSession, job: Job | None, num_groups: int) -> None:
+    runner = OnSpark(spark, least_bytes=0)
+    groups = runner.map(group_of, [Task(number) for number in range(40)], job)
+    assert len(set(groups)) == num_groups
 
 
 def test_tasks_run_in_other_processes(spark: SparkSession) -> None:

@@ -41,6 +41,9 @@ __all__ = ["WorkerTasks"]
 T = TypeVar("T")
 R = TypeVar("R")
 
+_BYTES_OF_GROUP = 64 << 20
+"""What a core reads in about a tenth of a second, a few times as long as Spark takes to start a task in Python."""
+
 
 @dataclass(frozen=True)
 class WorkerTasks:
@@ -89,7 +92,7 @@ class WorkerTasks:
     ) -> list[Reported[R]]:
         context, begin = self.session.sparkContext, time.monotonic()
         weights = job.weights if job else ()
-        groups = _weighed_groups(tasks, task_slots(context) * self.tasks_per_core, weights)
+        groups = _weighed_groups(tasks, self._num_groups(task_slots(context), job), weights)
         num_done, done_weight = context.accumulator(0), context.accumulator(0)
         worker = _Worker(Attempts(function, max_attempts(context), token), _Done(num_done, done_weight))
 
@@ -108,9 +111,8 @@ class WorkerTasks:
     ) -> list[Reported[R]]:
         """Run the tasks without a context: without a description, and progress is told when all are done."""
         begin, frame_job = time.monotonic(), FrameJob(self.session)
-        groups = _weighed_groups(
-            tasks, frame_job.parallelism() * self.tasks_per_core, job.weights if job is not None else ()
-        )
+        num_groups = self._num_groups(frame_job.parallelism(), job)
+        groups = _weighed_groups(tasks, num_groups, job.weights if job is not None else ())
         # A client does not see how often Spark tries a task, so an error that may pass fails the job, too.
         worker = _Worker(Attempts(function, 1, token))
         reported = frame_job.run(worker, groups)
@@ -118,6 +120,11 @@ class WorkerTasks:
             weight = sum(job.weights) if job is not None and job.weights else None
             self.on_progress(JobProgress(job, len(tasks), len(tasks), time.monotonic() - begin, weight))
         return reported
+
+    def _num_groups(self, num_slots: int, job: Job | None) -> int:
+        """Return how many groups keep all cores busy: beyond one for each core, a group of few bytes costs too much."""
+        most, size_bytes = num_slots * self.tasks_per_core, None if job is None else job.known_bytes
+        return most if size_bytes is None else min(most, max(num_slots, size_bytes // _BYTES_OF_GROUP))
 
 
 @dataclass(frozen=True)
