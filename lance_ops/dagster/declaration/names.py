@@ -65,8 +65,8 @@ def safe_key(text: str) -> str:
 
     A key must not disturb Dagster's range syntax (`[a...b]`), its URLs or its tags.
     """
-    if text and len(text) <= MAX_KEY_LENGTH and not _UNSAFE.search(text):
+    readable = _UNSAFE.sub("-", text)
+    if text and len(text) <= MAX_KEY_LENGTH and readable == text:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-    readable = _UNSAFE.sub("-", text).strip("-")
-    return f"{readable[: MAX_KEY_LENGTH - 11]}-{digest}".strip("-")
+    return f"{readable.strip('-')[: MAX_KEY_LENGTH - 11]}-{digest}".strip("-")

@@ -47,14 +47,14 @@ class PathGlob:
         segments = path.split("/")
         first, *rest = self._blocks
         if not rest:
-            return len(first) == len(segments) and _all_match(first, segments)
+            return len(first) == len(segments) and _match_from(0, first, segments)
         *middle, last = rest
         end = len(segments) - len(last)
-        if len(first) > end or not _all_match(first, segments[: len(first)]) or not _all_match(last, segments[end:]):
+        if len(first) > end or not _match_from(0, first, segments) or not _match_from(end, last, segments):
             return False
         start = len(first)
         for block in middle:  # the leftmost place of each block leaves the most room for those after it
-            while start + len(block) <= end and not _all_match(block, segments[start : start + len(block)]):
+            while start + len(block) <= end and not _match_from(start, block, segments):
                 start += 1
             start += len(block)
         return start <= end
@@ -110,5 +110,6 @@ def _check_length(pattern: str) -> None:
         raise ConfigError(f"the pattern has {len(pattern)} characters; it may have at most {MAX_PATTERN_LENGTH}")
 
 
-def _all_match(block: Sequence[re.Pattern[str]], segments: Sequence[str]) -> bool:
-    return all(pattern.match(segment) for pattern, segment in zip(block, segments, strict=True))
+def _match_from(start: int, block: Sequence[re.Pattern[str]], segments: Sequence[str]) -> bool:
+    """Whether the segments from `start` on match the block; there must be as many."""
+    return all(map(re.Pattern.match, block, segments[start:]))

@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from lance_ops.core.lazy_import import collector_paused
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches
 from lance_ops.dagster.landing.batch_state import BatchReport, Evidence, judge_batches
@@ -48,22 +49,23 @@ def batch_states(
     snapshot = open_if_exists(config)
     held = ingested_batches(snapshot) if snapshot else {}
     landing = list_landing(raw, now)
-    if instance is None:
-        return judge_batches(raw, landing, Evidence(held), now, count_plain=count_plain)
-    tokens = {key: batch.token for key, batch in held.items()}
-    asked = [
-        other for batch in landing.wanted(raw) if (other := batch.batch_to_request(tokens, raw.changed)) is not None
-    ]
-    evidence = Evidence(
-        held,
-        partitions=dict.fromkeys(known).keys(),
-        recorded=recorded,
-        requested=running,
-        failed=failed_runs(instance, names, known, now) if asked else {},
-        given_up=given_up_batches(instance, names, known, now) if asked else {},
-        refused=refusals(instance, names, asked),
-    )
-    return judge_batches(raw, landing, evidence, now, count_plain=count_plain)
+    with collector_paused():  # as while the batches are made: what is compared is no garbage
+        if instance is None:
+            return judge_batches(raw, landing, Evidence(held), now, count_plain=count_plain)
+        tokens = {key: batch.token for key, batch in held.items()}
+        asked = [
+            other for batch in landing.wanted(raw) if (other := batch.batch_to_request(tokens, raw.changed)) is not None
+        ]
+        evidence = Evidence(
+            held,
+            partitions=dict.fromkeys(known).keys(),
+            recorded=recorded,
+            requested=running,
+            failed=failed_runs(instance, names, known, now) if asked else {},
+            given_up=given_up_batches(instance, names, known, now) if asked else {},
+            refused=refusals(instance, names, asked),
+        )
+        return judge_batches(raw, landing, evidence, now, count_plain=count_plain)
 
 
 def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> dict[str, str]:
