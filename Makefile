@@ -5,15 +5,19 @@ FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests
 	-max_len=131072 -timeout=25 -rss_limit_mb=3000
 STAMP := .venv/.locked
 SERVERS := .venv/servers/.locked
+COLLECTED := .venv/collected
 
-.PHONY: run test checks kernels ui screenshots docs bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
+# Tests start very many Python processes, which load what the first of them has compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: run test checks kernels collection ui screenshots docs bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
 	$(BIN)/python -m jobs.demo --fresh
 
 test: environment servers java  ## every check
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target checks kernels
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target checks collection
 	$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 checks: environment
@@ -25,6 +29,9 @@ checks: environment
 
 kernels: environment  ## compiled once, before several workers need the same ones
 	$(BIN)/python -m lance_ops.kernels.warm
+
+collection: kernels  ## pytest compiles the modules of tests once, before several workers collect them
+	$(BIN)/python -m pytest --collect-only --quiet >$(COLLECTED) || { tail -n 40 $(COLLECTED); exit 1; }
 
 ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location, and a few days of history
 	$(BIN)/python -m jobs.history

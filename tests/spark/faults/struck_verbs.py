@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
 import lance_ops
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
