@@ -14,7 +14,7 @@ from lance_ops.api import LanceDataset, stored_files
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.records import dataclass
-from lance_ops.reading import ScanRequest, take_addresses
+from lance_ops.reading import ScanRequest, scan_rows, take_addresses
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import SnapshotReference
 from lance_ops.verbs.rows.by_keys.matched_keys import ComingRows, FirstRows, MatchedKeys
@@ -29,7 +29,7 @@ from lance_ops.verbs.sources import (
     source_bytes,
     source_rows,
 )
-from lance_ops.writing import share_rows
+from lance_ops.writing import TaskShare, share_rows
 
 __all__ = ["match_by_tasks", "read_few_keys"]
 
@@ -87,11 +87,11 @@ def _coming(source: by_tasks.SourceRows, counts: by_tasks.MatchCounts) -> Coming
 
 @dataclass(frozen=True)
 class _KeyPart:
-    """A raw file, or fragments of a version of a dataset."""
+    """A raw file, or rows of a version of a dataset."""
 
     file: str
     version: SnapshotReference | None = None
-    fragment_ids: tuple[int, ...] = ()
+    share: TaskShare | None = None
 
 
 def _parts(data: LanceDataset, file: str) -> list[_KeyPart]:
@@ -99,7 +99,7 @@ def _parts(data: LanceDataset, file: str) -> list[_KeyPart]:
         return [_KeyPart(file)]
     opened = open_source(data, file).snapshot
     reference = SnapshotReference.of(opened)
-    return [_KeyPart(file, reference, share.fragment_ids) for share in share_rows(opened, None)]
+    return [_KeyPart(file, reference, share) for share in share_rows(opened, None)]
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,9 @@ class _ReadKeys:
 
     def _rows(self, data: LanceDataset, part: _KeyPart) -> Iterator[pa.Table]:
         names = key_names(data, self.on)
-        if part.version is None:
+        if part.version is None or part.share is None:
             yield from source_rows(data, part.file, names)
             return
-        source, wanted = LanceDataset.of(part.version.open()), set(part.fragment_ids)
-        fragments = [fragment for fragment in source.get_fragments() if fragment.fragment_id in wanted]
-        for batch in source.scanner(names, fragments=fragments).to_batches():
-            yield pa.Table.from_batches([batch])
+        source = part.version.open()
+        request = part.share.request(source, source.schema.project(names))
+        yield from (rows.table for rows in scan_rows(source, request))
