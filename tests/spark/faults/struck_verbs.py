@@ -35,6 +35,7 @@ class Verb:
     after: Mapping[str, Sequence[int]]
     num_fragments: int = FRAGMENTS
     num_indices: int = 0
+    version: int = 2
 
 
 def _merge(dataset: lance_ops.LanceDataset, runner: OnSpark) -> None:
@@ -55,6 +56,7 @@ VERBS = {
         lambda dataset, runner: dataset.optimize.compact_files(target_rows_per_fragment=10, runner=runner),
         {"x": _NUMBERS, "y": _NUMBERS},
         num_fragments=FRAGMENTS // 2,
+        version=3,  # ids of fragments are reserved first
     ),
     "index": Verb(
         "index",
