@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from lance_ops.api import dataset
+from lance_ops.api import LanceDataset, dataset
 from lance_ops.cli import app
 from lance_ops.cli.runners import spark_master
 from lance_ops.maintenance.cleanup import CleanupTasks
@@ -42,6 +43,12 @@ class Line:
 
     words: str
     begun: tuple[str, ...] = ()
+    prepare: Callable[[LanceDataset], object] = lambda _: None
+
+
+def owe_a_compaction(data: LanceDataset) -> None:
+    for row in range(40):
+        data.insert(pa.table({"x": [100 + row], "s": ["new"]}))
 
 
 OTHERS = {
@@ -49,6 +56,7 @@ OTHERS = {
     "statistics": [Line("statistics {uri}")],
     "duplicates": [Line("duplicates {uri} --on s")],
     "fleet": [Line("fleet {folder} --verify-after 1d")],
+    "upkeep": [Line("upkeep {uri}", ("compact",), owe_a_compaction)],
     "plan": [Line("plan {uri} delete_rows predicate='x < 3' reason=r", ("count rows of",))],
     "execute": [Line("execute {uri} {folder}/plan.json", ("delete",))],
     "delete": [Line("delete {uri} --keys {folder}/keys.lance --on x --dry-run", ("count matches (join) in",))],
@@ -135,7 +143,7 @@ def test_a_command_that_changes_rows_runs_its_tasks_on_the_workers(
 def test_other_commands_run_their_tasks_on_the_workers(
     line: Line, dataset_uri: str, tmp_path: Path, seen: Seen
 ) -> None:
-    EXAMPLES[0].begin(dataset_uri, tmp_path)
+    line.prepare(EXAMPLES[0].begin(dataset_uri, tmp_path))
     planned = ("plan", dataset_uri, "delete_rows", "predicate=x < 3", "reason=r", "--save", str(tmp_path / "plan.json"))
     assert CliRunner().invoke(app, planned).exit_code == 0
     assert done([word.format(uri=dataset_uri, folder=tmp_path) for word in shlex.split(line.words)])
