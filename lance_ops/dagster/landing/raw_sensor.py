@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from lance_ops.core.lazy_import import collector_paused
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, refusals, reported_changes
 from lance_ops.dagster.landing.batch_runs import (
@@ -55,7 +56,8 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
         landing = list_landing(raw, now)
         for sentence in shortened([file.sentence for file in landing.set_aside]):
             context.log.warning("%s", sentence)
-        tick = _decide(context.instance, config, landing, cursor, now)
+        with collector_paused():  # as while the batches are made: what is compared is no garbage
+            tick = _decide(context.instance, config, landing, cursor, now)
         for batch in tick.changed:
             context.log.warning(_changed_sentence(batch))
         return dg.SensorResult(
