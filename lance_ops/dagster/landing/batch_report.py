@@ -43,13 +43,14 @@ def batch_states(
     # A batch moves on from its partition to a run and then into the table, and the sources are read in this order: a
     # run that ends meanwhile has left its batches in one of them. The materializations are read before the table, so
     # that a recorded batch which the table lacks was taken out, and not committed a moment later.
-    known = instance.get_dynamic_partitions(names.of("batches")) if instance else ()
-    recorded = instance.get_materialized_partitions(names.batches) if instance and known else ()
-    running = running_batches(instance, names, known, now) if instance and known else ()
-    snapshot = open_if_exists(config)
-    held = ingested_batches(snapshot) if snapshot else {}
+    with collector_paused():  # as in `list_landing`: what is compared is no garbage
+        known = instance.get_dynamic_partitions(names.of("batches")) if instance else ()
+        recorded = instance.get_materialized_partitions(names.batches) if instance and known else ()
+        running = running_batches(instance, names, known, now) if instance and known else ()
+        snapshot = open_if_exists(config)
+        held = ingested_batches(snapshot) if snapshot else {}
     landing = list_landing(raw, now)
-    with collector_paused():  # as while the batches are made: what is compared is no garbage
+    with collector_paused():
         if instance is None:
             return judge_batches(raw, landing, Evidence(held), now, count_plain=count_plain)
         tokens = {key: batch.token for key, batch in held.items()}
