@@ -60,7 +60,7 @@ class Job:
 
     @property
     def known_bytes(self) -> int | None:
-        """About how many bytes all tasks read together, by `size_bytes` or by weights; None if neither says it."""
+        """`size_bytes`, or the sum of weights in bytes, which may be more than is read; None without either."""
         if self.size_bytes is not None:
             return self.size_bytes
         return sum(self.weights) if self.unit == "bytes" else None

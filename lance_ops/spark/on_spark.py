@@ -28,8 +28,8 @@ class OnSpark(WorkerTasks):
     `map` may be called in any thread. Its Spark job has the text of `job` as its description, and a group of its own
     unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`.
 
-    A job whose plan says that its tasks read less than `least_bytes` together runs in threads of this process: Spark
-    would take longer to start the tasks than they take. With `least_bytes=0` all tasks run on the workers.
+    A job whose `size_bytes` is less than `least_bytes` runs in threads of this process, because Spark would take longer
+    to start the tasks than they take. With `least_bytes=0` all tasks run on the workers.
 
     A session of Spark Connect has no context: its jobs have no description, an error that may pass is not repeated, and
     `on_progress` is called when all tasks are done.

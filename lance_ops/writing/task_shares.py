@@ -46,7 +46,10 @@ _TASKS_AT_LEAST = 64
 
 
 class _Part(NamedTuple):
-    """The rows `first` to `last` of the `num_rows` that the tasks look at in a fragment."""
+    """Some of the `num_rows` rows of a fragment that tasks look at: from place `first` to the one before `last`.
+
+    Places count all physical rows, or those that indices found.
+    """
 
     fragment: Fragment
     first: int
@@ -70,7 +73,7 @@ class _Part(NamedTuple):
         return max((self.last - self.first) / _ROWS_PER_TASK, self.size_bytes / _BYTES_PER_TASK)
 
     def cut(self) -> list[_Part]:
-        """Return the rows as parts that are each worth a large task, or as one part."""
+        """Cut a whole fragment into parts that are each worth a large task, if it is worth several."""
         num_parts = max(1, min(int(self.work / _LARGE_TASK), self.num_rows, _MAX_TASKS))
         ends = [self.num_rows * part // num_parts for part in range(num_parts + 1)]
         return [self._replace(first=first, last=last) for first, last in pairwise(ends)]
@@ -78,11 +81,11 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskShare:
-    """Fragments for one task to scan, and the rows in them that indices found; None means all rows.
+    """Fragments for one task to scan, and the rows in them that indices found; None means all rows, or `row_ranges`.
 
     `remainder` is the predicate that must still be tested on these rows. `size_bytes` is about how many bytes of the
-    data files hold them, whatever columns are read. `row_ranges` has the fragments that the task shares with others, by
-    id, with its first physical row there and the one after its last.
+    data files hold them, whatever columns are read. `row_ranges` has each fragment of which the task
+    scans a part: its id, the first physical row, and the one after the last.
     """
 
     fragment_ids: tuple[int, ...]
@@ -141,9 +144,7 @@ def _all_rows(fragment: Fragment) -> _Part:
 
 def _scanning(parts: Sequence[_Part], predicate: Predicate | None) -> TaskShare:
     """Return a share of physical rows."""
-    ranges = tuple(
-        (part.fragment.id, part.first, part.last) for part in parts if part.last - part.first < part.num_rows
-    )
+    ranges = tuple((part.fragment.id, part.first, part.last) for part in parts if not part.is_whole)
     size_bytes = sum(part.size_bytes for part in parts)
     return TaskShare(tuple(part.fragment.id for part in parts), None, predicate, size_bytes, ranges)
 
@@ -157,7 +158,7 @@ def _finding(parts: Sequence[_Part], lookup: IndexLookup) -> TaskShare:
 
 
 def _split(parts: Sequence[_Part], max_tasks: int, writes_fragments: bool) -> Iterator[list[_Part]]:
-    """Yield the parts of each task, in order, each of another fragment."""
+    """Yield the parts of each task, in order, each of a different fragment."""
     if not writes_fragments:
         parts = [piece for part in parts for piece in part.cut()]
     work = np.array([part.work for part in parts])

@@ -1,4 +1,4 @@
-"""Tell how many bytes of files no version named when a clean-up listed a dataset's files last."""
+"""Tell how many bytes of orphans, files that no version names, the last clean-up left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 __all__ = ["ORPHAN_BYTES", "counted_orphans"]
 
 ORPHAN_BYTES = "lance/orphan_bytes"
-"""What observations of the head tell that a clean-up or its preview left; the facts of the verb have this name."""
+"""The key of metadata for the bytes of orphans that a clean-up left, or that its preview found."""
 
 _COUNTED_AT = "lance/orphans_counted_at"
 _LOOKED_AT = 50
@@ -19,7 +19,7 @@ _LOOKED_AT = 50
 
 
 def counted_orphans(instance: dg.DagsterInstance, config: DatasetConfig) -> dict[str, Any]:
-    """Return the newest count as metadata, with its time; nothing if no clean-up was observed lately."""
+    """Return the newest count and its time as metadata; nothing if none of the newest observations has one."""
     head = DatasetNames(config.name).head
     for record in instance.fetch_observations(dg.AssetRecordsFilter(head), limit=_LOOKED_AT).records:
         observed = record.asset_observation

@@ -57,7 +57,10 @@ class PaymentStatus(Enum):
 
 @dataclass(frozen=True)
 class PaymentPlan:
-    """What a payment would do: the steps, or parts of steps, that the budget allows, and the keys of the others."""
+    """What a payment would do: the steps, or parts of steps, that the budget allows.
+
+    `waiting` are the keys of owed steps that the budget does not reach. Fruitless steps are in neither.
+    """
 
     steps: tuple[Due, ...] = ()
     waiting: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """OPTIMIZE, VACUUM, VERIFY, RESTORE, indices, and what is told about a table.
 
-Results have the columns that Delta's have.
+Results of statements that Delta has, too, have its columns.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def _verify(statement: Statement) -> DataFrame:
 def _analyze(statement: Statement) -> DataFrame | None:
     """ANALYZE TABLE t COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]: tasks measure the columns.
 
-    Nothing is stored. Without FOR COLUMNS these are the top-level columns whose values have an order.
+    Nothing is stored. Without FOR COLUMNS, they measure the top-level columns whose values have an order.
+    `distinct_count` is an estimate.
     """
     reader = statement.reader
     table = statement.table()

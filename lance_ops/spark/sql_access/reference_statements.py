@@ -89,7 +89,9 @@ def _alter_drop_reference(kind: str) -> Callable[[Statement, LanceDataset], None
 
     def drop(statement: Statement, opened: LanceDataset) -> None:
         quiet = statement.reader.accept("IF", "EXISTS")
-        _remove_reference(opened, kind, _name(statement, f"the {kind}'s name"), quiet=quiet)
+        name = _name(statement, f"the {kind}'s name")
+        statement.reader.end()
+        _remove_reference(opened, kind, name, quiet=quiet)
 
     return drop
 

@@ -147,6 +147,7 @@ def _add_columns(statement: Statement, opened: LanceDataset) -> None:
     if reader.accept("AS"):
         statement.check_new_name(opened, name)
         written = statement.writer(opened).write(_in_brackets(statement))
+        reader.end()
         opened.add_columns({name: written}, runner=statement.runner)
     else:
         reader.at = begin
@@ -204,6 +205,7 @@ def _rename_column(statement: Statement, opened: LanceDataset) -> None:
     path = statement.column_path(opened)
     statement.reader.expect("TO")
     name = statement.reader.name("the new name")
+    statement.reader.end()
     if path in opened.snapshot.schema.names:
         statement.check_new_name(opened, name, besides=path)
     opened.alter_columns({"path": path, "name": name})
@@ -216,9 +218,11 @@ def _alter_column(statement: Statement, opened: LanceDataset) -> None:
         data_type = _arrow_schema(_declared(f"x {reader.rest('a type')}")).field(0).type
         opened.alter_columns({"path": path, "data_type": data_type}, runner=statement.runner)
     elif reader.accept("DROP", "NOT", "NULL"):
+        reader.end()
         opened.alter_columns({"path": path, "nullable": True}, runner=statement.runner)
     else:
         reader.expect("SET", "NOT", "NULL")
+        reader.end()
         opened.alter_columns({"path": path, "nullable": False}, runner=statement.runner)
 
 

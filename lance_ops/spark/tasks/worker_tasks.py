@@ -122,7 +122,10 @@ class WorkerTasks:
         return reported
 
     def _num_groups(self, num_slots: int, job: Job | None) -> int:
-        """Return how many groups keep all cores busy: beyond one for each core, a group of few bytes costs too much."""
+        """Return into how many groups to deal the tasks: at most `tasks_per_core` for each core.
+
+        With known bytes, there are more groups than cores only if each has enough of them.
+        """
         most, size_bytes = num_slots * self.tasks_per_core, None if job is None else job.known_bytes
         return most if size_bytes is None else min(most, max(num_slots, size_bytes // _BYTES_OF_GROUP))
 

@@ -63,7 +63,10 @@ def have_same_rows_by_tasks(
     runner: Runner,
     unmatched_where: str | None = None,
 ) -> bool:
-    """Return what `have_same_rows` does, with the keys of raw files or of a dataset; tasks read keys and rows."""
+    """Answer as `have_same_rows` does, for the keys of raw files or of a dataset. Tasks read keys and rows.
+
+    They leave files beneath the table's `data`, which are removed.
+    """
     if planned.schema != newest.schema:
         return False
     changes = compare_versions(planned.snapshot, newest.snapshot, versions=())

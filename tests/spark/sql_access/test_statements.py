@@ -411,6 +411,25 @@ def test_statements_that_read_or_copy_all_files_run_on_the_workers(spark: SparkS
     assert stored(lake, "copy") == stored(lake)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ADD COLUMN y AS (x)",
+        "RENAME COLUMN x TO y",
+        "ALTER COLUMN x SET NOT NULL",
+        "ALTER COLUMN x DROP NOT NULL",
+        "DROP TAG kept",
+        "CREATE TAG other",
+    ],
+)
+def test_a_change_with_more_words_than_it_has_changes_nothing(run: Any, lake: Path, change: str) -> None:
+    LanceDataset(lake / "numbers.lance").tags.create("kept", 1)
+    with pytest.raises(InvalidInput, match="the end of the statement is needed in place of 'nonsense'"):
+        run(f"ALTER TABLE numbers {change} nonsense")
+    after = LanceDataset(lake / "numbers.lance")
+    assert (after.version, after.schema.names, [*after.tags.list()]) == (1, ["id", "x", "s"], ["kept"])
+
+
 def test_a_table_is_clustered(run: Any, lake: Path) -> None:
     run("OPTIMIZE numbers ZORDER BY (s, id)")
     scanned = LanceDataset(lake / "numbers.lance").to_table().column("id").to_pylist()

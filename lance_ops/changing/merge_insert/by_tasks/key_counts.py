@@ -77,7 +77,7 @@ _NO_ROWS = FoundRows(0, _NO_ADDRESS, _NO_ADDRESS)
 class MatchCounts:
     """Rows of the target that a source row matches, rows that none matches, and how many source rows match one.
 
-    The last number is 0 unless it was asked for. `digest` is the sum of the digests of the rows that were found.
+    The last number is exact only if it was asked for. `digest` is the sum of the digests of the rows that were found.
     """
 
     matched: FoundRows
@@ -102,10 +102,10 @@ def count_matches(
 ) -> MatchCounts:
     """Count the rows whose columns `on` have the values of a row of `source`; a null in a key matches nothing.
 
-    `unmatched` also counts the other rows for which it is true. `counts_source` counts the source's rows, too. With
-    `fragment_ids`, no row of other fragments is looked at. Tasks call `digest` with the addresses of the rows that they
-    found. Files between the steps are beneath the table's `data`, and are always deleted. Raises as
-    `plan_distributed_merge` does.
+    `unmatched` also counts the other rows for which it is true. With `counts_source`, the source rows that match are
+    counted, each once. With `fragment_ids`, no row of other fragments is looked at. Tasks call `digest` with the
+    addresses of the rows that they found. Files between the steps are beneath the table's `data`, and are always
+    deleted. Raises as `plan_distributed_merge` does.
     """
     request = MergeRequest(
         on,

@@ -32,7 +32,10 @@ def read_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...]) -> 
 
 
 def counts_here(data: LanceDataset, runner: Runner, files: Sequence[str], on: Collection[str]) -> bool:
-    """Return whether this process compares keys: in threads, those of a small source, and no fields of structs."""
+    """Return whether this process compares the keys itself, without tasks.
+
+    It does so in threads, if the source has at most 64 MiB and no key is in a struct.
+    """
     if not isinstance(runner, InThreads) or not set(on) <= set(data.schema.names):
         return False
     return sum(source_bytes(data, file) for file in files) <= _LARGE_BYTES
@@ -52,8 +55,8 @@ def match_keys(
 
     With `unmatched_where`, a condition in SQL, also count the rows of the table that meet it and have none of the keys.
     With `shows_source`, also count the source's rows whose key no row has, and give some of its rows; with `updates`,
-    also rows of it that would update others. Tasks read the keys of both sides unless `counts_here`. Then this process
-    reads them, and holds the source's distinct keys.
+    also rows of it that would update others. If `counts_here`, this process reads the keys of both sides, and holds the
+    source's distinct keys. Otherwise tasks read them.
     """
     on = tuple(dict.fromkeys(on))
     if not counts_here(data, runner, files, on):

@@ -66,15 +66,15 @@ def match_by_tasks(
 def read_few_keys(data: LanceDataset, runner: Runner, files: Sequence[str], on: tuple[str, ...], most: int) -> pa.Table:
     """Return the distinct keys of raw files or of datasets, in the types of the table.
 
-    There are some more than `most` if the source has more: each task stops then. No key is written anywhere. Raises as
-    `given_keys.read_keys` does.
+    They are all if the source has at most `most`. Else they are `most + 1` of them, because each task stops there. No
+    key is written anywhere. Raises as `given_keys.read_keys` does.
     """
     on = tuple(dict.fromkeys(on))
     parts = [part for file in files for part in _parts(data, file)]
     sizes = (source_bytes(data, file) for file in files)
     job = Job.on("read keys for", data.uri, data.version, size_bytes=sum(sizes))
     found = runner.map(_ReadKeys(SnapshotReference.of(data.snapshot), on, most), parts, job)
-    return distinct_keys(pa.concat_tables([no_keys(data, on), *found]))
+    return _at_most(distinct_keys(pa.concat_tables([no_keys(data, on), *found])), most + 1)
 
 
 def _coming(source: by_tasks.SourceRows, counts: by_tasks.MatchCounts) -> ComingRows:
@@ -102,6 +102,11 @@ def _parts(data: LanceDataset, file: str) -> list[_KeyPart]:
     return [_KeyPart(file, reference, share) for share in share_rows(opened, None)]
 
 
+def _at_most(keys: pa.Table, num_rows: int) -> pa.Table:
+    """Return so many of the keys. A slice would take the buffers of all keys with it."""
+    return rows_at(keys, np.arange(min(keys.num_rows, num_rows)))
+
+
 @dataclass(frozen=True)
 class _ReadKeys:
     """Reads the distinct keys of a part of a source, and stops when there are more than `most`."""
@@ -117,8 +122,7 @@ class _ReadKeys:
             found = distinct_keys(pa.concat_tables([found, fit_keys(data, part.file, self.on, rows)]))
             if found.num_rows > self.most:
                 break
-        # a slice would take the buffers of all keys with it
-        return rows_at(found, np.arange(min(found.num_rows, self.most + 1)))
+        return _at_most(found, self.most + 1)
 
     def _rows(self, data: LanceDataset, part: _KeyPart) -> Iterator[pa.Table]:
         names = key_names(data, self.on)
