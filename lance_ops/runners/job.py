@@ -60,7 +60,7 @@ class Job:
 
     @property
     def known_bytes(self) -> int | None:
-        """`size_bytes`, or the sum of weights in bytes, which may be more than is read; None without either."""
+        """The job's `size_bytes`, or else its weights in bytes together, which may be more than tasks read."""
         if self.size_bytes is not None:
             return self.size_bytes
         return sum(self.weights) if self.unit == "bytes" else None

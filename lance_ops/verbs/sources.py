@@ -83,7 +83,7 @@ def no_keys(data: LanceDataset, on: Sequence[str]) -> pa.Table:
 
 
 def distinct_keys(keys: pa.Table) -> pa.Table:
-    """Return the different rows of a table of keys."""
+    """Return each key of a table of keys once."""
     return keys.group_by(keys.schema.names).aggregate([]).select(keys.schema.names)
 
 

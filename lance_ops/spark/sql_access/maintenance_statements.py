@@ -1,6 +1,6 @@
 """OPTIMIZE, VACUUM, VERIFY, RESTORE, indices, and what is told about a table.
 
-Results of statements that Delta has, too, have its columns.
+Where Delta has the statement, too, the result has the columns of Delta's.
 """
 
 from __future__ import annotations

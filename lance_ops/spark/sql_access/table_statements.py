@@ -1,4 +1,4 @@
-"""CREATE TABLE, of columns, a query or another table, and ALTER TABLE."""
+"""CREATE TABLE from columns, a query or another table; and ALTER TABLE."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.api import LanceDataset, stored_files
+from lance_ops.api.scanning import Filter
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.core.addresses import fragment_of
 from lance_ops.core.ndarrays import Uint64Array
@@ -95,14 +95,9 @@ def _digest_at(snapshot: Snapshot, addresses: Uint64Array) -> int:
     """Return the sum of the digests of the rows at these addresses."""
     if not len(addresses):
         return 0
-    data, wanted = LanceDataset.of(snapshot), set(fragment_of(addresses).tolist())
-    scanned = data.scanner(
-        filter=pc.field(ROW_ADDRESS).isin(pa.array(addresses)),
-        fragments=[fragment for fragment in data.get_fragments() if fragment.fragment_id in wanted],
-        blob_handling="all_binary",
-        batch_size_bytes=_BATCH_BYTES,
-    )
-    return sum(_digest_of(row) for batch in scanned.to_batches() for row in batch.to_pylist())
+    is_wanted = pc.field(ROW_ADDRESS).isin(pa.array(addresses))
+    scanned = _whole_rows(LanceDataset.of(snapshot), fragment_of(addresses).tolist(), is_wanted)
+    return sum(_digest_of(row) for batch in scanned for row in batch.to_pylist())
 
 
 def _digest_of(row: object) -> int:
@@ -112,17 +107,25 @@ def _digest_of(row: object) -> int:
 def _rows(
     data: LanceDataset, fragment_ids: Sequence[int], keys: pa.Table, unmatched_where: str | None
 ) -> Iterator[pa.RecordBatch]:
-    wanted = set(fragment_ids)
-    fragments = [fragment for fragment in data.get_fragments() if fragment.fragment_id in wanted]
-    if not fragments:
-        return
-    # the description of a blob is its place: other bytes may take the same place, and a compaction moves the same bytes
-    read = partial(data.scanner, fragments=fragments, blob_handling="all_binary", batch_size_bytes=_BATCH_BYTES)
-    for batch in read().to_batches():
+    for batch in _whole_rows(data, fragment_ids):
         yield _chosen(batch, keys, "left semi")
     if unmatched_where is not None:
-        for batch in read(filter=unmatched_where).to_batches():
+        for batch in _whole_rows(data, fragment_ids, unmatched_where):
             yield _chosen(batch, keys, "left anti")
+
+
+def _whole_rows(data: LanceDataset, fragment_ids: Iterable[int], where: Filter = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some fragments with all columns, and blobs as bytes.
+
+    The description of a blob is its place. Other bytes may take the same place, and a compaction moves the same bytes.
+    """
+    wanted = set(fragment_ids)
+    fragments = [fragment for fragment in data.get_fragments() if fragment.fragment_id in wanted]
+    if fragments:
+        scanner = data.scanner(
+            filter=where, fragments=fragments, blob_handling="all_binary", batch_size_bytes=_BATCH_BYTES
+        )
+        yield from scanner.to_batches()
 
 
 def _chosen(batch: pa.RecordBatch, keys: pa.Table, join: str) -> pa.RecordBatch:

@@ -16,8 +16,8 @@ import numpy as np
 from lance_ops.changing.merge_insert.by_tasks.key_join import (
     NO_ROW,
     JoinTask,
+    open_join,
     pairs_by_part,
-    source_keys,
     target_rows,
 )
 from lance_ops.changing.merge_insert.by_tasks.merging import MergeWork, TaskSizes, plan_distributed_merge
@@ -33,7 +33,6 @@ from lance_ops.changing.merge_insert.by_tasks.segment_files import (
 from lance_ops.changing.merge_insert.by_tasks.source_rows import SourceRows
 from lance_ops.changing.merge_insert.matching import unmatched_to_delete
 from lance_ops.changing.merge_insert.merge_request import MergeRequest, WhenMatched, key_columns
-from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.records import dataclass
 from lance_ops.reading import UserFilter
@@ -151,10 +150,7 @@ class _CountMatches:
     digest: DigestRows | None
 
     def __call__(self, task: JoinTask) -> _Counted:
-        snapshot = task.target.open()
-        source, addresses = source_keys(snapshot, task)
-        merge = replace(task.merge, source=source)
-        keys = SourceKeys(merge.source_keys(), [key.name for key in merge.keys])
+        snapshot, merge, keys, addresses = open_join(task)
         is_found = np.zeros(keys.num_codes, np.bool_)
         matched = unmatched = _NO_ROWS
         digest = 0

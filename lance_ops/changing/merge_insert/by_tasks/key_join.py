@@ -40,7 +40,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import scan_rows
 from lance_ops.snapshot import Snapshot, SnapshotReference
 
-__all__ = ["NO_ROW", "JoinTask", "JoinedKeys", "join_keys", "pairs_by_part", "source_keys", "target_rows"]
+__all__ = ["NO_ROW", "JoinTask", "JoinedKeys", "join_keys", "open_join", "pairs_by_part", "target_rows"]
 
 NO_ROW = np.uint64(TOMBSTONE_ROW)
 """Stands for the address of a row that there is not."""
@@ -78,10 +78,7 @@ class JoinedKeys:
 
 def join_keys(task: JoinTask) -> JoinedKeys:
     """Match the task's keys; raise `InvalidInput` as `find_matches` does."""
-    snapshot = task.target.open()
-    source, addresses = source_keys(snapshot, task)
-    merge = replace(task.merge, source=source)
-    keys = SourceKeys(merge.source_keys(), [key.name for key in merge.keys])
+    snapshot, merge, keys, addresses = open_join(task)
     is_found = np.zeros(keys.num_codes, np.bool_)
     matches = Matches.joined(
         [match_rows(merge, keys, rows, is_found) for rows in target_rows(snapshot, task, merge, keys)]
@@ -89,6 +86,14 @@ def join_keys(task: JoinTask) -> JoinedKeys:
     found = np.flatnonzero(is_found)
     used = keys.rows_of(found, found)[1] if merge.request.inserts else matches.source_rows[:0]
     return _write(snapshot, task, matches, addresses, used)
+
+
+def open_join(task: JoinTask) -> tuple[Snapshot, BoundMerge, SourceKeys, Uint64Array]:
+    """Return the target, the merge with the task's source rows, their keys, and their addresses."""
+    snapshot = task.target.open()
+    source, addresses = _source_keys(snapshot, task)
+    merge = replace(task.merge, source=source)
+    return snapshot, merge, SourceKeys(merge.source_keys(), [key.name for key in merge.keys]), addresses
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +110,7 @@ class _ShuffledRows:
         return self.row_addresses[positions]
 
 
-def source_keys(snapshot: Snapshot, task: JoinTask) -> tuple[pa.Table, Uint64Array]:
+def _source_keys(snapshot: Snapshot, task: JoinTask) -> tuple[pa.Table, Uint64Array]:
     """Return the source's rows of the bucket, and their addresses."""
     tables = [decode_table(data) for data in read_segments(snapshot, task.source_keys)]
     if not tables:
