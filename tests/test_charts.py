@@ -47,7 +47,7 @@ def test_versions_have_the_colour_of_their_kind_and_the_names_at_them() -> None:
     xs = [float(each.attrib["cx"]) for each in circles]
     assert xs[0] < xs[1] < xs[2]
     words = ["".join(each.itertext()) for each in svg.iter(f"{SVG}text")]
-    assert "⎇ trial" in words and {"added", "upkeep"} <= set(words) and "other" not in words
+    assert "branch trial" in words and {"added", "upkeep"} <= set(words) and "other" not in words
     assert version_chart("none", [], ()).endswith("</svg>")
 
 

@@ -46,9 +46,9 @@ def _dots(marks: Sequence[Mark], kinds: Sequence[str], axis: int) -> Iterator[st
         color, note = PALETTE[kinds.index(mark.kind)], escaped(mark.note)
         yield f'<circle class="{color}" cx="{x:.4g}" cy="{axis}" r="6"><title>{note}</title></circle>'
         for line, tag in enumerate(mark.tags):
-            yield text(x, axis - 14 - line * _LINE, f"⚑ {_short(tag)}", anchor=anchor, size=11)
+            yield text(x, axis - 14 - line * _LINE, f"tag {_short(tag)}", anchor=anchor, size=11)
         for line, branch in enumerate(mark.branches):
-            yield text(x, axis + 34 + line * _LINE, f"⎇ {_short(branch)}", anchor=anchor, size=11)
+            yield text(x, axis + 34 + line * _LINE, f"branch {_short(branch)}", anchor=anchor, size=11)
     if marks:
         yield text(_MARGIN, axis + 20, f"version {marks[0].version}", faint=True, size=11)
     if len(marks) > 1:

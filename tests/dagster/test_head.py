@@ -81,7 +81,7 @@ def test_each_version_tells_what_it_did(deployment: Deployment) -> None:
 
     (chart,) = images(widened["lance/timeline"])
     words = ["".join(each.itertext()) for each in chart.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"⚑ wide", "⎇ trial", "rows added", "rows deleted", "columns"} <= set(words)
+    assert {"tag wide", "branch trial", "rows added", "rows deleted", "columns"} <= set(words)
     (trend,) = images(widened["lance/trend"])
     assert len(list(trend.iter("{http://www.w3.org/2000/svg}polyline"))) == 4
     assert "| reindex id_idx |" in widened["lance/debt"]

@@ -38,7 +38,7 @@ def preview_page(
         _duration(past_seconds),
     ]
     parts.append("; ".join(filter(None, cost)))
-    parts += [f"⚠ {warning}" for warning in preview.warnings]
+    parts += [f"**Warning:** {warning}" for warning in preview.warnings]
     parts.append(sections_page(preview.sections))
     parts.append(_options(plan.given))
     if plan.sources:
