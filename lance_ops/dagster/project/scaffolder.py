@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -23,7 +24,7 @@ class DatasetParameters(BaseModel):
 
     name: str | None = Field(default=None, description="The dataset's name; default: that of the folder.")
     uri: str | None = Field(default=None, description="Where the table is; default: ${LANCE_OPS_LAKE}/<name>.lance.")
-    landing: str | None = Field(default=None, description="The folder of raw files; default: no ingestion.")
+    landing: str | None = Field(default=None, description="The folder or URI of raw files; default: no ingestion.")
     glob: str | None = Field(default=None, description="Which files of the landing folder count.")
 
 
@@ -42,10 +43,9 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
         attributes: dict[str, Any] = {"name": name, "uri": asked.uri or f"${{LANCE_OPS_LAKE}}/{name}.lance"}
         comments: list[str] = []
         if asked.landing is not None:
-            seen = (
-                _seen(asked.landing) if asked.glob is None else "The files were not looked at: `--glob` chooses them."
-            )
-            attributes["raw"] = {"uri": asked.landing} | ({"glob": asked.glob} if asked.glob else {})
+            landing = _from_anywhere(asked.landing)
+            seen = _seen(landing) if asked.glob is None else "The files were not looked at: `--glob` chooses them."
+            attributes["raw"] = {"uri": landing} | ({"glob": asked.glob} if asked.glob else {})
             if isinstance(seen, str):
                 comments.append(seen)
             else:
@@ -53,6 +53,11 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
                 attributes |= {"write": dict(seen.write)} if seen.write else {}
                 comments += [*seen.comments, *seen.doubts]
         write_declaration(request, COMPONENT_TYPE, attributes, comments)
+
+
+def _from_anywhere(landing: str) -> str:
+    """Return a folder as every process names it: whoever loads the declaration runs in a folder of its own."""
+    return landing if "$" in landing or "://" in landing else str(Path(landing).absolute())
 
 
 def _seen(landing: str) -> Proposal | str:
