@@ -60,7 +60,7 @@ def init(
     for note in started.notes:
         print_line(f"note: {note}", style="yellow")
     print_line(f"{counted(len(started.datasets), 'dataset')} declared: {', '.join(started.datasets) or 'none'}")
-    print_line(f"next: cd {os.path.relpath(started.home)} && dagster dev")
+    print_line(f"next: cd {os.path.relpath(started.home)} && dg dev")
 
 
 def schema() -> None:

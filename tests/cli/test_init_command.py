@@ -19,7 +19,7 @@ def test_init_says_what_it_wrote_and_what_is_next(tmp_path: Path, monkeypatch: p
     lines = result.output.splitlines()
     written = [line.removeprefix("wrote ") for line in lines if line.startswith("wrote ")]
     assert written and all((tmp_path / "lake" / name).is_file() for name in written)
-    assert lines[-2:] == ["0 datasets declared: none", "next: cd lake && dagster dev"]
+    assert lines[-2:] == ["0 datasets declared: none", "next: cd lake && dg dev"]
 
     refused = CliRunner().invoke(app, ["init", "lake"])
     assert (refused.exit_code, refused.output.count("--add")) == (1, 1)

@@ -20,6 +20,9 @@ from lance_ops.dagster.fleet import FLEET_COMPONENT_TYPE
 
 pytestmark = pytest.mark.dagster
 
+RUN_BY_DG = ("dg list components", "dg check defs", "dg list defs --json")
+"""The commands that are run beside those of the README."""
+
 RUN_ALL = """
 import json, sys
 from dagster_dg_cli.cli import create_dg_cli
@@ -48,13 +51,14 @@ def test_dg_scaffolds_what_the_readme_of_a_new_project_shows_and_all_of_it_loads
     project = tmp_path / "my-lake"
     made = CliRunner().invoke(app, ["init", str(project), "--landing", str(landing.parent)])
     assert made.exit_code == 0, made.output
-    shown = re.findall(r"^ {4}dg (.*)$", (project / "README.md").read_text(), re.MULTILINE)
+    shown = re.findall(r"^ {4}dg (scaffold .*)$", (project / "README.md").read_text(), re.MULTILINE)
     # The folder is named as somebody in the project's folder names it.
     values = {"<dataset>": "returns", "<folder>": "../landing/orders"}
     scaffolds = [[values.get(word, word) for word in line.split()] for line in shown]
     assert [words[:2] for words in scaffolds] == [["scaffold", "defs"]] * 2
 
-    printed = run_dg(project, [["list", "components"], *scaffolds, ["check", "defs"], ["list", "defs", "--json"]])
+    before, *after = (command.split()[1:] for command in RUN_BY_DG)
+    printed = run_dg(project, [before, *scaffolds, *after])
 
     assert {COMPONENT_TYPE, FLEET_COMPONENT_TYPE} <= set(printed.split())
     assert "All definitions loaded successfully" in printed

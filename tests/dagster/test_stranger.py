@@ -124,11 +124,11 @@ def test_the_readmes_commands_lead_from_raw_files_to_a_maintained_dataset(site: 
     written = (shell.folder / "my_lake/defs/orders/defs.yaml").read_text()
     assert yaml.safe_load(written) == yaml.safe_load(shown)
 
-    assert develop == ["dagster", "dev"]
+    assert develop == ["dg", "dev"]
     port = free_port()
     with dg.DagsterInstance.from_config(str(shell.folder)) as instance:
         with shell.running([*develop, "--port", str(port)]):
-            assert "All code locations passed validation" in shell.run(validate)
+            assert "All definitions loaded successfully" in shell.run(validate)
             deadline = time.monotonic() + 600
             while not instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS])):
                 assert time.monotonic() < deadline, (shell.folder / "running.log").read_text()

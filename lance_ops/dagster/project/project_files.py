@@ -140,9 +140,6 @@ version = "0.1.0"
 requires-python = ">=3.11"
 dependencies = ["lance-ops[all]>={__version__}"]
 
-[dependency-groups]
-dev = ["dagster-dg-cli"]
-
 [tool.hatch.build.targets.wheel]
 packages = ["{package}"]
 
@@ -181,9 +178,9 @@ def _readme(project: NewProject) -> str:
 
 Lance datasets, ingested and maintained by Dagster with [lance-ops](https://pypi.org/project/lance-ops/).
 
-    dagster definitions validate
-    dagster dev
-    dagster job execute -m {project.package}.definitions -j {job}
+    dg check defs
+    dg dev
+    dg launch --job {job}
 
 The first command loads everything. The second starts Dagster on http://127.0.0.1:3000: its sensors ingest what
 lands, and maintenance runs at night. The third maintains a dataset now. All of them read `.env` in this folder.
@@ -192,10 +189,8 @@ lands, and maintenance runs at night. The third maintains a dataset now. All of 
 
 {listed}
 Each is declared in `{project.package}/defs/<dataset>/defs.yaml`. Editors with a YAML language server explain and
-check its keys by `{SCHEMA_FILE}`. Another dataset, and the upkeep of every table of the lake at night, by
-Dagster's command `dg`:
+check its keys by `{SCHEMA_FILE}`. Another dataset, and the upkeep of every table of the lake at night:
 
-    pip install dagster-dg-cli
     dg scaffold defs lance_ops.dagster.LanceDatasetComponent <dataset> --landing <folder>
     dg scaffold defs lance_ops.dagster.LanceFleetComponent lake --max-megabytes 50000
 
