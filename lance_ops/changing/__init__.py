@@ -11,16 +11,11 @@ if TYPE_CHECKING:
     from lance_ops.changing.duplicates import DuplicateKey, Duplicates, Keep, delete_duplicates, find_duplicates
     from lance_ops.changing.key_deletion import delete_by_keys
     from lance_ops.changing.restoration import restore
+    from lance_ops.changing.row_buckets import RowBuckets
+    from lance_ops.changing.row_lookup import key_and_values, locate_rows, named_rows
     from lance_ops.changing.row_replacement import replace_matching, replace_rows
     from lance_ops.changing.row_updates import bind_updates, update
-    from lance_ops.changing.row_values import (
-        ROW_KEY,
-        RowValues,
-        add_row_values,
-        key_and_values,
-        named_rows,
-        replace_row_values,
-    )
+    from lance_ops.changing.row_values import ROW_KEY, RowValues, add_row_values, replace_row_values
     from lance_ops.changing.source_keys import SourceKeys, key_hashes
     from lance_ops.changing.table_metadata import MetadataValues, bind_field_metadata, bind_metadata, update_config
 
@@ -30,6 +25,7 @@ __all__ = [
     "Duplicates",
     "Keep",
     "MetadataValues",
+    "RowBuckets",
     "RowValues",
     "SourceKeys",
     "add_row_values",
@@ -44,6 +40,7 @@ __all__ = [
     "find_rows",
     "key_and_values",
     "key_hashes",
+    "locate_rows",
     "named_rows",
     "plan_deletion",
     "replace_matching",
@@ -61,6 +58,7 @@ _MODULES = {
     "Duplicates": "duplicates",
     "Keep": "duplicates",
     "MetadataValues": "table_metadata",
+    "RowBuckets": "row_buckets",
     "RowValues": "row_values",
     "SourceKeys": "source_keys",
     "add_row_values": "row_values",
@@ -73,9 +71,10 @@ _MODULES = {
     "delete_duplicates": "duplicates",
     "find_duplicates": "duplicates",
     "find_rows": "deletion",
-    "key_and_values": "row_values",
+    "key_and_values": "row_lookup",
     "key_hashes": "source_keys",
-    "named_rows": "row_values",
+    "locate_rows": "row_lookup",
+    "named_rows": "row_lookup",
     "plan_deletion": "deletion",
     "replace_matching": "row_replacement",
     "replace_row_values": "row_values",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.changing import row_values
+from lance_ops.changing import row_buckets
 from lance_ops.errors import InvalidInput, RawFileRefused, RetryableConflict, SchemaMismatch, TooManyConcurrentWriters
 from lance_ops.runners import InThreads
 from tests.pickling_runner import PicklingRunner
@@ -55,7 +55,7 @@ def left(dataset: lance_ops.LanceDataset) -> list[str]:
 def test_new_columns_have_the_values_of_the_rows_they_name_and_nulls_elsewhere(
     dataset_uri: str, key: str, stable: bool, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_values, "_PAIRS_PER_BUCKET", 5)
+    monkeypatch.setattr(row_buckets, "_PAIRS_PER_BUCKET", 5)
     dataset = made(dataset_uri, stable=stable, data_storage_version=version)
     if stable:
         dataset.optimize.compact_files(target_rows_per_fragment=8)

@@ -1,4 +1,4 @@
-"""Values by row from a DataFrame: no row of it reaches the driver, and Spark's own plan carries the keys."""
+"""Values by row from a DataFrame or from raw files: no row of them reaches the driver."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import lance_ops
+from lance_ops.core.addresses import row_addr
 from lance_ops.errors import InvalidInput, SchemaMismatch
+from lance_ops.maintenance.ingest import RawReader
 from lance_ops.spark import OnSpark, sql, table
+from lance_ops.verbs import Update, do_now, make_plan
 from tests.spark.rows_on_driver import refuse_rows_on_driver
 from tests.spark.test_merging import Steps
 
@@ -71,3 +75,31 @@ def test_a_data_frame_that_is_refused_leaves_the_table_as_it_was(spark: SparkSes
     with pytest.raises(SchemaMismatch, match="'v'"):
         dataset.update_columns(spark.range(8).selectExpr("id AS _rowaddr", "id AS v"), runner=runner)
     assert (sorted(Path(dataset_uri).rglob("*")), lance_ops.dataset(dataset_uri).version) == (before, 1)
+
+
+def test_the_driver_reads_no_row_of_files_whose_values_are_planned_and_written(
+    spark: SparkSession, dataset_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lance_ops.write_dataset(pa.table({"id": range(40), "w": [0] * 40}), dataset_uri, max_rows_per_file=15)
+    files = tuple(str(tmp_path / f"{number}.parquet") for number in range(2))
+    for begin, file in zip((0, 20), files, strict=True):
+        addresses = [row_addr(n // 15, n % 15) for n in range(begin, begin + 20)]
+        pyarrow.parquet.write_table(pa.table({"_rowaddr": addresses, "w": range(begin, begin + 20)}), file)
+    verb = Update(files=files)
+    _, here = make_plan(verb, data)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the driver read a file")
+
+    monkeypatch.setattr(RawReader, "batches", refuse)
+    steps = Steps()
+    runner = OnSpark(spark, on_progress=steps, least_bytes=0)
+    _, preview = make_plan(verb, data, runner)
+    assert preview == here and preview.facts == {"matching_rows": 40}
+    assert steps.seen == {"locate rows of": 2, "count named rows of": 1, "read first rows for": 1}
+    assert do_now(verb, data, runner).facts == {"matching_rows": 40}
+    assert steps.seen.keys() - {"count named rows of", "read first rows for"} == {
+        *("stage values for", "locate rows of", "order rows of", "replace values in")
+    }
+    assert lance_ops.dataset(dataset_uri).to_table()["w"].to_pylist() == [*range(40)]
+    assert not [path for path in Path(dataset_uri, "data").iterdir() if path.is_dir()]

@@ -12,12 +12,28 @@ import pyarrow.parquet
 import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.changing import row_buckets
 from lance_ops.core.errors import InvalidInput, PlanOutdated, RawFileRefused, SchemaMismatch
-from lance_ops.verbs import REASON_PROPERTY, AddColumns, StoredPlan, Update, Verb, do_now, execute_plan, make_plan
+from lance_ops.verbs import (
+    REASON_PROPERTY,
+    AddColumns,
+    StoredPlan,
+    Update,
+    Verb,
+    do_now,
+    execute_plan,
+    make_plan,
+    row_files,
+)
 from tests.pickling_runner import PicklingRunner
 from tests.verbs.living import live, section
 
 Change = Callable[[LanceDataset], object]
+
+VERBS: dict[str, tuple[str, Callable[[str], Verb]]] = {
+    "update": ("s", lambda file: Update(files=(file,))),
+    "add_columns": ("t", lambda file: AddColumns(files=(file,))),
+}
 
 
 def made(uri: str, *, stable: bool = False) -> LanceDataset:
@@ -79,6 +95,47 @@ def test_columns_of_a_file_are_shown_beside_their_rows_and_added_by_tasks(datase
         "add columns to",
     ]
     assert texts(data, "t") == {x: f"new {x}" if x < 2 else None for x in range(12) if x != 5}
+
+
+LOOKS = ["locate rows of", "count named rows of", "read first rows for"]
+
+
+@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize(("key", "stable"), [("_rowaddr", False), ("_rowid", False), ("_rowid", True)])
+def test_tasks_look_at_files_as_this_process_does_and_leave_nothing(
+    dataset_uri: str, tmp_path: Path, name: str, key: str, stable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, (column, make) = made(dataset_uri, stable=stable), VERBS[name]
+    verb = make(file_of(data, tmp_path, "x != 3", column, key))
+    _, here = make_plan(verb, data)
+    before, runner = sorted(Path(data.uri).rglob("*")), PicklingRunner()
+    monkeypatch.setattr(row_files, "_read_here", None)
+    monkeypatch.setattr(row_files, "_ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(row_buckets, "_PAIRS_PER_BUCKET", 5)
+    _, by_tasks = make_plan(verb, data, runner)
+    assert by_tasks == here and here.sections
+    assert runner.jobs == [(LOOKS[0], 1), (LOOKS[1], 3), (LOOKS[2], 1)]
+    assert sorted(Path(data.uri).rglob("*")) == before
+
+
+def test_tasks_take_the_first_rows_of_the_first_files_that_have_some(dataset_uri: str, tmp_path: Path) -> None:
+    data, files = made(dataset_uri), tuple(str(tmp_path / f"{number}.csv") for number in range(5))
+    for file, addresses in zip(files, ((), (3, 2), (), (1, 1 << 32, 2 << 32), (0, 2 << 32 | 1)), strict=True):
+        Path(file).write_text("_rowaddr,s\n" + "".join(f"{address},new {address}\n" for address in addresses))
+    verb, runner = Update(files=files), PicklingRunner()
+    _, preview = make_plan(verb, data, runner)
+    assert preview == make_plan(verb, data)[1]
+    assert section(preview, "Rows that would change (the first 5 of 7)")["x"] == ("3", "2", "1", "4", "8")
+    assert runner.jobs[-1] == (LOOKS[2], 2)
+
+
+def test_what_tasks_tell_of_a_file_does_not_grow_with_its_rows(dataset_uri: str, tmp_path: Path) -> None:
+    data, file = write_dataset(pa.table({"s": ["old"] * 40_000}), dataset_uri), str(tmp_path / "values.parquet")
+    pyarrow.parquet.write_table(pa.table({"_rowaddr": range(40_000), "s": ["new"] * 40_000}), file)
+    runner = PicklingRunner()
+    _, preview = make_plan(Update(files=(file,)), data, runner)
+    assert preview.facts == {"matching_rows": 40_000}
+    assert max(runner.outcome_bytes) < 2048
 
 
 def test_text_is_read_in_the_types_of_the_table_and_files_are_read_together(dataset_uri: str, tmp_path: Path) -> None:
@@ -145,12 +202,6 @@ def test_old_and_new_values_of_the_first_columns_are_shown_if_there_is_no_room_f
         _, preview = make_plan(verb, data)
         shown = section(preview, "Rows that would change")
         assert shown == {**dict.fromkeys(names[:4], ("old",)), **{f"{name} (new)": ("new",) for name in names[:4]}}
-
-
-VERBS: dict[str, tuple[str, Callable[[str], Verb]]] = {
-    "update": ("s", lambda file: Update(files=(file,))),
-    "add_columns": ("t", lambda file: AddColumns(files=(file,))),
-}
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -232,8 +283,20 @@ def test_what_the_execution_would_refuse_is_refused_by_the_preview(
     monkeypatch.chdir(tmp_path)
     data = made(dataset_uri)
     Path("f.csv").write_text(content)
-    with pytest.raises(InvalidInput, match=message):
-        make_plan(verb, data)
-    with pytest.raises((InvalidInput, SchemaMismatch)):
-        do_now(verb, data)
+    before = sorted(Path(data.uri).rglob("*"))
+    for runner in (None, PicklingRunner()):
+        with pytest.raises(InvalidInput, match=message):
+            make_plan(verb, data, runner)
+        with pytest.raises((InvalidInput, SchemaMismatch)):
+            do_now(verb, data, runner)
     assert dataset(data.uri).version == 2
+    assert sorted(Path(data.uri).rglob("*")) == before
+
+
+def test_rows_of_an_empty_table_are_refused_also_by_tasks(dataset_uri: str, tmp_path: Path) -> None:
+    data, file = write_dataset(pa.table({"s": pa.array([], pa.string())}), dataset_uri), tmp_path / "values.csv"
+    file.write_text("_rowaddr,s\n0,new\n")
+    for runner in (None, PicklingRunner()):
+        for attempt in (make_plan, do_now):
+            with pytest.raises(InvalidInput, match=r"has no fragment of _rowaddr 0 "):
+                attempt(Update(files=(str(file),)), data, runner)

@@ -132,9 +132,9 @@ class AddColumns(Verb):
             sample = sample_of(data, None, _SAMPLE, transforms)
             return _NewColumns(schema, sample, data.snapshot.num_rows, bytes_of_columns(data, source.reads))
         if isinstance(transforms, list):
-            found = look_at_row_files(data, transforms, SAMPLE_ROWS)
+            found = look_at_row_files(data, work.runner, transforms, SAMPLE_ROWS)
             rows = found.first_rows(data, short_columns(data.schema, len(found.values)), found.values.names)
-            return _NewColumns(found.values, sample_section(_SAMPLE, rows), len(found.addresses), found.size_bytes)
+            return _NewColumns(found.values, sample_section(_SAMPLE, rows), found.num_rows, found.size_bytes)
         read = list(self.read_columns) or data.snapshot.schema.names
         rows = data.to_table(read, limit=SAMPLE_ROWS).combine_chunks()
         if not rows.num_rows:

@@ -120,7 +120,7 @@ class Update(Verb):
 
     def _preview_of_files(self, work: Execution) -> Preview:
         data = work.data
-        found = look_at_row_files(data, self.files, SAMPLE_ROWS)
+        found = look_at_row_files(data, work.runner, self.files, SAMPLE_ROWS)
         names = found.values.names
         lacking = next((name for name in names if name not in data.schema.names), None)
         if lacking is not None:
@@ -128,7 +128,7 @@ class Update(Verb):
         before, fragments = Measures.of(data), found.fragments(data)
         schema = data.snapshot.schema.project(names)
         rewritten = sum(projected_sizes(data.snapshot, fragments, schema).values()) if fragments else 0
-        num_rows = len(found.addresses)
+        num_rows = found.num_rows
         shown = names[:MOST_PAIRS]
         rows = found.first_rows(data, short_columns(data.schema, len(shown), shown), shown)
         return Preview(
