@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.api import LanceDataset, dataset, merge_source, write_dataset
+from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.core.errors import InvalidInput, LanceOpsError, UnsupportedFeature
 from lance_ops.runners import InThreads, Runner
 from lance_ops.verbs import DeleteRows, Erase, Upsert, Verb, do_now, make_plan
@@ -29,6 +31,14 @@ VERBS: dict[str, Callable[[tuple[str, ...]], Verb]] = {
     "upsert that deletes": lambda files: Upsert(files, ("x",), matched="delete", insert=False),
     "upsert of all": lambda files: Upsert(files, ("x",), insert=False, delete_unmatched="x > 8"),
     "erase": lambda files: Erase(key_files=files, on=("x",), reason="r"),
+}
+
+
+BOUNDED: dict[str, Callable[[tuple[str, ...]], Verb]] = {
+    "delete": lambda files: DeleteRows(key_files=files, on=("x",), reason="r", at_most_rows=2),
+    "upsert": lambda files: Upsert(
+        files, ("x",), matched="keep", insert=False, delete_unmatched="x > 8", at_most_rows=5
+    ),
 }
 
 
@@ -82,6 +92,40 @@ def test_tasks_count_the_rows_that_a_bound_allows(numbers: LanceDataset, tmp_pat
     assert dataset(numbers.uri).version == 1
     do_now(verbs[name](num_rows), numbers, runner)
     assert dataset(numbers.uri).version == 2
+
+
+@pytest.mark.parametrize("runner", [PicklingRunner, InThreads], ids=["elsewhere", "a large source in threads"])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_raw_files_are_staged_once_to_be_counted_and_to_change_rows_also_after_a_conflict(
+    numbers: LanceDataset,
+    tmp_path: Path,
+    name: str,
+    runner: Callable[[], Runner],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verb, num_rows = BOUNDED[name](raw(tmp_path, KEYS, KEYS.slice(3))), []
+    staged, checked = merge_source._Stage.files, LanceDataset.of(numbers.snapshot)
+    monkeypatch.setattr(given_keys, "_LARGE_BYTES", 100)
+
+    def stage(self: Any, *given: Any) -> Any:
+        made = staged(self, *given)
+        num_rows.append(made.version.open().num_rows)
+        return made
+
+    def count(*given: Any, **options: Any) -> Any:
+        counts = count_matches(*given, **options)
+        if dataset(numbers.uri).version == 1:
+            checked.update({"s": "'other'"}, "x IN (1, 9)")  # another writer, after the check
+        return counts
+
+    monkeypatch.setattr(merge_source._Stage, "files", stage)
+    count_matches = by_tasks.count_matches
+    monkeypatch.setattr(by_tasks, "count_matches", count)
+    done = do_now(verb, numbers, runner())
+    assert (done.version, num_rows) == (3, [7])
+    assert not [path for path in Path(numbers.uri, "data").iterdir() if path.is_dir()]
+    left = {"delete": {0, *range(3, 12)}, "upsert": {1, 2, *range(9)}}[name]
+    assert set(dataset(numbers.uri).to_table()["x"].to_pylist()) == left
 
 
 def test_tasks_count_a_large_source_also_in_threads(

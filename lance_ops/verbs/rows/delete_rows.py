@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from lance_ops.api import LanceDataset
+from lance_ops.changing.merge_insert.by_tasks import SourceRows
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.reading import bind_filter
+from lance_ops.runners import Runner
 from lance_ops.verbs.contract import (
     Execution,
     Measures,
@@ -19,7 +23,7 @@ from lance_ops.verbs.contract import (
     required_reason_properties,
 )
 from lance_ops.verbs.options import Option
-from lance_ops.verbs.rows.by_keys import match_keys
+from lance_ops.verbs.rows.by_keys import match_keys, staged_once
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.read_cost import bytes_of_columns, bytes_of_predicate
 from lance_ops.verbs.sections import sample_of, sample_title
@@ -81,28 +85,36 @@ class DeleteRows(Verb):
 
     def execute(self, work: Execution) -> VerbResult:
         """Delete the rows that match in the opened version, as one commit."""
-        properties = self._check()
+        self._check()
+        if self.at_most_rows is None:
+            return change_rows(work, partial(self._delete, work.runner, None), None)
+        keys = (
+            staged_once(work.data, work.runner, self.key_files, self.on, self.on) if self.key_files else nullcontext()
+        )
+        with keys as staged:
 
-        def change(data: LanceDataset, retries: int) -> VerbResult:
-            options: dict[str, Any] = {
-                "conflict_retries": retries,
-                "transaction_properties": properties,
-                "runner": work.runner,
-            }
-            if self.predicate is not None:
-                result = data.delete(self.predicate, **options)
-            else:
-                result = data.delete_by_keys(list(self.key_files), self.on, **options)
-            num_rows = result["num_deleted_rows"]
-            return VerbResult({"matching_rows": num_rows}, data.snapshot if num_rows else None)
+            def check(data: LanceDataset) -> None:
+                if self.predicate is not None:
+                    self._check_number(data.count_rows(self.predicate, runner=work.runner))
+                else:
+                    found = match_keys(data, work.runner, self.key_files, self.on, staged=staged)
+                    self._check_number(found.matched.count)
 
-        def check(data: LanceDataset) -> None:
-            if self.predicate is not None:
-                self._check_number(data.count_rows(self.predicate, runner=work.runner))
-            else:
-                self._check_number(match_keys(data, work.runner, self.key_files, self.on).matched.count)
+            return change_rows(work, partial(self._delete, work.runner, staged), check)
 
-        return change_rows(work, change, None if self.at_most_rows is None else check)
+    def _delete(self, runner: Runner, staged: SourceRows | None, data: LanceDataset, retries: int) -> VerbResult:
+        options: dict[str, Any] = {
+            "conflict_retries": retries,
+            "transaction_properties": self._check(),
+            "runner": runner,
+        }
+        if self.predicate is not None:
+            result = data.delete(self.predicate, **options)
+        else:
+            keys = list(self.key_files) if staged is None else LanceDataset.of(staged.version.open())
+            result = data.delete_by_keys(keys, self.on, **options)
+        num_rows = result["num_deleted_rows"]
+        return VerbResult({"matching_rows": num_rows}, data.snapshot if num_rows else None)
 
     def _check(self) -> dict[str, str]:
         if (self.predicate is None) == (not self.key_files):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 from lance_ops.api import LanceDataset, MergeInsertBuilder
 from lance_ops.changing import merge_insert
+from lance_ops.changing.merge_insert.by_tasks import SourceRows
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
@@ -20,7 +22,7 @@ from lance_ops.verbs.contract import (
     reason_properties,
 )
 from lance_ops.verbs.options import Option
-from lance_ops.verbs.rows.by_keys import MatchedKeys, counts_here, match_keys, read_keys
+from lance_ops.verbs.rows.by_keys import MatchedKeys, counts_here, match_keys, read_keys, staged_once
 from lance_ops.verbs.rows.checked_attempts import change_rows
 from lance_ops.verbs.rows.read_cost import bytes_of_columns
 from lance_ops.verbs.rows.same_rows import have_same_rows, have_same_rows_by_tasks
@@ -126,18 +128,24 @@ class Upsert(Verb):
     def execute(self, work: Execution) -> VerbResult:
         """Merge, as one commit."""
         on = self._on(work.data)
+        if self.at_most_rows is None:
+            return change_rows(work, partial(self._merge, work.runner, on, None), None)
+        with staged_once(work.data, work.runner, self.files, on) as staged:
 
-        def change(data: LanceDataset, retries: int) -> VerbResult:
-            builder = self._builder(data, on).conflict_retries(retries)
-            properties = reason_properties(self.reason)
-            result = builder.execute(list(self.files), transaction_properties=properties, runner=work.runner)
-            facts = {name: count for name, count in result.items() if isinstance(count, int)}
-            return VerbResult(facts, data.snapshot if any(facts.values()) else None)
+            def check(data: LanceDataset) -> None:
+                where = self.delete_unmatched
+                self._check_number(match_keys(data, work.runner, self.files, on, where, staged=staged))
 
-        def check(data: LanceDataset) -> None:
-            self._check_number(match_keys(data, work.runner, self.files, on, self.delete_unmatched))
+            return change_rows(work, partial(self._merge, work.runner, on, staged), check)
 
-        return change_rows(work, change, None if self.at_most_rows is None else check)
+    def _merge(
+        self, runner: Runner, on: tuple[str, ...], staged: SourceRows | None, data: LanceDataset, retries: int
+    ) -> VerbResult:
+        builder, properties = self._builder(data, on).conflict_retries(retries), reason_properties(self.reason)
+        source = list(self.files) if staged is None else LanceDataset.of(staged.version.open())
+        result = builder.execute(source, transaction_properties=properties, runner=runner)
+        facts = {name: count for name, count in result.items() if isinstance(count, int)}
+        return VerbResult(facts, data.snapshot if any(facts.values()) else None)
 
     def _builder(self, data: LanceDataset, on: tuple[str, ...]) -> MergeInsertBuilder:
         builder = data.merge_insert(on).use_index(self.use_index).write_mode(self.write_mode)

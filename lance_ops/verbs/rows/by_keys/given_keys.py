@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.api import LanceDataset
+from lance_ops.api import LanceDataset, stored_files
+from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.runners import InThreads, Runner
 from lance_ops.verbs.rows.by_keys.keys_by_tasks import match_by_tasks
 from lance_ops.verbs.rows.by_keys.matched_keys import ComingRows, FirstRows, MatchedKeys
 from lance_ops.verbs.sources import distinct_keys, first_rows, fit_keys, key_names, no_keys, source_bytes, source_rows
 
-__all__ = ["match_keys", "read_keys"]
+__all__ = ["counts_here", "match_keys", "read_keys", "staged_once"]
 
 _ROWS = "rows of the source"
 _LARGE_BYTES = 64 << 20
@@ -41,6 +43,22 @@ def counts_here(data: LanceDataset, runner: Runner, files: Sequence[str], on: Co
     return sum(source_bytes(data, file) for file in files) <= _LARGE_BYTES
 
 
+@contextmanager
+def staged_once(
+    data: LanceDataset, runner: Runner, files: Sequence[str], on: tuple[str, ...], columns: tuple[str, ...] = ()
+) -> Iterator[by_tasks.SourceRows | None]:
+    """Give the rows of the files for tasks that count them and then change rows by them; None if `counts_here`.
+
+    Tasks write raw files beneath the table's `data`, or only their `columns`; it is removed in the end. So a check and
+    a change, and their attempts after conflicts, read each file once.
+    """
+    if counts_here(data, runner, files, on):
+        yield None
+        return
+    with stored_files(data.snapshot, files, runner, tuple(dict.fromkeys(columns)), keys=on) as source:
+        yield source
+
+
 def match_keys(
     data: LanceDataset,
     runner: Runner,
@@ -50,17 +68,22 @@ def match_keys(
     *,
     shows_source: bool = False,
     updates: bool = False,
+    staged: by_tasks.SourceRows | None = None,
 ) -> MatchedKeys:
     """Count the rows that have one of the keys.
 
     With `unmatched_where`, a condition in SQL, also count the rows of the table that meet it and have none of the keys.
     With `shows_source`, also count the source's rows whose key no row has, and give some of its rows; with `updates`,
     also rows of it that would update others. If `counts_here`, this process reads the keys of both sides, and holds the
-    source's distinct keys. Otherwise tasks read them.
+    source's distinct keys. Otherwise tasks read them: from what `staged_once` gave, or raw files are staged first, of a
+    source that is not shown the key columns alone.
     """
     on = tuple(dict.fromkeys(on))
-    if not counts_here(data, runner, files, on):
-        return match_by_tasks(data, runner, files, on, unmatched_where, shows_source=shows_source)
+    if staged is not None:
+        return match_by_tasks(data, runner, staged, on, unmatched_where, shows_source=shows_source)
+    with staged_once(data, runner, files, on, () if shows_source else on) as source:
+        if source is not None:
+            return match_by_tasks(data, runner, source, on, unmatched_where, shows_source=shows_source)
     counted = _counted_keys(data, files, on)
     keys = counted.select(list(on))
     seen = [keys.slice(0, 0)]

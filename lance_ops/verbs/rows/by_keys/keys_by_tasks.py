@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.api import LanceDataset, stored_files
+from lance_ops.api import LanceDataset
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.records import dataclass
@@ -37,30 +37,26 @@ __all__ = ["match_by_tasks", "read_few_keys"]
 def match_by_tasks(
     data: LanceDataset,
     runner: Runner,
-    files: Sequence[str],
+    source: by_tasks.SourceRows,
     on: tuple[str, ...],
     unmatched_where: str | None,
     *,
     shows_source: bool,
 ) -> MatchedKeys:
-    """Count as `given_keys.match_keys` does. The tasks leave files beneath the table's `data`, which are removed.
-
-    Raw files are written there first, as a merge does: their key columns, and all columns if the source is shown.
-    """
-    with stored_files(data.snapshot, files, runner, () if shows_source else on, keys=on) as source:
-        counts = by_tasks.count_matches(
-            data.snapshot,
-            on,
-            source,
-            runner,
-            unmatched=unmatched_where,
-            num_first=SAMPLE_ROWS,
-            counts_source=shows_source,
-        )
-        matched, unmatched = (FirstRows(each.count, each.first) for each in (counts.matched, counts.unmatched))
-        if not shows_source:
-            return MatchedKeys(matched, unmatched)
-        return MatchedKeys(matched, unmatched, _coming(source, counts))
+    """Count as `given_keys.match_keys` does. The tasks leave files beneath the table's `data`, which are removed."""
+    counts = by_tasks.count_matches(
+        data.snapshot,
+        on,
+        source,
+        runner,
+        unmatched=unmatched_where,
+        num_first=SAMPLE_ROWS,
+        counts_source=shows_source,
+    )
+    matched, unmatched = (FirstRows(each.count, each.first) for each in (counts.matched, counts.unmatched))
+    if not shows_source:
+        return MatchedKeys(matched, unmatched)
+    return MatchedKeys(matched, unmatched, _coming(source, counts))
 
 
 def read_few_keys(data: LanceDataset, runner: Runner, files: Sequence[str], on: tuple[str, ...], most: int) -> pa.Table:
