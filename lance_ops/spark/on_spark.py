@@ -31,8 +31,8 @@ class OnSpark(WorkerTasks):
     A job whose `size_bytes` is less than `least_bytes` runs in threads of this process, because Spark would take longer
     to start the tasks than they take. With `least_bytes=0` all tasks run on the workers.
 
-    A session of Spark Connect has no context: its jobs have no description, an error that may pass is not repeated, and
-    `on_progress` is called when all tasks are done.
+    A session of Spark Connect has no context: its jobs have no description, and `on_progress` is called when all tasks
+    are done.
     """
 
     def takes(self, data: object) -> bool:

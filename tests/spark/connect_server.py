@@ -20,10 +20,10 @@ _SETTINGS = {
 
 
 def main() -> None:
-    """Start the session whose plugin is the server."""
+    """Start the session whose plugin is the server; its tasks are tried four times."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     use_java()
-    session = SparkSession.builder.master("local[2]").config(map=dict(_SETTINGS)).getOrCreate()
+    session = SparkSession.builder.master("local[2,4]").config(map=dict(_SETTINGS)).getOrCreate()
     jvm = session.sparkContext._jvm
     service = getattr(jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     print(getattr(service, "MODULE$").localPort(), flush=True)

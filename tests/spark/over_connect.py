@@ -18,6 +18,7 @@ import lance_ops
 from lance_ops.dagster.runners import SparkRunner
 from lance_ops.errors import InvalidInput
 from lance_ops.spark import OnSpark, get_or_create, sql, table, write
+from tests.spark.repeated_tasks import came_of_each_task
 
 
 def process_of(task: int) -> int:
@@ -54,6 +55,7 @@ def main(scratch: Path, url: str) -> None:
         "one session": get_or_create() is get_or_create(master=url) is session,
         "another server": refusal_of("sc://localhost:1/;token=secret"),
         "of a resource": SparkRunner(master=url).runner().map(double, [5, 10]),
+        "attempts": came_of_each_task(session, scratch),
         "written": write(values.select("double"), scratch / "w.lance").count_rows(),
     }
     os.environ["SPARK_REMOTE"] = f"{url}/"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from lance_ops.core.errors import CorruptFile, StoreError
 from lance_ops.runners import Job
@@ -82,10 +83,8 @@ def came_of(run: Callable[[str], str], folder: Path) -> dict[str, Any]:
     return {"outcome": outcome, "attempts": len(os.listdir(folder))}
 
 
-def main(scratch: Path) -> None:
-    """Run each function as a task of its own."""
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parent)])
-    session = get_or_create("repeated tasks", master="local[2,4]", config={"spark.driver.memory": "1g"})
+def came_of_each_task(session: SparkSession, scratch: Path) -> dict[str, Any]:
+    """Run each function as the task of a plan, and with the rows of a DataFrame."""
     row = session.range(1)
 
     def of_task(function: Callable[[str], str], folder: str) -> str:
@@ -94,14 +93,20 @@ def main(scratch: Path) -> None:
     def of_rows(function: Callable[[str], str], folder: str) -> str:
         return map_rows(row.coalesce(1), AfterRows(function, folder), Job("look at", "rows"))[0]
 
-    found = {
+    return {
         way.__name__: {
             name: came_of(partial(way, function), scratch / f"{name} {way.__name__}")
             for name, function in TASKS.items()
         }
         for way in (of_task, of_rows)
     }
-    print(json.dumps(found))
+
+
+def main(scratch: Path) -> None:
+    """Run the functions in a session of this process."""
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parent)])
+    session = get_or_create("repeated tasks", master="local[2,4]", config={"spark.driver.memory": "1g"})
+    print(json.dumps(came_of_each_task(session, scratch)))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from unittest.mock import Mock
-
 import pytest
 
 from lance_ops.spark.running import task_slots
@@ -16,9 +14,7 @@ _DYNAMIC = {
 
 
 def _slots(settings: dict[str, str], default_parallelism: int = 2) -> int:
-    context = Mock(defaultParallelism=default_parallelism)
-    context.getConf.return_value.get.side_effect = settings.get
-    return task_slots(context)
+    return task_slots(default_parallelism, settings.get)
 
 
 def test_an_idle_cluster_counts_the_executors_that_it_may_ask_for() -> None:

@@ -21,6 +21,7 @@ from lance_ops.spark.running import FrameJob, frame_job
 from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.tasks import worker_tasks
 from tests.groups import OWN_SESSIONS
+from tests.spark.test_runner import ATTEMPTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,7 +136,7 @@ def connect_server(log: Path) -> Iterator[str]:
 
 
 @OWN_SESSIONS
-def test_a_table_is_compacted_and_gets_values_through_connect(tmp_path: Path) -> None:
+def test_a_table_is_changed_and_tasks_are_repeated_through_connect(tmp_path: Path) -> None:
     script = Path(__file__).with_name("over_connect.py")
     newer = Path(sys.prefix) / "connect"  # the packages of a client, which `make servers` installs
     assert newer.is_dir(), "make servers"
@@ -153,6 +154,8 @@ def test_a_table_is_compacted_and_gets_values_through_connect(tmp_path: Path) ->
     found = json.loads(done.stdout.splitlines()[-1])
     refusal = found.pop("another server")
     assert "master sc://localhost:1:" in refusal and f"the server {url}," in refusal and "secret" not in refusal
+    attempts = found.pop("attempts")
+    assert attempts["of_rows"] == attempts["of_task"] == ATTEMPTS
     assert found == {
         "session": "pyspark.sql.connect.session",
         "fragments": [10, 2],

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from unittest.mock import Mock
 
 import pytest
 from pyspark import SparkConf, TaskContext
@@ -251,11 +250,23 @@ def test_the_outcomes_of_the_tasks_before_an_error_are_discarded(spark: SparkSes
     ],
 )
 def test_spark_says_how_often_it_tries_a_task(master: str, setting: str | None, attempts: int) -> None:
-    conf = SparkConf(loadDefaults=False)
+    conf = SparkConf(loadDefaults=False).setMaster(master)
     if setting is not None:
         conf.set("spark.task.maxFailures", setting)
-    context = Mock(master=master, getConf=lambda: conf)
-    assert max_attempts(context) == attempts
+    assert max_attempts(conf.get) == attempts
+
+
+def test_a_task_is_tried_once_where_no_master_is_told() -> None:
+    assert max_attempts({"spark.task.maxFailures": "9"}.get) == 1
+
+
+ATTEMPTS = {
+    "a store that is too busy at first": {"outcome": "done", "attempts": 3},
+    "a store that stays too busy": {"outcome": "StoreError: 503 Slow Down", "attempts": 4},
+    "a worker that dies at first": {"outcome": "done", "attempts": 3},
+    "a file that is damaged": {"outcome": "CorruptFile: file-1: footer: is torn", "attempts": 1},
+}
+"""What comes of `repeated_tasks.TASKS` where Spark tries each task four times."""
 
 
 @OWN_SESSIONS
@@ -264,13 +275,7 @@ def test_spark_repeats_what_was_lost_or_may_pass_and_nothing_else(tmp_path: Path
     done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["of_rows"] == found["of_task"]
-    assert found["of_task"] == {
-        "a store that is too busy at first": {"outcome": "done", "attempts": 3},
-        "a store that stays too busy": {"outcome": "StoreError: 503 Slow Down", "attempts": 4},
-        "a worker that dies at first": {"outcome": "done", "attempts": 3},
-        "a file that is damaged": {"outcome": "CorruptFile: file-1: footer: is torn", "attempts": 1},
-    }
+    assert found["of_rows"] == found["of_task"] == ATTEMPTS
 
 
 def test_less_than_one_task_per_core_is_refused(spark: SparkSession) -> None:

@@ -8,6 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.spark.running.attempts import Attempts, Reported, max_attempts, outcomes_or_raise, remove_files
+    from lance_ops.spark.running.cluster_settings import Settings, settings_of
     from lance_ops.spark.running.cluster_size import task_slots
     from lance_ops.spark.running.frame_job import FrameJob
     from lance_ops.spark.running.row_job import map_rows
@@ -17,11 +18,13 @@ __all__ = [
     "Attempts",
     "FrameJob",
     "Reported",
+    "Settings",
     "SparkJob",
     "map_rows",
     "max_attempts",
     "outcomes_or_raise",
     "remove_files",
+    "settings_of",
     "task_slots",
 ]
 
@@ -29,11 +32,13 @@ _MODULES = {
     "Attempts": "attempts",
     "FrameJob": "frame_job",
     "Reported": "attempts",
+    "Settings": "cluster_settings",
     "SparkJob": "spark_job",
     "map_rows": "row_job",
     "max_attempts": "attempts",
     "outcomes_or_raise": "attempts",
     "remove_files": "attempts",
+    "settings_of": "cluster_settings",
     "task_slots": "cluster_size",
 }
 

@@ -13,12 +13,13 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeAlias, TypeVar
 
-from pyspark import SparkContext, TaskContext
+from pyspark import TaskContext
 
 from lance_ops.core.errors import LanceOpsError, StoreError, TasksLost
 from lance_ops.core.file_names import file_names_of_job
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Job
+from lance_ops.spark.running.cluster_settings import Settings
 
 __all__ = ["Attempts", "Failure", "Reported", "max_attempts", "outcomes_or_raise", "remove_files"]
 
@@ -111,12 +112,16 @@ def remove_files(job: Job | None, token: str) -> None:
         job.remove_files(token)
 
 
-def max_attempts(context: SparkContext) -> int:
-    """Return how often Spark tries a task: once on a local master, unless that says otherwise, as `local[2,4]` does."""
-    local = re.fullmatch(r"local(\[[^,\]]*(,\s*(\d+))?\])?", context.master or "")
+def max_attempts(settings: Settings) -> int:
+    """Return how often Spark tries a task: once on a local master, unless that says otherwise, as `local[2,4]` does.
+
+    Once also where the settings do not tell the master, so that an error that may pass is raised and not lost.
+    """
+    master = settings("spark.master")
+    local = re.fullmatch(r"local(\[[^,\]]*(,\s*(\d+))?\])?", master or "local")
     if local:
         return int(local[3] or 1)
-    return int(context.getConf().get("spark.task.maxFailures", "4"))
+    return int(settings("spark.task.maxFailures") or 4)
 
 
 def _is_transient(error: Exception) -> bool:

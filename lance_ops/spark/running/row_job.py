@@ -16,6 +16,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.runners import Job
 from lance_ops.spark.arrow_function import map_in_arrow
 from lance_ops.spark.running.attempts import Attempts, Reported, max_attempts, outcomes_or_raise, remove_files
+from lance_ops.spark.running.cluster_settings import settings_of
 from lance_ops.spark.running.frame_job import FrameJob
 from lance_ops.spark.running.partition_count import num_partitions
 from lance_ops.spark.running.spark_job import SparkJob
@@ -43,7 +44,7 @@ def map_rows(
     """
     session, token = frame.sparkSession, new_job_token()
     is_remote = lacks_context(session)
-    attempts = Attempts(function, 1 if is_remote else max_attempts(session.sparkContext), token)
+    attempts = Attempts(function, max_attempts(settings_of(session)), token)
     # Spark takes a dot in a name for a path, so the columns travel by number.
     numbered = frame.toDF(*map(str, range(len(frame.columns))))
     task = _RowTask(attempts, tuple(frame.columns))

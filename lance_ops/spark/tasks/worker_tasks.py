@@ -31,6 +31,7 @@ from lance_ops.spark.running import (
     max_attempts,
     outcomes_or_raise,
     remove_files,
+    settings_of,
     task_slots,
 )
 from lance_ops.spark.session_kind import lacks_context
@@ -90,11 +91,12 @@ class WorkerTasks:
     def _run_rdd(
         self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str
     ) -> list[Reported[R]]:
-        context, begin = self.session.sparkContext, time.monotonic()
+        context, begin, settings = self.session.sparkContext, time.monotonic(), settings_of(self.session)
         weights = job.weights if job else ()
-        groups = _weighed_groups(tasks, self._num_groups(task_slots(context), job), weights)
+        num_groups = self._num_groups(task_slots(context.defaultParallelism, settings), job)
+        groups = _weighed_groups(tasks, num_groups, weights)
         num_done, done_weight = context.accumulator(0), context.accumulator(0)
-        worker = _Worker(Attempts(function, max_attempts(context), token), _Done(num_done, done_weight))
+        worker = _Worker(Attempts(function, max_attempts(settings), token), _Done(num_done, done_weight))
 
         def report() -> None:
             if self.on_progress is not None:  # a group that Spark repeats counts its tasks again
@@ -113,8 +115,7 @@ class WorkerTasks:
         begin, frame_job = time.monotonic(), FrameJob(self.session)
         num_groups = self._num_groups(frame_job.parallelism(), job)
         groups = _weighed_groups(tasks, num_groups, job.weights if job is not None else ())
-        # A client does not see how often Spark tries a task, so an error that may pass fails the job, too.
-        worker = _Worker(Attempts(function, 1, token))
+        worker = _Worker(Attempts(function, max_attempts(settings_of(self.session)), token))
         reported = frame_job.run(worker, groups)
         if self.on_progress is not None:
             weight = sum(job.weights) if job is not None and job.weights else None
