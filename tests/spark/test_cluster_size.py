@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest.mock import Mock
+
 import pytest
 
-from lance_ops.spark.running import task_slots
+from lance_ops.spark.running import FrameJob, task_slots
 
 _DYNAMIC = {
     "spark.dynamicAllocation.enabled": "true",
@@ -39,3 +42,11 @@ def test_a_cluster_that_is_larger_now_counts_as_it_is() -> None:
 )
 def test_without_a_limit_of_dynamic_allocation_only_present_cores_count(settings: dict[str, str]) -> None:
     assert _slots(settings) == 2
+
+
+def test_through_connect_an_idle_cluster_counts_the_executors_that_it_may_ask_for() -> None:
+    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    remote.conf = SimpleNamespace(get=_DYNAMIC.get)
+    remote.range = Mock()
+    remote.range.return_value.select.return_value.distinct.return_value.count.return_value = 2
+    assert FrameJob(remote).parallelism() == 4000

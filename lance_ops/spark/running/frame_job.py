@@ -19,6 +19,8 @@ from pyspark.sql.functions import spark_partition_id
 
 from lance_ops.core.arrow import scalar
 from lance_ops.core.records import dataclass
+from lance_ops.spark.running.cluster_settings import settings_of
+from lance_ops.spark.running.cluster_size import task_slots
 
 __all__ = ["FrameJob"]
 
@@ -36,8 +38,12 @@ class FrameJob:
     tag: str = field(default_factory=lambda: f"lance-ops-{uuid4()}")
 
     def parallelism(self) -> int:
-        """Return how many tasks Spark runs at once, as it cuts a range that nobody has cut."""
-        return self.session.range(4096).select(spark_partition_id()).distinct().count()
+        """Return how many tasks the cluster runs at once, as `task_slots` does.
+
+        Spark cuts a range that nobody has cut by the cores of now.
+        """
+        present = self.session.range(4096).select(spark_partition_id()).distinct().count()
+        return task_slots(present, settings_of(self.session))
 
     def run(self, worker: Callable[[Iterable[G]], Iterator[R]], groups: list[G]) -> list[R]:
         """Return the outcomes of all groups, each of them in a task; interrupt the job if the caller is interrupted."""
