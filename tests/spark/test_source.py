@@ -8,6 +8,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions
 
-from lance_ops.api import dataset, write_dataset
-from lance_ops.core.errors import InvalidInput
+from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.core.errors import InvalidInput, ReferenceNotFound, VersionNotFound
 from lance_ops.spark import create_view, get_or_create, private_format, register_functions
 
 if TYPE_CHECKING:
@@ -46,6 +47,13 @@ def load(spark: SparkSession, uri: str, **options: Any) -> DataFrame:
 
 def values(frame: DataFrame, column: str = "x") -> list[Any]:
     return [row[column] for row in frame.select(column).collect()]
+
+
+def moment_of(table: LanceDataset, version: int = 1) -> datetime:
+    """When a version was committed."""
+    moment = table.snapshot.at(version).manifest.timestamp
+    assert moment is not None
+    return moment.astimezone(UTC)
 
 
 def data_files(uri: str) -> set[str]:
@@ -420,6 +428,39 @@ def test_a_view_reads_a_version_and_accepts_inserts(spark: SparkSession, numbers
     create_view(spark, "numbers", numbers, filter="name = 'n1'")
     assert values(spark.table("numbers")) == [1]
     spark.catalog.dropTempView("numbers")
+
+
+def test_a_view_shows_a_branch_or_a_moment_and_takes_no_rows(spark: SparkSession, numbers: str) -> None:
+    table = dataset(numbers)
+    first = moment_of(table)
+    trial = table.create_branch("trial")
+    trial.delete("x > 2")
+    trial.delete("x > 0")
+    table.delete("x = 0")
+    everything = values(spark.read.format("lance").option("version", 1).load(numbers))
+    for asked, shown in (
+        ({"branch": "trial"}, [0]),
+        ({"branch": "trial", "version": trial.version - 1}, [0, 1, 2]),
+        ({"branch": "trial", "timestamp": moment_of(trial, trial.version - 1)}, [0, 1, 2]),
+        ({"timestamp": first}, everything),
+        ({"timestamp": first.replace(tzinfo=None).isoformat()}, everything),
+        ({}, everything[1:]),
+    ):
+        create_view(spark, "shown", numbers, **asked)
+        assert values(spark.table("shown")) == shown, asked
+    create_view(spark, "shown", numbers, branch="trial")
+    with pytest.raises(PySparkException, match="give the branch's own path"):
+        spark.sql("INSERT INTO shown VALUES (12, 'x', array(1.0F, 2.0F))")
+    spark.catalog.dropTempView("shown")
+    for wrong, error, message in (
+        ({"branch": "nope"}, ReferenceNotFound, "nope"),
+        ({"branch": "trial", "tag": "x"}, InvalidInput, "'branch' and 'tag'|'tag' and 'branch'"),
+        ({"timestamp": "yesterday"}, InvalidInput, "'timestamp' is a moment like"),
+        ({"timestamp": first - timedelta(days=1)}, VersionNotFound, "no retained version is as old"),
+    ):
+        with pytest.raises(error, match=message):
+            create_view(spark, "shown", numbers, **wrong)
+    assert not spark.catalog.tableExists("shown")
 
 
 def test_a_private_format_has_its_storage_options_in_no_plan(

@@ -1,9 +1,10 @@
 """Show Lance tables to Spark SQL as temporary views.
 
-A view shows one version of a table, and `INSERT INTO` a view appends to the table:
+A view shows one version of a table. `INSERT INTO` a view of the newest version appends to the table:
 
     create_view(spark, "flights", uri)                          SELECT …  FROM flights
     create_view(spark, "flights_before", uri, version=3)        … EXCEPT SELECT … FROM flights_before
+    create_view(spark, "flights_tried", uri, branch="trial")    SELECT …  FROM flights_tried
 
 Spark's catalogs cannot hold Python data sources, so other statements are for `lance_ops.spark.sql`.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from pyspark.sql import SparkSession
 
@@ -32,24 +34,31 @@ def create_view(
     *,
     version: int | None = None,
     tag: str | None = None,
+    branch: str | None = None,
+    timestamp: datetime | str | None = None,
     filter: str | None = None,  # noqa: A002 - the option's name
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
     """Create or replace a temporary view of a version, by default of the version that is newest now.
 
-    Rows inserted into the view are in the table at once. The view shows them when it is created again. The storage
-    options are in no plan and no log of Spark; the URI and the filter are. The version is opened here, before Spark
-    makes the view. A relative path begins in this process's folder.
+    `branch` is a branch, by default the main one, and `timestamp` a moment (ISO 8601; without a zone it is UTC): the
+    view shows the version of the branch that was newest then, or its `version`. A `tag` names a version by itself.
 
-    Raises `DatasetNotFound`, `VersionNotFound` or `ReferenceNotFound` if the table, the version or the tag does not
-    exist, and `InvalidFilter` for a filter that does not fit the table. Raises `InvalidInput`, without showing it, for
-    a URI that holds a secret.
+    Rows inserted into the view are in the table at once. The view shows them when it is created again. A view of one of
+    these, or with a filter, takes no rows. The storage options are in no plan and no log of Spark; the URI and the
+    filter are. The version is opened here, before Spark makes the view. A relative path begins in this process's
+    folder.
+
+    Raises `DatasetNotFound`, `VersionNotFound` or `ReferenceNotFound` if the table, the version, the tag or the branch
+    does not exist, and `InvalidFilter` for a filter that does not fit the table. Raises `InvalidInput` for arguments
+    that name two versions, for a moment that is none and, without showing it, for a URI that holds a secret.
     """
     if public_uri(uri) != uri:
         raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")
     path = open_store(uri).uri if is_local(uri) else uri  # Spark's processes have other folders
-    asked = {"path": path, "filter": filter, "tag": tag, "version": None if version is None else str(version)}
-    options = {key: value for key, value in asked.items() if value is not None}
+    moment = timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp
+    asked = {"path": path, "filter": filter, "tag": tag, "branch": branch, "version": version, "timestamp": moment}
+    options = {key: str(value) for key, value in asked.items() if value is not None}
     snapshot = replace(SourceOptions.parse(options), storage_options=dict(storage_options or {})).open()
     if filter is not None:
         bind_filter(snapshot, filter)  # Spark would report a mistake only when the view is read
