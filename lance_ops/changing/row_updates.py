@@ -23,7 +23,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import split_path
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import ScannedRows, offset_array
-from lance_ops.runners import Job, Runner
+from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 from lance_ops.transactions import PendingFiles, Update, remove_files_of_job
@@ -98,7 +98,7 @@ def update(
     If no row matches, nothing is committed. Raises `InvalidInput` when a value cannot be computed, and
     `RetryableConflict` when a concurrent transaction touched the same rows: plan again on the newest version.
     """
-    plan = plan_update(snapshot, assignments, predicate, file_version)
+    plan = plan_update(snapshot, assignments, predicate, file_version, in_threads=isinstance(runner, InThreads))
     outcomes = runner.map(rewrite_rows, plan.tasks, plan.job, lambda outcome: _pending(snapshot, [outcome]).abandon())
     return commit_update(plan, outcomes, properties)
 
@@ -125,13 +125,16 @@ def plan_update(
     assignments: Sequence[Assignment],
     predicate: Predicate | None,
     file_version: str | None = None,
+    *,
+    in_threads: bool = True,
 ) -> UpdatePlan:
     """Share the rows that may match among tasks; `file_version` is as for `choose_file_version`.
 
-    Raises as `share_rows` does.
+    Unless they run `in_threads` of one process, several tasks may have rows of one fragment. Raises as `share_rows`
+    does.
     """
     reference, version = SnapshotReference.of(snapshot), choose_file_version(snapshot, file_version)
-    shares = share_rows(snapshot, predicate, writes_fragments=True)
+    shares = share_rows(snapshot, predicate, writes_fragments=True, in_threads=in_threads)
     tasks = tuple(UpdateTask(reference, tuple(assignments), share, version) for share in shares)
     return UpdatePlan(snapshot, tuple(assignments), tasks)
 
@@ -173,7 +176,10 @@ def commit_update(
 ) -> tuple[Snapshot, int]:
     """Write the deletion files and commit; see `update`."""
     snapshot = plan.snapshot
-    offsets = {key: BitMap.deserialize(data) for outcome in outcomes for key, data in outcome.offsets.items()}
+    offsets: dict[int, BitMap] = {}
+    for outcome in outcomes:  # several may have rows of one fragment
+        for fragment_id, replaced in outcome.offsets.items():
+            offsets.setdefault(fragment_id, BitMap()).update(BitMap.deserialize(replaced))
     if not offsets:
         return snapshot, 0
     pending = _pending(snapshot, outcomes)

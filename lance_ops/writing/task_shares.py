@@ -108,14 +108,20 @@ class TaskShare:
 
 
 def share_rows(
-    snapshot: Snapshot, predicate: Predicate | None, *, message_bytes: int = 0, writes_fragments: bool = False
+    snapshot: Snapshot,
+    predicate: Predicate | None,
+    *,
+    message_bytes: int = 0,
+    writes_fragments: bool = False,
+    in_threads: bool = True,
 ) -> list[TaskShare]:
     """Return shares that together have every row which matches the predicate; without a predicate, every row.
 
     `message_bytes` is what each task gets or sends back however few rows it has. There are fewer tasks if their
     messages were too long together. If each task `writes_fragments` of its own, beyond 64 of them a task looks at eight
-    times as many rows: few matches among many rows would leave a tiny fragment for each task. Such a task has sixteen
-    fragments also where they are large, and no part of one, because it holds the pages that it writes.
+    times as many rows: few matches among many rows would leave a tiny fragment for each task. Such a task holds the
+    pages that it writes. So if tasks run `in_threads` of one process, each has sixteen fragments also where they are
+    large, and no part of one. Otherwise a large fragment is cut for them, too.
 
     Raises `ReadTooLarge` as `check_rows_are_stored` does: no task sees how many rows the others have.
     """
@@ -132,7 +138,7 @@ def share_rows(
     check_rows_are_stored(snapshot, sum(part.num_rows for part in parts), (part.fragment for part in parts))
 
     def tasks_of(parts: Sequence[_Part]) -> Iterator[list[_Part]]:
-        return _split(parts, _max_tasks(message_bytes), writes_fragments)
+        return _split(parts, _max_tasks(message_bytes), writes_fragments, writes_fragments and in_threads)
 
     shares = [_scanning(task, predicate) for task in tasks_of(scanned)]
     return shares if lookup is None else [*(_finding(task, lookup) for task in tasks_of(found)), *shares]
@@ -157,16 +163,18 @@ def _finding(parts: Sequence[_Part], lookup: IndexLookup) -> TaskShare:
     return TaskShare(tuple(bitmaps), rows, lookup.remainder, sum(part.size_bytes for part in parts))
 
 
-def _split(parts: Sequence[_Part], max_tasks: int, writes_fragments: bool) -> Iterator[list[_Part]]:
+def _split(
+    parts: Sequence[_Part], max_tasks: int, writes_fragments: bool, shares_memory: bool
+) -> Iterator[list[_Part]]:
     """Yield the parts of each task, in order, each of a different fragment."""
-    if not writes_fragments:
+    if not shares_memory:
         parts = [piece for part in parts for piece in part.cut()]
     work = np.array([part.work for part in parts])
-    full_tasks = float(work.sum())
+    full_tasks, most = float(work.sum()), float(max_tasks)
     if writes_fragments:
-        most = min(max_tasks, len(parts) / _FRAGMENTS_PER_TASK, max(_TASKS_AT_LEAST, full_tasks / _LARGE_TASK))
-    else:
-        most = max_tasks
+        most = min(most, max(_TASKS_AT_LEAST, full_tasks / _LARGE_TASK))
+    if shares_memory:
+        most = min(most, len(parts) / _FRAGMENTS_PER_TASK)
     num_tasks = _num_tasks(full_tasks, len(parts), most)
     middles = (np.cumsum(work) - work / 2) / (work.sum() or 1)
     tasks = np.minimum((num_tasks * middles).astype(int), num_tasks - 1).tolist()

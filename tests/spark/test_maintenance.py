@@ -30,6 +30,7 @@ from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
 from lance_ops.runners import JobProgress
 from lance_ops.spark import OnSpark
+from lance_ops.writing import UpdatedRowWriter, task_shares
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +58,24 @@ def raw_batch(folder: Path, key: str, table: pa.Table) -> IngestBatch:
 def test_rows_are_deleted_by_tasks(spark: SparkSession, numbers: str) -> None:
     assert dataset(numbers).delete("x % 3 = 0", runner=OnSpark(spark))["num_deleted_rows"] == 14
     assert rows(numbers) == [x for x in range(40) if x % 3]
+
+
+def test_one_large_fragment_is_updated_by_several_tasks(
+    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the driver wrote rows")
+
+    monkeypatch.setattr(task_shares, "_ROWS_PER_TASK", 10)
+    monkeypatch.setattr(UpdatedRowWriter, "write_updated", refuse)
+    table = write_dataset(pa.table({"x": range(1000)}), dataset_uri)
+    seen: list[JobProgress] = []
+    counts = table.update({"x": "-x"}, "x % 2 = 1", runner=OnSpark(spark, on_progress=seen.append))
+    assert counts["num_rows_updated"] == 500
+    assert seen[-1].num_tasks == seen[-1].num_done == 12
+    assert len(table.get_fragments()) == 1 + 12
+    assert sorted(rows(dataset_uri)) == sorted(-x if x % 2 else x for x in range(1000))
+    assert table.verify().ok
 
 
 def test_fragments_are_compacted_by_tasks(spark: SparkSession, numbers: str) -> None:

@@ -18,7 +18,7 @@ from lance_ops.indices import RowAddressSet
 from lance_ops.indices.btree import BTreeIndex, BTreeQuery
 from lance_ops.maintenance.health import column_statistics
 from lance_ops.reading import bind_filter, scan_rows
-from lance_ops.runners import InThreads, Job, JobProgress
+from lance_ops.runners import InThreads, Job, JobProgress, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment, FragmentList
 from lance_ops.writing import TaskShare, share_rows, task_shares
@@ -225,9 +225,48 @@ def test_small_fragments_beside_a_large_one_stay_whole(snapshot: Snapshot) -> No
     assert sorted({each for share in shares for each in share.fragment_ids}) == list(range(FRAGMENTS))
 
 
-def test_a_task_that_writes_fragments_gets_no_part_of_one(one_fragment: lance_ops.LanceDataset) -> None:
+def test_a_thread_that_writes_fragments_gets_no_part_of_one(one_fragment: lance_ops.LanceDataset) -> None:
     (share,) = share_rows(one_fragment.snapshot, None, writes_fragments=True)
     assert share.row_ranges == ()
+
+
+def test_tasks_that_write_fragments_elsewhere_share_large_ones(snapshot: Snapshot) -> None:
+    large = _repeated(snapshot, 40, 1 << 30)
+    assert len(share_rows(large, None, writes_fragments=True)) == 2
+    shares = share_rows(large, None, writes_fragments=True, in_threads=False)
+    assert len(shares) == 256
+    assert max(len(share.fragment_ids) for share in shares) == 2
+    small = _repeated(snapshot, 4_000, 1 << 20)
+    assert len(share_rows(small, None, writes_fragments=True, in_threads=False)) == 64
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "num_rows"), [(None, 900), ("half >= 100", 720), ("id >= 200 AND half < 450", 630)]
+)
+def test_several_tasks_update_one_large_fragment_as_one_thread_does(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch, stable: bool, condition: str | None, num_rows: int
+) -> None:
+    monkeypatch.setattr(task_shares, "_ROWS_PER_TASK", 10)
+    rows = pa.table({"id": range(1000), "half": [row // 2 for row in range(1000)]})
+    tables = [
+        lance_ops.write_dataset(rows, f"{dataset_uri}.{name}", enable_stable_row_ids=stable)
+        for name in ("threads", "tasks")
+    ]
+    runner = PicklingRunner()
+    runners: tuple[Runner, Runner] = (InThreads(2), runner)
+    for table, used in zip(tables, runners, strict=True):
+        table.create_scalar_index("id", "BTREE")
+        table.delete("id % 10 = 0")
+        assert table.update({"half": "-half"}, condition, runner=used)["num_rows_updated"] == num_rows
+    num_tasks = dict(runner.jobs)["update"]
+    assert 8 <= num_tasks <= 12
+    expected, found = (table.to_table(with_row_id=stable).sort_by("id") for table in tables)
+    assert found == expected
+    assert tables[1].verify().ok
+    assert len(tables[0].get_fragments()) == (1 if condition is None else 2)
+    num_fragments = len(tables[1].get_fragments())
+    assert num_fragments == num_tasks if condition is None else 2 < num_fragments <= 1 + num_tasks
 
 
 def test_verbs_on_one_large_fragment_do_the_same_by_many_tasks(one_fragment: lance_ops.LanceDataset) -> None:
