@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from pyspark.errors import PySparkException
 
-from lance_ops.spark.running import FrameJob, task_slots
+from lance_ops.spark.running import FrameJob, frame_job, max_attempts, settings_of, task_slots
 
 _DYNAMIC = {
     "spark.dynamicAllocation.enabled": "true",
@@ -44,9 +47,31 @@ def test_without_a_limit_of_dynamic_allocation_only_present_cores_count(settings
     assert _slots(settings) == 2
 
 
-def test_through_connect_an_idle_cluster_counts_the_executors_that_it_may_ask_for() -> None:
+@pytest.fixture
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a query be written where no session is active."""
+    monkeypatch.setattr(frame_job, "spark_partition_id", Mock())
+
+
+def _remote(get: Callable[..., str | None]) -> Any:
+    """A session of Spark Connect to a server of two cores, whose settings `get` looks up."""
     remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    remote.conf = SimpleNamespace(get=_DYNAMIC.get)
+    remote.conf = SimpleNamespace(get=get)
     remote.range = Mock()
     remote.range.return_value.select.return_value.distinct.return_value.count.return_value = 2
-    assert FrameJob(remote).parallelism() == 4000
+    return remote
+
+
+@pytest.mark.usefixtures("no_session")
+def test_through_connect_an_idle_cluster_counts_the_executors_that_it_may_ask_for() -> None:
+    assert FrameJob(_remote(_DYNAMIC.get)).parallelism() == 4000
+
+
+@pytest.mark.usefixtures("no_session")
+def test_a_server_that_keeps_its_settings_to_itself_has_the_cores_of_now_and_one_attempt() -> None:
+    def refuse(name: str, default: str | None) -> str | None:
+        raise PySparkException(f"[CONFIG_NOT_AVAILABLE] {name}")
+
+    remote = _remote(refuse)
+    assert FrameJob(remote).parallelism() == 2
+    assert max_attempts(settings_of(remote)) == 1

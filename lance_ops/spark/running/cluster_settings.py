@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lance_ops.spark.session_kind import lacks_context
@@ -18,8 +19,16 @@ Settings: TypeAlias = Callable[[str], str | None]
 def settings_of(session: SparkSession) -> Settings:
     """Return what looks up a setting of the session's cluster.
 
-    Sessions of a server of Spark Connect begin with all settings of the server. Each look-up there is a request.
+    Sessions of a server of Spark Connect begin with all settings of the server. Each look-up there is a request. A
+    setting that the server keeps to itself counts as one that is not set.
     """
-    if lacks_context(session):
-        return lambda name: session.conf.get(name, None)
-    return session.sparkContext.getConf().get
+    if not lacks_context(session):
+        return session.sparkContext.getConf().get
+
+    def look_up(name: str) -> str | None:
+        try:
+            return session.conf.get(name, None)
+        except PySparkException:
+            return None
+
+    return look_up
