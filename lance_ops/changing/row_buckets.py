@@ -28,6 +28,9 @@ __all__ = ["OrderedPairs", "RowBuckets"]
 
 _PAIRS_PER_BUCKET = 1 << 20
 
+_MOST_MESSAGE_BYTES = 512 << 20
+"""What all tasks together may tell the driver of their pairs: half of what Spark allows the outcomes of a job."""
+
 
 @dataclass(frozen=True)
 class OrderedPairs:
@@ -47,10 +50,14 @@ class RowBuckets:
     folder: str
 
     @classmethod
-    def of(cls, snapshot: Snapshot, num_rows: int) -> RowBuckets:
-        """Return buckets for about so many named rows, with a folder of their own, which the caller clears."""
+    def of(cls, snapshot: Snapshot, num_rows: int, num_files: int = 1) -> RowBuckets:
+        """Return buckets for about so many named rows, with a folder of their own, which the caller clears.
+
+        There are fewer, and larger, ones if so many tasks write files that their messages were too long together.
+        """
         ids = np.array(sorted(snapshot.fragments_by_id), np.uint64)
-        num_buckets = max(1, min(len(ids), -(-num_rows // _PAIRS_PER_BUCKET)))
+        most = min(len(ids), _MOST_MESSAGE_BYTES // (by_tasks.BYTES_OF_END * num_files))
+        num_buckets = max(1, min(most, -(-num_rows // _PAIRS_PER_BUCKET)))
         firsts = [part[0] if len(part) else 0 for part in np.array_split(ids, num_buckets)]
         return cls(SnapshotReference.of(snapshot), np.array(firsts, np.uint64), by_tasks.new_folder())
 

@@ -144,7 +144,8 @@ def _read_by_tasks(
 ) -> RowFiles:
     target, size_bytes = data.snapshot, _size_bytes(files)
     most = sum(fragment.physical_rows for fragment in target.fragments)
-    buckets = changing.RowBuckets.of(target, min(most, size_bytes))  # a row takes a byte or more, in most files
+    # A row takes a byte or more, in most files.
+    buckets = changing.RowBuckets.of(target, min(most, size_bytes), len(files))
     job = Job.on("locate rows of", data.uri, data.version, size_bytes=size_bytes)
     try:
         located = runner.map(_LocateRows(reading, buckets), files, job.in_bytes(file.size_bytes for file in files))

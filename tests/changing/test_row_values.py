@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.changing import row_buckets
+from lance_ops.changing import RowBuckets, row_buckets
 from lance_ops.errors import InvalidInput, RawFileRefused, RetryableConflict, SchemaMismatch, TooManyConcurrentWriters
 from lance_ops.runners import InThreads
 from tests.pickling_runner import PicklingRunner
@@ -66,6 +66,16 @@ def test_new_columns_have_the_values_of_the_rows_they_name_and_nulls_elsewhere(
     assert runner.jobs == [(LOCATE, 1), (ORDER, 3), (ADD, num_fragments)]
     assert not left(dataset)
     assert dataset.verify().ok
+
+
+def test_many_files_of_pairs_have_fewer_buckets(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_buckets, "_PAIRS_PER_BUCKET", 5)
+    monkeypatch.setattr(row_buckets, "_MOST_MESSAGE_BYTES", 96)
+    snapshot = made(dataset_uri).snapshot
+    for num_files, num_buckets in ((1, 4), (4, 3), (5, 2), (100, 1)):
+        buckets = RowBuckets.of(snapshot, 20, num_files)
+        assert len(buckets.firsts) == num_buckets
+        assert buckets.message_bytes * num_files <= 96 or num_buckets == 1
 
 
 @pytest.mark.parametrize(("key", "stable"), [("_rowaddr", False), ("_rowid", True)])
