@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from email.message import Message
+from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import cast
@@ -99,16 +100,24 @@ def closure(root: str, extras: frozenset[str]) -> set[str]:
         name, wanted = waiting.pop()
         if (name, wanted) in seen:
             continue
-        try:
-            requirements = distribution(name).requires or ()
-        except PackageNotFoundError:  # a package for another system
+        requirements = _requirements_of(name)
+        if requirements is None:  # a package for another system
             continue
         seen.add((name, wanted))
-        for requirement in map(Requirement, requirements):
+        for requirement in requirements:
             marker = requirement.marker
             if marker is None or any(marker.evaluate({"extra": extra}) for extra in (wanted or {""})):
                 waiting.append((canonicalize_name(requirement.name), frozenset(requirement.extras)))
     return {name for name, _ in seen}
+
+
+@cache
+def _requirements_of(name: str) -> tuple[Requirement, ...] | None:
+    """Return what a package requires, under any marker; None if it is not installed."""
+    try:
+        return tuple(map(Requirement, distribution(name).requires or ()))
+    except PackageNotFoundError:
+        return None
 
 
 def parts_of(expression: str) -> list[list[str]]:

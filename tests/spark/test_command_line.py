@@ -86,9 +86,8 @@ def command_of(line: str) -> str:
     return words[0] if words[0] not in ("tags", "branches") else " ".join(words[:2])
 
 
-OF_EXAMPLES = [
-    each for each in EXAMPLES if command_of(each.command) in commands_on_spark() and each.title not in WITHOUT_TASKS
-]
+ON_SPARK = commands_on_spark()
+OF_EXAMPLES = [each for each in EXAMPLES if command_of(each.command) in ON_SPARK and each.title not in WITHOUT_TASKS]
 
 
 @dataclass
@@ -125,7 +124,7 @@ def done(words: list[str]) -> Any:
 
 def test_every_command_with_the_option_is_tried_here() -> None:
     tried = {command_of(each.command) for each in OF_EXAMPLES} | OTHERS.keys()
-    assert tried == commands_on_spark().keys()
+    assert tried == ON_SPARK.keys()
 
 
 @pytest.mark.parametrize("example", OF_EXAMPLES, ids=lambda example: example.title)
