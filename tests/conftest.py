@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pyarrow as pa
 import pytest
+import typer.main
+import typer.testing
 from hypothesis.internal.conjecture import providers
 
 from lance_ops.core.ndarrays import Uint64Array
@@ -50,6 +55,16 @@ hypothesis.settings.register_profile("explore", _PATIENT, max_examples=2000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Hypothesis draw no constants of this project's modules: which ones are imported depends on earlier tests.
+
+    It would look for them when the tests have been collected.
+    """
+    patch = pytest.MonkeyPatch()
+    patch.setattr(providers, "is_local_module_file", lambda _: False)
+    config.add_cleanup(patch.undo)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run tests that share a costly process on one xdist worker; tests that start their own name another group."""
@@ -60,13 +75,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse a pytest to which xdist cannot tell the groups: each worker would start the costly processes again."""
+    """Refuse a pytest to which xdist cannot tell the groups: each worker would start the costly processes again.
+
+    The collector then leaves alone what stays until the end: looking through the tests alone takes half a second.
+    """
     if getattr(session.config.option, "loadgroup", False):
         lost = [
             item.nodeid for item in session.items if _group_of(item) and not item.nodeid.endswith(f"@{_group_of(item)}")
         ]
         if lost:
             raise pytest.UsageError(f"pytest-xdist does not group {len(lost)} tests, such as {lost[0]}")
+    gc.collect()
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # nanobind reports what a frozen object keeps alive
 
 
 def _room_of(item: pytest.Item) -> str | None:
@@ -109,10 +130,10 @@ def _small_files_are_opened_together() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _examples_do_not_depend_on_what_is_imported() -> Iterator[None]:
-    """Let Hypothesis draw no constants of this project's modules: which ones are imported depends on earlier tests."""
+def _commands_are_built_once() -> Iterator[None]:
+    """Build the tree of commands once: to build it takes longer than most commands."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(providers, "is_local_module_file", lambda _: False)
+        patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
         yield
 
 

@@ -44,8 +44,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         (folder / f"{waiting}.py").write_text(_WAITING_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     assert gc.isenabled()
+    gc.unfreeze()  # what pytest has collected
     yield name
     gc.enable()
+    gc.freeze()
     for loaded in [each for each in sys.modules if each.partition(".")[0] == name]:
         del sys.modules[loaded]
 
