@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,10 @@ TYPES_BY_INDEX = [
     for value_type in VALUES
     if can_index(index_type, value_type)
 ]
+KINDS = {
+    each.name: st.sampled_from([value_type for value_type in VALUES if can_index(each, value_type)])
+    for each in ALL_INDEX_TYPES
+}
 INDEX_TYPES = pytest.mark.parametrize("index_type", ALL_INDEX_TYPES, ids=lambda index_type: index_type.name)
 
 Rows = dict[int, Any]
@@ -181,14 +186,15 @@ def values_of(value_type: pa.DataType) -> st.SearchStrategy[Any]:
     return st.none() | st.sampled_from(VALUES[value_type])
 
 
+@cache  # to make a strategy takes longer than to draw from it
 def rows_of(value_type: pa.DataType, fragments: range = range(3)) -> st.SearchStrategy[Rows]:
     addresses = st.builds(lambda f, o: f << 32 | o, st.sampled_from(fragments), st.integers(0, 8))
     return st.dictionaries(addresses, values_of(value_type), max_size=25)
 
 
-@st.composite
-def predicates_on(draw: st.DrawFn, value_type: pa.DataType) -> Predicate:
-    """Draw a condition on the column `x`."""
+@cache
+def predicates_on(value_type: pa.DataType) -> st.SearchStrategy[Predicate]:
+    """Return a strategy of conditions on the column `x`."""
     column = Column(("x",), value_type)
     literals = st.sampled_from(VALUES[value_type]).map(lambda value: Literal(pa.scalar(value, column.type)))
     comparisons = st.builds(build.compare, st.sampled_from(CompareOp), st.just(column), literals)
@@ -204,7 +210,12 @@ def predicates_on(draw: st.DrawFn, value_type: pa.DataType) -> Predicate:
         choices.append(st.builds(build.like, st.just(column), patterns))
     if pa.types.is_boolean(value_type):
         choices.append(st.sampled_from([build.as_condition(column), build.negate(build.as_condition(column))]))
-    return draw(st.one_of(choices))
+    return st.one_of(choices)
+
+
+@cache
+def some_predicates_on(value_type: pa.DataType) -> st.SearchStrategy[list[Predicate]]:
+    return st.lists(predicates_on(value_type), min_size=1, max_size=4)
 
 
 @pytest.mark.parametrize(("index_type", "value_type"), TYPES_BY_INDEX)
@@ -215,7 +226,7 @@ def test_a_search_finds_the_rows_that_a_scan_finds(
 ) -> None:
     rows = data.draw(rows_of(value_type))
     built = train(small(index_type), rows, value_type)
-    for predicate in data.draw(st.lists(predicates_on(value_type), min_size=1, max_size=4)):
+    for predicate in data.draw(some_predicates_on(value_type)):
         check(built, rows, predicate)
 
 
@@ -246,7 +257,7 @@ def test_the_entries_are_the_trained_rows_with_their_very_values(
 @settings(max_examples=60)
 @given(data=st.data())
 def test_a_remapped_index_finds_rows_where_they_moved(index_type: IndexType[IndexQuery], data: st.DataObject) -> None:
-    value_type = data.draw(st.sampled_from([kind for kind in VALUES if can_index(index_type, kind)]))
+    value_type = data.draw(KINDS[index_type.name])
     rows = data.draw(rows_of(value_type))
     built = train(small(index_type), rows, value_type, fragments=range(3))
     moved = data.draw(rewrites())
@@ -263,7 +274,7 @@ def test_a_remapped_index_finds_rows_where_they_moved(index_type: IndexType[Inde
 @settings(max_examples=60)
 @given(data=st.data())
 def test_a_merged_index_finds_the_rows_of_all_parts(index_type: IndexType[IndexQuery], data: st.DataObject) -> None:
-    value_type = data.draw(st.sampled_from([kind for kind in VALUES if can_index(index_type, kind)]))
+    value_type = data.draw(KINDS[index_type.name])
     parts = [data.draw(rows_of(value_type, range(start, start + 2))) for start in (0, 2, 4)]
     segments = [
         train(small(index_type), part, value_type, range(start, start + 2))
@@ -370,13 +381,14 @@ def test_a_store_that_fails_at_any_step_of_training_is_left_empty(index_type: In
         assert not list(store.list()), f"after step {call} of {rehearsal.calls}"
 
 
+OFFSETS = st.sets(st.integers(0, 8))
+FRAGMENTS = st.sets(st.integers(0, 2), min_size=1)
+
+
 @st.composite
 def rewrites(draw: st.DrawFn) -> RowAddressMap:
     """Draw which of the fragments 0, 1 and 2, of nine rows each, were rewritten into 10 and 11."""
-    old = tuple(
-        OldFragment(fragment, 9, tuple(sorted(draw(st.sets(st.integers(0, 8))))))
-        for fragment in sorted(draw(st.sets(st.integers(0, 2), min_size=1)))
-    )
+    old = tuple(OldFragment(fragment, 9, tuple(sorted(draw(OFFSETS)))) for fragment in sorted(draw(FRAGMENTS)))
     survivors = sum(fragment.num_rows for fragment in old)
     first = draw(st.integers(0, survivors))
     sizes = [(10, first), (11, survivors - first)]
