@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from lance_ops.core.lazy_import import import_on_first_use, load_module
+from lance_ops.core import lazy_import
+from lance_ops.core.lazy_import import collector_paused, import_on_first_use, load_module
 
 _MODULE = """
 import gc
@@ -45,6 +46,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.syspath_prepend(tmp_path)
     assert gc.isenabled()
     gc.unfreeze()  # what pytest has collected
+    monkeypatch.setattr(lazy_import._PAUSE, "_keeps_frozen", False)
     yield name
     gc.enable()
     gc.freeze()
@@ -131,6 +133,16 @@ def test_frozen_objects_stay_frozen(package: str) -> None:
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
+
+
+def test_frozen_objects_are_counted_once(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_module(package)
+    counts = [0, 7]
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counts.pop(0))
+    for _ in range(4):
+        with collector_paused():
+            pass
+    assert counts == []
 
 
 def test_the_first_use_of_a_name_loads_its_module(package: str) -> None:
