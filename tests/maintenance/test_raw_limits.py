@@ -25,10 +25,16 @@ from lance_ops.errors import RawFileRefused, RawFileTooLarge
 from lance_ops.maintenance.ingest import raw_json
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading
 from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawSource
-from lance_ops.maintenance.ingest.raw_process import DECODING_MODULES
+from lance_ops.maintenance.ingest.raw_process import DECODING_MODULES, DecodingProcess
+from tests.forked_decoders import start_alone
 
 MANY = 3_000_000  # more rows than a block or a batch holds
 BOTH = pytest.mark.parametrize("isolated", [False, True], ids=["here", "isolated"])
+
+
+@pytest.fixture(autouse=True)
+def _each_process_starts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DecodingProcess, "_start", start_alone)
 
 
 def raw(path: Path) -> RawFile:
