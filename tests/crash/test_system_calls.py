@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +25,8 @@ from lance_ops.errors import DatasetNotFound, ReferenceNotFound
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.store import LocalStore
 from tests.crash.verbs import BEFORE, BRANCH, MANIFEST_STORES, VERBS, ExitStatus, State, Workspace, table
+
+pytestmark = pytest.mark.xdist_group("system calls")  # one worker starts the process that runs verbs
 
 REPOSITORY = Path(__file__).parents[2]
 SYSTEM_CALLS = (
@@ -90,6 +93,7 @@ def _wait_until_traced(process: int) -> None:
         status = Path(f"/proc/{process}/status").read_text()
         if not re.search(r"^TracerPid:\s+0$", status, re.MULTILINE):
             return
+        time.sleep(0.001)  # strace starts sooner on a core of its own
 
 
 @pytest.fixture(scope="module")
