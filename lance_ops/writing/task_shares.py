@@ -48,13 +48,19 @@ _TASKS_AT_LEAST = 64
 class _Part(NamedTuple):
     """Some of the `num_rows` rows of a fragment that tasks look at: from place `first` to the one before `last`.
 
-    Places count all physical rows, or those that indices found.
+    Places count all physical rows, or those that indices found. `stored_bytes` is the size of the fragment's files.
     """
 
     fragment: Fragment
     first: int
     last: int
     num_rows: int
+    stored_bytes: int
+
+    @classmethod
+    def of(cls, fragment: Fragment, num_rows: int) -> _Part:
+        """Return the part that is the whole of the fragment's rows that tasks look at."""
+        return cls(fragment, 0, num_rows, num_rows, sum([file.file_size_bytes for file in fragment.files]))
 
     @property
     def is_whole(self) -> bool:
@@ -64,8 +70,7 @@ class _Part(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """About how many bytes of the fragment's files hold the rows."""
-        stored = sum(file.file_size_bytes for file in self.fragment.files)
-        return stored * (self.last - self.first) // max(self.fragment.physical_rows, 1)
+        return self.stored_bytes * (self.last - self.first) // max(self.fragment.physical_rows, 1)
 
     @property
     def work(self) -> float:
@@ -74,7 +79,9 @@ class _Part(NamedTuple):
 
     def cut(self) -> list[_Part]:
         """Cut a whole fragment into parts that are each worth a large task, if it is worth several."""
-        num_parts = max(1, min(int(self.work / _LARGE_TASK), self.num_rows, _MAX_TASKS))
+        num_parts = min(int(self.work / _LARGE_TASK), self.num_rows, _MAX_TASKS)
+        if num_parts <= 1:
+            return [self]
         ends = [self.num_rows * part // num_parts for part in range(num_parts + 1)]
         return [self._replace(first=first, last=last) for first, last in pairwise(ends)]
 
@@ -128,12 +135,13 @@ def share_rows(
     lookup = None if predicate is None else look_up(snapshot, predicate)
     found: list[_Part] = []
     if lookup is None:
-        scanned = [_all_rows(fragment) for fragment in snapshot.fragments]
+        scanned = [_Part.of(fragment, fragment.physical_rows) for fragment in snapshot.fragments]
     else:
         fragments, bitmaps = snapshot.fragments_by_id, lookup.rows.bitmaps
         chosen = [(fragments[key], len(bitmaps[key])) for key in fragments if key in bitmaps]
-        found = [_Part(fragment, 0, num_rows, num_rows) for fragment, num_rows in chosen]
-        scanned = [_all_rows(fragments[key]) for key in fragments if key not in lookup.covered]
+        found = [_Part.of(fragment, num_rows) for fragment, num_rows in chosen]
+        unindexed = [fragments[key] for key in fragments if key not in lookup.covered]
+        scanned = [_Part.of(fragment, fragment.physical_rows) for fragment in unindexed]
     parts = [*found, *scanned]
     check_rows_are_stored(snapshot, sum(part.num_rows for part in parts), (part.fragment for part in parts))
 
@@ -142,10 +150,6 @@ def share_rows(
 
     shares = [_scanning(task, predicate) for task in tasks_of(scanned)]
     return shares if lookup is None else [*(_finding(task, lookup) for task in tasks_of(found)), *shares]
-
-
-def _all_rows(fragment: Fragment) -> _Part:
-    return _Part(fragment, 0, fragment.physical_rows, fragment.physical_rows)
 
 
 def _scanning(parts: Sequence[_Part], predicate: Predicate | None) -> TaskShare:
