@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,14 +31,26 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@pytest.fixture
-def snapshot(dataset_uri: str) -> Snapshot:
-    """Return a version of 40 fragments with 5 rows each, of which an index covers 38."""
+def _written(uri: str) -> Snapshot:
+    """Write a version of 40 fragments with 5 rows each, of which an index covers 38."""
     rows = pa.table({"id": range(5 * FRAGMENTS), "half": [row // 2 for row in range(5 * FRAGMENTS)]})
-    dataset = lance_ops.write_dataset(rows.slice(0, 5 * (FRAGMENTS - 2)), dataset_uri, max_rows_per_file=5)
+    dataset = lance_ops.write_dataset(rows.slice(0, 5 * (FRAGMENTS - 2)), uri, max_rows_per_file=5)
     dataset.create_scalar_index("id", "BTREE")
     dataset.insert(rows.slice(5 * (FRAGMENTS - 2)), max_rows_per_file=5)
-    return lance_ops.dataset(dataset_uri).snapshot
+    return lance_ops.dataset(uri).snapshot
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
+    """A version of which several tests plan, and none changes the dataset."""
+    yield _written(str(tmp_path_factory.mktemp("planned") / "table"))
+    _fragments_like.cache_clear()
+
+
+@pytest.fixture
+def own_snapshot(dataset_uri: str) -> Snapshot:
+    """Such a version of a test's own dataset."""
+    return _written(dataset_uri)
 
 
 def _ids(snapshot: Snapshot, share: TaskShare) -> list[int]:
@@ -58,11 +71,15 @@ def _sized(snapshot: Snapshot, rows: int, file_size_bytes: int, rows_of: Mapping
 
 def _repeated(snapshot: Snapshot, num_fragments: int, file_size_bytes: int) -> Snapshot:
     """Return the version as if it had so many fragments like its first one, with 1,000 rows each."""
-    first = snapshot.fragments[0]
+    fragments = _fragments_like(snapshot.fragments[0], num_fragments, file_size_bytes)
+    return snapshot.with_manifest(replace(snapshot.manifest, fragments=fragments, indices=()))
+
+
+@cache
+def _fragments_like(first: Fragment, num_fragments: int, file_size_bytes: int) -> FragmentList:
     files = tuple(replace(file, file_size_bytes=file_size_bytes) for file in first.files)
     like = replace(first, files=files, physical_rows=1000)
-    fragments = FragmentList(replace(like, id=number) for number in range(num_fragments))
-    return snapshot.with_manifest(replace(snapshot.manifest, fragments=fragments, indices=()))
+    return FragmentList(replace(like, id=number) for number in range(num_fragments))
 
 
 class _CountsTasks:
@@ -284,7 +301,7 @@ def test_verbs_on_one_large_fragment_do_the_same_by_many_tasks(one_fragment: lan
     )
 
 
-def test_an_index_is_searched_once_for_all_shares(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_is_searched_once_for_all_shares(own_snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[object] = []
     search = BTreeIndex.search
 
@@ -293,15 +310,15 @@ def test_an_index_is_searched_once_for_all_shares(snapshot: Snapshot, monkeypatc
         return search(self, query)
 
     monkeypatch.setattr(BTreeIndex, "search", recorded)
-    shares = share_rows(snapshot, bind_filter(snapshot, "id >= 0"))
+    shares = share_rows(own_snapshot, bind_filter(own_snapshot, "id >= 0"))
     assert [len(share.fragment_ids) for share in shares] == [38, 2]
     for share in shares:
-        assert _ids(snapshot, pickle.loads(pickle.dumps(share))) == _ids(snapshot, share)
+        assert _ids(own_snapshot, pickle.loads(pickle.dumps(share))) == _ids(own_snapshot, share)
     assert len(searched) == 1
 
 
-def test_tasks_of_many_verbs_are_weighed_by_the_bytes_of_their_rows(snapshot: Snapshot) -> None:
-    stored = sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files)
+def test_tasks_of_many_verbs_are_weighed_by_the_bytes_of_their_rows(own_snapshot: Snapshot) -> None:
+    stored = sum(file.file_size_bytes for fragment in own_snapshot.fragments for file in fragment.files)
     seen: dict[str, JobProgress] = {}
 
     def note(progress: JobProgress) -> None:
@@ -309,7 +326,7 @@ def test_tasks_of_many_verbs_are_weighed_by_the_bytes_of_their_rows(snapshot: Sn
         assert len(progress.job.weights) == progress.num_tasks
         seen[progress.job.verb] = progress
 
-    dataset, runner = lance_ops.dataset(snapshot.uri), InThreads(1, on_progress=note)
+    dataset, runner = lance_ops.dataset(own_snapshot.uri), InThreads(1, on_progress=note)
     assert dataset.count_rows("half > 3", runner=runner) == 192
     assert dataset.stats.column_stats(["half"], runner=runner)["half"].max == 99
     dataset.update({"half": "-1"}, "half = 7", runner=runner)
