@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +40,8 @@ _UNSIGNED = {pa.uint8(): 8, pa.uint16(): 16, pa.uint32(): 32, pa.uint64(): 64}
 _FLOATS: dict[pa.DataType, Any] = {pa.float16(): 16, pa.float32(): 32, pa.float64(): 64}
 _TEXT = st.text(string.ascii_letters + "äß€🙂", max_size=12)
 _DAYS = 20_000
+_BOOLEANS = st.booleans()
+_TIMES = st.sampled_from([1, 1, 1, 7, 500])
 
 FIXED_WIDTH: tuple[pa.DataType, ...] = (
     *_SIGNED,
@@ -82,6 +85,7 @@ def _structs(children: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.D
     )
 
 
+@cache  # to make a strategy takes longer than to draw from it
 def data_types(limits: Limits) -> st.SearchStrategy[pa.DataType]:
     """Draw types of columns."""
     leaves = st.sampled_from(LEAVES) | _fixed_size_lists(limits)
@@ -101,10 +105,16 @@ def _optional(values: st.SearchStrategy[Any], nulls: bool) -> st.SearchStrategy[
     return st.none() | values if nulls else values
 
 
+@cache
 def values_of(arrow_type: pa.DataType, limits: Limits) -> st.SearchStrategy[Any]:
     """Draw Python values that `pa.array` takes for a type; None among them if the limits allow nulls."""
     nulls = limits.nulls and (limits.null_structs or not pt.is_struct(arrow_type))
     return _optional(_values(arrow_type, limits), nulls or pt.is_null(arrow_type))
+
+
+@cache
+def _lists_of(arrow_type: pa.DataType, limits: Limits) -> st.SearchStrategy[list[Any]]:
+    return st.lists(values_of(arrow_type, limits), max_size=12)
 
 
 def _values(kind: pa.DataType, limits: Limits) -> st.SearchStrategy[Any]:
@@ -158,11 +168,11 @@ def columns(draw: st.DrawFn, version: str, *, fixed_size_lists_of_structs: bool 
     if not fixed_size_lists_of_structs:
         limits = replace(limits, fixed_size_lists_of_structs=False)
     kind = draw(data_types(limits))
-    if not draw(st.booleans()):
+    if not draw(_BOOLEANS):
         limits = replace(limits, nulls=False)
-    values = draw(st.lists(values_of(kind, limits), max_size=12))
+    values = draw(_lists_of(kind, limits))
     array = pa.array(values, kind)
-    times = draw(st.sampled_from([1, 1, 1, 7, 500]))
+    times = draw(_TIMES)
     array = pa.concat_arrays([array] * times)
     skipped = draw(st.integers(0, min(3, len(array))))
     return array.slice(skipped)
