@@ -5,9 +5,11 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,6 +153,18 @@ def _decoders_are_forked() -> Iterator[None]:
         patch.setattr(DecodingProcess, "_start", start)
         yield
     template.close()
+
+
+_NUMBERS = count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A test's own folder. To find a free name, pytest looks at the folders of all tests before it."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / "tests" / f"{name}{next(_NUMBERS)}"
+    folder.mkdir(0o700, parents=True)
+    return folder
 
 
 @pytest.fixture

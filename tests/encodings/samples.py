@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -103,27 +104,36 @@ def pick(chunks: ChunkBuffers, chosen: list[int]) -> ChunkBuffers:
 seeds = st.integers(0, 1 << 32)
 counts = st.one_of(st.integers(0, 40), st.sampled_from([255, 256, 1000, 1023, 1024, 1025, 2048, 5000]))
 integer_bits = st.sampled_from([8, 16, 32, 64])
+widths_of_children = st.lists(integer_bits, min_size=1, max_size=4)
 
 
+@cache  # to make a strategy takes longer than to draw from it
+def any_of(*values: Any) -> st.SearchStrategy[Any]:
+    return st.sampled_from(values)
+
+
+@cache
 @st.composite
 def integers(draw: st.DrawFn, bits: int, width: int | None = None) -> FixedWidth:
     random, count = np.random.default_rng(draw(seeds)), draw(counts)
     words = np.frombuffer(random.bytes(count * 8), np.uint64)
     words = words & np.uint64((1 << (draw(st.integers(0, bits)) if width is None else width)) - 1)
-    run = draw(st.sampled_from([1, 1, 3, 300]))
+    run = draw(any_of(1, 1, 3, 300))
     return integers_of(np.repeat(words, run)[:count], bits)
 
 
+@cache
 @st.composite
 def bits_(draw: st.DrawFn) -> FixedWidth:
     count = draw(counts)
     return FixedWidth(np.random.default_rng(draw(seeds)).integers(0, 256, num_bytes_of_bits(count), np.uint8), 1, count)
 
 
+@cache
 @st.composite
 def strings(draw: st.DrawFn, bits_per_offset: int, longest: int = 40) -> VariableWidth:
     random, count = np.random.default_rng(draw(seeds)), draw(counts)
-    words = [random.bytes(int(random.integers(0, draw(st.sampled_from([1, 4, longest]))))) for _ in range(20)]
+    words = [random.bytes(int(random.integers(0, draw(any_of(1, 4, longest))))) for _ in range(20)]
     return strings_of([words[i] for i in random.integers(0, len(words), count)], bits_per_offset)
 
 
@@ -138,22 +148,24 @@ def lists(
     return FixedSizeListValues(whole, dimension, np.random.default_rng(draw(seeds)).integers(0, 256, size, np.uint8))
 
 
+@cache
 @st.composite
 def flat(draw: st.DrawFn, whole_bytes: bool = False) -> Sample:
     if not whole_bytes and draw(st.booleans()):
         return Sample(FlatEncoding(1), draw(bits_()))
     if draw(st.booleans()):
-        wide, count = draw(st.sampled_from([24, 128, 256, 3000 * 8])), draw(st.integers(0, 40))
+        wide, count = draw(any_of(24, 128, 256, 3000 * 8)), draw(st.integers(0, 40))
         data = np.random.default_rng(draw(seeds)).integers(0, 256, count * wide // 8, np.uint8)
         return Sample(FlatEncoding(wide), FixedWidth(data, wide, count))
     bits = draw(integer_bits)
     return Sample(FlatEncoding(bits), draw(integers(bits)))
 
 
+@cache
 @st.composite
 def variable(draw: st.DrawFn) -> Sample:
-    bits = draw(st.sampled_from([32, 64]))
-    return Sample(VariableEncoding(bits), draw(strings(bits, draw(st.sampled_from([40, 3000])))))
+    bits = draw(any_of(32, 64))
+    return Sample(VariableEncoding(bits), draw(strings(bits, draw(any_of(40, 3000)))))
 
 
 @st.composite
@@ -166,7 +178,7 @@ def constant(draw: st.DrawFn) -> Sample:
 def fixed_size_list(draw: st.DrawFn, nullable: bool = True) -> Sample:
     items: FixedWidth | FixedSizeListValues
     item_encoding: FlatEncoding | ConstantEncoding | FixedSizeListEncoding
-    kind = draw(st.sampled_from(["bits", "integers", "lists", *(["nulls"] if nullable else [])]))
+    kind = draw(any_of("bits", "integers", "lists", *(["nulls"] if nullable else [])))
     if kind == "bits":
         items, item_encoding = draw(bits_()), FlatEncoding(1)
     elif kind == "integers":
@@ -176,7 +188,7 @@ def fixed_size_list(draw: st.DrawFn, nullable: bool = True) -> Sample:
     else:
         inner = draw(lists(draw(integers(16)), 3, nullable))
         items, item_encoding = inner, FixedSizeListEncoding(3, inner.validity is not None, FlatEncoding(16))
-    dimension = draw(st.sampled_from([1, 2, 5, 8]))
+    dimension = draw(any_of(1, 2, 5, 8))
     values = draw(lists(items, dimension, nullable))
     has_validity = nullable and (values.validity is not None or item_encoding == ALL_NULL or draw(st.booleans()))
     if has_validity and values.validity is None:
@@ -185,6 +197,7 @@ def fixed_size_list(draw: st.DrawFn, nullable: bool = True) -> Sample:
     return Sample(FixedSizeListEncoding(dimension, has_validity, item_encoding), values)
 
 
+@cache
 @st.composite
 def out_of_line_bitpacking(draw: st.DrawFn) -> Sample:
     bits = draw(integer_bits)
@@ -192,27 +205,31 @@ def out_of_line_bitpacking(draw: st.DrawFn) -> Sample:
     return Sample(OutOfLineBitpackingEncoding(bits, width), draw(integers(bits, width)))
 
 
+@cache
 @st.composite
 def inline_bitpacking(draw: st.DrawFn) -> Sample:
     bits = draw(integer_bits)
     return Sample(InlineBitpackingEncoding(bits), draw(integers(bits)))
 
 
+@cache
 @st.composite
 def rle(draw: st.DrawFn) -> Sample:
     bits = draw(integer_bits)
     return Sample(RleEncoding(bits), draw(integers(bits)))
 
 
+@cache
 @st.composite
 def byte_stream_split(draw: st.DrawFn) -> Sample:
     bits = draw(integer_bits)
     return Sample(ByteStreamSplitEncoding(bits), draw(integers(bits)))
 
 
+@cache
 @st.composite
 def fsst(draw: st.DrawFn) -> Sample:
-    bits = draw(st.sampled_from([32, 64]))
+    bits = draw(any_of(32, 64))
     values, others = draw(strings(bits)), draw(strings(bits))
     return Sample(FsstEncoding.train(draw(st.sampled_from([values, others])))[0], values)
 
@@ -220,6 +237,7 @@ def fsst(draw: st.DrawFn) -> Sample:
 codecs = st.sampled_from([Lz4(), Zstd(), Zstd(1), Zstd(19)])
 
 
+@cache
 @st.composite
 def general(draw: st.DrawFn, inner_samples: st.SearchStrategy[Sample]) -> Sample:
     inner = draw(inner_samples)
@@ -228,17 +246,21 @@ def general(draw: st.DrawFn, inner_samples: st.SearchStrategy[Sample]) -> Sample
 
 @st.composite
 def packed_struct(draw: st.DrawFn) -> Sample:
-    widths = draw(st.lists(integer_bits, min_size=1, max_size=4))
+    widths = draw(widths_of_children)
     children = [draw(integers(bits)) for bits in widths]
     count = min(child.num_values for child in children)
     return Sample(PackedStructEncoding(tuple(widths)), PackedValues(tuple(child.slice(0, count) for child in children)))
 
 
+@cache
+def packed_samples() -> st.SearchStrategy[list[Sample]]:
+    return st.lists(st.one_of(variable(), fsst(), general(variable()), flat_bytes()), min_size=1, max_size=4)
+
+
 @st.composite
 def variable_packed_struct(draw: st.DrawFn) -> Sample:
     children, encodings = [], []
-    inner_samples = st.one_of(variable(), fsst(), general(variable()), flat_bytes())
-    for inner in draw(st.lists(inner_samples, min_size=1, max_size=4)):
+    for inner in draw(packed_samples()):
         children.append(inner.values)
         is_variable = isinstance(inner.values, VariableWidth)
         bits = (
@@ -250,6 +272,7 @@ def variable_packed_struct(draw: st.DrawFn) -> Sample:
     return Sample(VariablePackedStructEncoding(tuple(encodings)), values)
 
 
+@cache
 @st.composite
 def flat_bytes(draw: st.DrawFn) -> Sample:
     bits = draw(integer_bits)
