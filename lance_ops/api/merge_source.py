@@ -203,7 +203,7 @@ class _Stage:
     def files(self, paths: list[str], on: tuple[str, ...]) -> by_tasks.SourceRows:
         """Write raw files, or only their columns `on`, in the table's types."""
         files = tuple(map(_raw_file, paths))
-        given = ingest.unified_raw_schema(files, {})
+        given = ingest.unified_raw_schema(files, {}, runner=self._runner)
         _check_has(given.names, (*self._keys, *on))
         others = ingest.ExtraColumns.IGNORE if on else ingest.ExtraColumns.REFUSE
         uri = self._create(on or _paths_of(given, self._target.schema.fields, self._target.uri))

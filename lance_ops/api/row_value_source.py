@@ -46,13 +46,13 @@ class _RowFiles:
     schema: pa.Schema
 
     @classmethod
-    def at(cls, paths: Sequence[str]) -> _RowFiles:
-        """Find the files and their columns."""
+    def at(cls, paths: Sequence[str], runner: Runner) -> _RowFiles:
+        """Find the files and their columns, which tasks read."""
         stored = next((path for path in paths if path.rstrip("/").endswith(".lance")), None)
         if stored is not None:
             raise InvalidInput(f"{stored} is a dataset, and no column of it names rows: merge it by key instead")
         files = tuple(ingest.found_file(path, {}) for path in paths)
-        return cls(files, ingest.unified_raw_schema(files, {}, case_rule=CaseRule.SENSITIVE))
+        return cls(files, ingest.unified_raw_schema(files, {}, case_rule=CaseRule.SENSITIVE, runner=runner))
 
     @property
     def contents(self) -> tuple[tuple[str, str], ...]:
@@ -72,7 +72,7 @@ def row_value_source(data: Any, schema: pa.Schema | None, runner: Runner) -> Any
         return data if _taker(runner, data) is not None else reader_of(data, schema)
     if schema is not None:
         raise InvalidInput("schema: raw files have the types of their columns")
-    return _RowFiles.at(paths)
+    return _RowFiles.at(paths, runner)
 
 
 def names_rows(data: Any, runner: object) -> bool:

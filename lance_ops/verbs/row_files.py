@@ -84,7 +84,7 @@ def look_at_row_files(data: LanceDataset, runner: Runner, files: Sequence[str], 
     if stored is not None:
         raise InvalidInput(f"{stored} is a dataset, and no column of it names rows: merge it by key instead")
     found = [found_file(file, {}) for file in files]
-    reading = _Reading.of(data, found)
+    reading = _Reading.of(data, found, runner)
     if isinstance(runner, InThreads):
         return _read_here(data, reading, found, num_first)
     return _read_by_tasks(data, runner, reading, found, num_first)
@@ -98,9 +98,9 @@ class _Reading:
     columns: pa.Schema
 
     @classmethod
-    def of(cls, data: LanceDataset, files: Sequence[RawFile]) -> _Reading:
-        """Find the columns of the files."""
-        schema = unified_raw_schema(files, {}, case_rule=CaseRule.SENSITIVE)
+    def of(cls, data: LanceDataset, files: Sequence[RawFile], runner: Runner) -> _Reading:
+        """Find the columns of the files, which tasks read."""
+        schema = unified_raw_schema(files, {}, case_rule=CaseRule.SENSITIVE, runner=runner)
         key, names = changing.key_and_values(schema.names)
         if key is None or not names:
             lacking = f"no column {ROW_ADDRESS} or {ROW_ID} that names rows" if key is None else "no column of values"

@@ -188,7 +188,7 @@ def test_a_second_attempt_reads_files_again_only_if_they_have_changed(dataset_ur
         dataset.update_columns(file, runner=FailsAt(0), checkpoint="values")
     runner = PicklingRunner()
     assert dataset.update_columns(file, runner=runner, checkpoint="values") == {"num_rows_updated": 2}
-    assert [job for job, _ in runner.jobs] == [LOCATE, ORDER, REPLACE]
+    assert [job for job, _ in runner.jobs] == ["read the columns of", LOCATE, ORDER, REPLACE]
     assert [values(dataset, "v")[x] for x in range(3)] == ["mended", "mended", "old2"]
 
 

@@ -91,15 +91,21 @@ def test_the_driver_reads_no_row_of_files_whose_values_are_planned_and_written(
     def refuse(*_: object) -> None:
         raise AssertionError("the driver read a file")
 
-    monkeypatch.setattr(RawReader, "batches", refuse)
+    for name in ("batches", "schema"):
+        monkeypatch.setattr(RawReader, name, refuse)
     steps = Steps()
     runner = OnSpark(spark, on_progress=steps, least_bytes=0)
     _, preview = make_plan(verb, data, runner)
     assert preview == here and preview.facts == {"matching_rows": 40}
-    assert steps.seen == {"locate rows of": 2, "count named rows of": 1, "read first rows for": 1}
+    assert steps.seen == {
+        "read the columns of": 1,
+        "locate rows of": 2,
+        "count named rows of": 1,
+        "read first rows for": 1,
+    }
     assert do_now(verb, data, runner).facts == {"matching_rows": 40}
     assert steps.seen.keys() - {"count named rows of", "read first rows for"} == {
-        *("stage values for", "locate rows of", "order rows of", "replace values in")
+        *("read the columns of", "stage values for", "locate rows of", "order rows of", "replace values in")
     }
     assert lance_ops.dataset(dataset_uri).to_table()["w"].to_pylist() == [*range(40)]
     assert not [path for path in Path(dataset_uri, "data").iterdir() if path.is_dir()]

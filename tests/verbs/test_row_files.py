@@ -89,6 +89,7 @@ def test_columns_of_a_file_are_shown_beside_their_rows_and_added_by_tasks(datase
     done = execute_plan(StoredPlan.from_json(plan.to_json()), data, runner)
     assert (done.version, done.facts) == (3, {"new_columns": "t"})
     assert [verb for verb, _ in runner.jobs] == [
+        "read the columns of",
         "stage values for",
         "locate rows of",
         "order rows of",
@@ -97,7 +98,7 @@ def test_columns_of_a_file_are_shown_beside_their_rows_and_added_by_tasks(datase
     assert texts(data, "t") == {x: f"new {x}" if x < 2 else None for x in range(12) if x != 5}
 
 
-LOOKS = ["locate rows of", "count named rows of", "read first rows for"]
+LOOKS = ["read the columns of", "locate rows of", "count named rows of", "read first rows for"]
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -114,7 +115,7 @@ def test_tasks_look_at_files_as_this_process_does_and_leave_nothing(
     monkeypatch.setattr(row_buckets, "_PAIRS_PER_BUCKET", 5)
     _, by_tasks = make_plan(verb, data, runner)
     assert by_tasks == here and here.sections
-    assert runner.jobs == [(LOOKS[0], 1), (LOOKS[1], 3), (LOOKS[2], 1)]
+    assert runner.jobs == [*zip(LOOKS, (1, 1, 3, 1), strict=True)]
     assert sorted(Path(data.uri).rglob("*")) == before
 
 
@@ -126,7 +127,7 @@ def test_tasks_take_the_first_rows_of_the_first_files_that_have_some(dataset_uri
     _, preview = make_plan(verb, data, runner)
     assert preview == make_plan(verb, data)[1]
     assert section(preview, "Rows that would change (the first 5 of 7)")["x"] == ("3", "2", "1", "4", "8")
-    assert runner.jobs[-1] == (LOOKS[2], 2)
+    assert runner.jobs[-1] == (LOOKS[-1], 2)
 
 
 def test_what_tasks_tell_of_a_file_does_not_grow_with_its_rows(dataset_uri: str, tmp_path: Path) -> None:

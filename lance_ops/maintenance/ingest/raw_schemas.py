@@ -28,6 +28,8 @@ from lance_ops.runners import InThreads, Job, Runner
 __all__ = ["FileDisagrees", "FoundSchemas", "unified_raw_schema"]
 
 _FILES_PER_TASK = 64
+_BYTES_OF_COLUMNS = 1 << 20
+"""What is read of a long file at most, about: its footer, or its first block of text."""
 
 
 class FileDisagrees(SchemaMismatch):
@@ -97,7 +99,8 @@ def unified_raw_schema(
 ) -> pa.Schema:
     """Return a schema with the columns of the table, if there is one, and of all files.
 
-    Files in `known` are not read, and those that are read are added to it.
+    The runner's tasks read the files; without a runner, this process does, one after the other. Files in `known` are
+    not read, and those that are read are added to it. Without a `job`, the tasks are named after the first file.
 
     With `most_decide`, files with the same set of columns form a group. The schema has the columns of the largest group
     and those of `types`; if two groups are equally large, of the one whose file comes first. Each column has its most
@@ -115,6 +118,9 @@ def unified_raw_schema(
     types = types or {}
     names = tuple(types) or None if table is None else tuple(table.names)
     wanted_files = SchemaTask(tuple(files), reading, names, dict(storage_options))
+    if job is None:
+        few_bytes = sum(min(file.size_bytes, _BYTES_OF_COLUMNS) for file in files)
+        job = Job.on("read the columns of", files[0].uri, size_bytes=few_bytes)
     found = (known or FoundSchemas()).read(wanted_files, runner or InThreads(1), job)
     unified = {} if table is None else {each.name: each for each in table}
     spelled = _spelled(files, found, list(unified.values()), types, case_rule)
