@@ -20,6 +20,7 @@ import typer.main
 import typer.testing
 from hypothesis.internal.conjecture import providers
 
+from lance_ops.core import lazy_import
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file.alike_files import alike_files
@@ -153,6 +154,15 @@ def _decoders_are_forked() -> Iterator[None]:
         patch.setattr(DecodingProcess, "_start", start)
         yield
     template.close()
+
+
+@pytest.fixture
+def nothing_frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the collector look at all objects, as in a process that has frozen none."""
+    gc.unfreeze()
+    monkeypatch.setattr(lazy_import._PAUSE, "_keeps_frozen", False)
+    yield
+    gc.freeze()
 
 
 _NUMBERS = count()

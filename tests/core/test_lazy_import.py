@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import pytest
 
-from lance_ops.core import lazy_import
 from lance_ops.core.lazy_import import collector_paused, import_on_first_use, load_module
 
 _MODULE = """
@@ -31,6 +30,8 @@ package.begun[__name__].set()
 assert package.may_end[__name__].wait(60)
 """
 
+pytestmark = pytest.mark.usefixtures("nothing_frozen")
+
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
@@ -45,11 +46,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         (folder / f"{waiting}.py").write_text(_WAITING_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     assert gc.isenabled()
-    gc.unfreeze()  # what pytest has collected
-    monkeypatch.setattr(lazy_import._PAUSE, "_keeps_frozen", False)
     yield name
     gc.enable()
-    gc.freeze()
     for loaded in [each for each in sys.modules if each.partition(".")[0] == name]:
         del sys.modules[loaded]
 

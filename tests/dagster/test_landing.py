@@ -130,6 +130,7 @@ def test_a_missing_landing_folder_is_empty(tmp_path: Path) -> None:
     assert landing.ready == landing.waiting == ()
 
 
+@pytest.mark.usefixtures("nothing_frozen")
 def test_no_collection_looks_at_the_objects_of_a_listing(tmp_path: Path) -> None:
     num_files = 2 * gc.get_threshold()[0]
     for number in range(num_files):
