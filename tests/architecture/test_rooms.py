@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("rooms")  # one worker parses the library
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "lance_ops"
 
@@ -59,9 +61,22 @@ def modules() -> dict[str, Path]:
     return {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def packages() -> set[str]:
+@cache
+def packages() -> frozenset[str]:
     """Return the names of all packages."""
-    return {name for name, path in modules().items() if path.name == "__init__.py"}
+    return frozenset(name for name, path in modules().items() if path.name == "__init__.py")
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    """Return what a module's text parses to."""
+    return ast.parse(modules()[name].read_text())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_are_forgotten() -> Iterator[None]:
+    yield
+    tree_of.cache_clear()
 
 
 def run_time_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -83,7 +98,7 @@ def imports() -> list[Import]:
     found = []
     for name, path in modules().items():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        for statement in run_time_statements(ast.parse(path.read_text()).body):
+        for statement in run_time_statements(tree_of(name).body):
             if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("lance_ops"):
                 assert statement.module is not None
                 for each in statement.names:
@@ -98,7 +113,7 @@ def imports() -> list[Import]:
 
 def names_imported(package: str) -> set[str]:
     """Return the names that a door imports, at once or for type checkers."""
-    at_once = [each for each in ast.parse(modules()[package].read_text()).body if isinstance(each, ast.ImportFrom)]
+    at_once = [each for each in tree_of(package).body if isinstance(each, ast.ImportFrom)]
     return {alias.asname or alias.name for each in (*at_once, *for_type_checkers(package)) for alias in each.names}
 
 
@@ -106,7 +121,7 @@ def for_type_checkers(package: str) -> list[ast.ImportFrom]:
     """Return the imports of a door that only type checkers run."""
     return [
         each
-        for statement in ast.parse(modules()[package].read_text()).body
+        for statement in tree_of(package).body
         if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
         for each in statement.body
         if isinstance(each, ast.ImportFrom)
@@ -142,7 +157,7 @@ def test_a_module_outside_a_package_imports_the_package_and_no_module_of_it() ->
 
 @pytest.mark.parametrize("package", sorted(packages()))
 def test_a_package_says_what_happens_in_it_and_lists_what_it_offers(package: str) -> None:
-    tree = ast.parse(modules()[package].read_text())
+    tree = tree_of(package)
     assert ast.get_docstring(tree), f"{package} has no docstring"
     imports_anything = any(isinstance(each, (ast.Import, ast.ImportFrom)) for each in tree.body)
     lists = any(isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "__all__" for each in tree.body)
@@ -176,14 +191,15 @@ def test_a_door_that_loads_on_first_use_finds_the_names_that_type_checkers_see(p
 
 def test_a_name_that_is_used_through_a_door_is_one_that_the_door_offers() -> None:
     missing = []
-    for name, path in modules().items():
-        tree = ast.parse(path.read_text())
+    with_doors = packages() - DOORLESS
+    for name in modules():
+        tree = tree_of(name)
         doors = {
             alias.asname or alias.name: f"{statement.module}.{alias.name}"
             for statement in tree.body
             if isinstance(statement, ast.ImportFrom)
             for alias in statement.names
-            if f"{statement.module}.{alias.name}" in packages() - DOORLESS
+            if f"{statement.module}.{alias.name}" in with_doors
         }
         missing += [
             f"{name}:{node.lineno} uses {ast.unparse(node)}, which {doors[node.value.id]} does not list"
