@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from alembic.script import ScriptDirectory
+from dagster._core.storage.event_log.sqlite import consolidated_sqlite_event_log
+from dagster._core.storage.runs.sqlite import sqlite_run_storage
+from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
+from sqlalchemy import Engine, NullPool, Pool, create_engine
 
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
@@ -18,14 +24,42 @@ from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
 from tests.dagster.deployment import Deploy, Deployment
 
 # One database holds the events of all runs: Dagster's default makes one for each run, which costs as much as the run.
-# The daemon's tests run on the shipped files, and on the default.
+# Nobody looks at what the steps print: Dagster would start four processes for each run to copy it. The daemon's tests
+# run on the shipped files, and on the default.
 SETTINGS = """
 telemetry: {{enabled: false}}
 event_log_storage:
   module: dagster._core.storage.event_log
   class: ConsolidatedSqliteEventLogStorage
   config: {{base_dir: {home}/events}}
+compute_logs:
+  module: dagster._core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
 """
+
+
+@lru_cache(maxsize=8)
+def _engine(database: str, connection: tuple[tuple[str, int], ...]) -> Engine:
+    return create_engine(database, poolclass=NullPool, connect_args=dict(connection))
+
+
+def _kept_engine(database: str, *, poolclass: type[Pool], connect_args: Mapping[str, int] | None = None) -> Engine:
+    assert poolclass is NullPool
+    return _engine(database, tuple((connect_args or {}).items()))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _databases_are_known() -> Iterator[None]:
+    """Keep the engines of SQLite databases, and the list of Dagster's migrations.
+
+    Dagster makes an engine, which compiles every statement, for each access. It reads all migrations for each instance.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for storage in (consolidated_sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage):
+            patch.setattr(storage, "create_engine", _kept_engine)
+        patch.setattr(ScriptDirectory, "from_config", cache(ScriptDirectory.from_config))
+        yield
+    _engine.cache_clear()
 
 
 @contextmanager
