@@ -158,9 +158,9 @@ def _decoders_are_forked() -> Iterator[None]:
 
 @pytest.fixture
 def nothing_frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let the collector look at all objects, as in a process that has frozen none."""
+    """Let the collector look at all objects, as in a process that has frozen none; in the end all are frozen."""
     gc.unfreeze()
-    monkeypatch.setattr(lazy_import._PAUSE, "_keeps_frozen", False)
+    monkeypatch.setattr(lazy_import._PAUSE, "_has_seen_frozen", False)
     yield
     gc.freeze()
 
@@ -170,7 +170,10 @@ _NUMBERS = count()
 
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A test's own folder. To find a free name, pytest looks at the folders of all tests before it."""
+    """A test's own folder.
+
+    This replaces pytest's fixture, which lists the folders of all earlier tests to find a free name.
+    """
     name = re.sub(r"\W", "_", request.node.name)[:30]
     folder = tmp_path_factory.getbasetemp() / "tests" / f"{name}{next(_NUMBERS)}"
     folder.mkdir(0o700, parents=True)

@@ -97,7 +97,7 @@ def check_python(words: list[str]) -> None:
 
 
 def check_dg(words: list[str]) -> None:
-    """Say which test runs the words; `dg` learns the options of a component from its scaffolder, as is done here."""
+    """Fail if no test runs the command; of a scaffold, look up the component and the options of its scaffolder."""
     match words[1:]:
         case ["scaffold", "defs", component, _, *arguments]:
             found = {f"{key.namespace}.{key.name}" for key in discover_package_objects(["lance_ops.dagster"])}

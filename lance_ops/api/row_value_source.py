@@ -47,7 +47,7 @@ class _RowFiles:
 
     @classmethod
     def at(cls, paths: Sequence[str], runner: Runner) -> _RowFiles:
-        """Find the files and their columns, which tasks read."""
+        """Find the files, and their columns by tasks of the runner."""
         stored = next((path for path in paths if path.rstrip("/").endswith(".lance")), None)
         if stored is not None:
             raise InvalidInput(f"{stored} is a dataset, and no column of it names rows: merge it by key instead")

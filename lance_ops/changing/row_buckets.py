@@ -1,4 +1,6 @@
-"""Share the rows that data names among buckets, so that no task and no driver holds the addresses of all of them.
+"""Share the rows that data names among buckets of fragments: a task holds the addresses of one bucket, the driver none.
+
+A fragment is never split between buckets.
 
     RowBuckets.of      a bucket is a range of fragments, for about a million named rows
     RowBuckets.write   a task shares pairs of addresses out: of a named row, and of the row that has its values
@@ -53,7 +55,8 @@ class RowBuckets:
     def of(cls, snapshot: Snapshot, num_rows: int, num_files: int = 1) -> RowBuckets:
         """Return buckets for about so many named rows, with a folder of their own, which the caller clears.
 
-        There are fewer, and larger, ones if so many tasks write files that their messages were too long together.
+        `num_files` is how many files of pairs all tasks write, about. If what tasks tell of them would take more than
+        512 MiB, there are fewer and larger buckets.
         """
         ids = np.array(sorted(snapshot.fragments_by_id), np.uint64)
         most = min(len(ids), _MOST_MESSAGE_BYTES // (by_tasks.BYTES_OF_END * num_files))
@@ -67,7 +70,11 @@ class RowBuckets:
         return len(self.firsts) * by_tasks.BYTES_OF_END
 
     def write(self, target: Snapshot, left: Uint64Array, right: Uint64Array) -> SegmentFile:
-        """Write one segment of pairs for each bucket; `left` are the named rows."""
+        """Write one segment of pairs for each bucket.
+
+        `left` has the addresses of the named rows, `right` those of the rows with their values. `count` does not look
+        at `right`: who only counts passes `left` again.
+        """
         buckets = np.searchsorted(self.firsts[1:], fragment_of(left), side="right")
         order = np.argsort(buckets, kind="stable")
         ends = np.searchsorted(buckets[order], np.arange(len(self.firsts)), side="right")

@@ -73,8 +73,8 @@ class _Pause:
 
     def __init__(self) -> None:
         self._is_on, self._num_callers = False, 0
-        self._keeps_frozen = False
-        """Whether somebody has frozen objects: to count them takes as long as to look at each of them."""
+        self._has_seen_frozen = False
+        """Whether an import has found frozen objects. To count them, Python visits each of them."""
         self._lock = threading.RLock()  # the same thread comes again if a collection calls a finalizer that imports
 
     def begin(self) -> bool:
@@ -92,8 +92,8 @@ class _Pause:
         with self._lock:
             self._num_callers = max(self._num_callers - 1, 0)  # 0 if the process was forked during the pause
             if self._is_on and not self._num_callers:
-                self._keeps_frozen = self._keeps_frozen or gc.get_freeze_count() > 0
-                if not self._keeps_frozen:
+                self._has_seen_frozen = self._has_seen_frozen or gc.get_freeze_count() > 0
+                if not self._has_seen_frozen:
                     gc.freeze()
                     gc.unfreeze()  # puts into the oldest generation, without a look at each object
                 gc.enable()

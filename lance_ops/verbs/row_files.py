@@ -2,7 +2,8 @@
 
 In threads, this process reads the files, and holds 8 bytes for each of their rows. Tasks of another runner read them,
 and share the addresses out through files beneath the table's `data`, 16 bytes for each row, which are removed. The
-driver then gets two numbers for each fragment that has a named row, and the first rows.
+driver gets 8 bytes for each file of addresses and each bucket of about a million rows, two numbers for each fragment
+that has a named row, and the first rows.
 """
 
 from __future__ import annotations
@@ -73,12 +74,12 @@ class RowFiles:
 
 
 def look_at_row_files(data: LanceDataset, runner: Runner, files: Sequence[str], num_first: int) -> RowFiles:
-    """Read the files, and find the rows that they name.
+    """Read the files, find the rows that they name, and keep the first `num_first` of them with their values.
 
-    A column of the table is read in its type there. Raises `InvalidInput` for a dataset, for files without a column of
-    keys or without another one, and for a key that names no live row, or a row that another key names, too;
-    `SchemaMismatch` for a file that lacks a column of the others, and for values that do not fit the column; and
-    `RawFileRefused` for a file that cannot be read.
+    `InThreads` reads them in this process, another runner by its tasks. A column of the table is read in its type
+    there. Raises `InvalidInput` for a dataset, for files without a column of keys or without another one, and for a key
+    that names no live row, or a row that another key names, too; `SchemaMismatch` for a file that lacks a column of the
+    others, and for values that do not fit the column; and `RawFileRefused` for a file that cannot be read.
     """
     stored = next((file for file in files if is_dataset(file)), None)
     if stored is not None:
@@ -99,7 +100,7 @@ class _Reading:
 
     @classmethod
     def of(cls, data: LanceDataset, files: Sequence[RawFile], runner: Runner) -> _Reading:
-        """Find the columns of the files, which tasks read."""
+        """Find the columns of the files, by tasks of the runner."""
         schema = unified_raw_schema(files, {}, case_rule=CaseRule.SENSITIVE, runner=runner)
         key, names = changing.key_and_values(schema.names)
         if key is None or not names:
@@ -145,7 +146,8 @@ def _read_by_tasks(
     target, size_bytes = data.snapshot, _size_bytes(files)
     most = sum(fragment.physical_rows for fragment in target.fragments)
     # A row takes a byte or more, in most files.
-    buckets = changing.RowBuckets.of(target, min(most, size_bytes), len(files))
+    num_parts = len(files) + size_bytes // _ROWS_AT_ONCE
+    buckets = changing.RowBuckets.of(target, min(most, size_bytes), num_parts)
     job = Job.on("locate rows of", data.uri, data.version, size_bytes=size_bytes)
     try:
         located = runner.map(_LocateRows(reading, buckets), files, job.in_bytes(file.size_bytes for file in files))

@@ -127,8 +127,9 @@ def share_rows(
     `message_bytes` is what each task gets or sends back however few rows it has. There are fewer tasks if their
     messages were too long together. If each task `writes_fragments` of its own, beyond 64 of them a task looks at eight
     times as many rows: few matches among many rows would leave a tiny fragment for each task. Such a task holds the
-    pages that it writes. So if tasks run `in_threads` of one process, each has sixteen fragments also where they are
-    large, and no part of one. Otherwise a large fragment is cut for them, too.
+    pages that it writes. So if these tasks run `in_threads`, and share the memory of one process, each has about
+    sixteen fragments or more, however large they are, and never a part of one. Otherwise a large fragment is cut for
+    them, too.
 
     Raises `ReadTooLarge` as `check_rows_are_stored` does: no task sees how many rows the others have.
     """

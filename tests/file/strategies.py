@@ -41,7 +41,7 @@ _FLOATS: dict[pa.DataType, Any] = {pa.float16(): 16, pa.float32(): 32, pa.float6
 _TEXT = st.text(string.ascii_letters + "äß€🙂", max_size=12)
 _DAYS = 20_000
 _BOOLEANS = st.booleans()
-_TIMES = st.sampled_from([1, 1, 1, 7, 500])
+_REPETITIONS = st.sampled_from([1, 1, 1, 7, 500])
 
 FIXED_WIDTH: tuple[pa.DataType, ...] = (
     *_SIGNED,
@@ -172,7 +172,7 @@ def columns(draw: st.DrawFn, version: str, *, fixed_size_lists_of_structs: bool 
         limits = replace(limits, nulls=False)
     values = draw(_lists_of(kind, limits))
     array = pa.array(values, kind)
-    times = draw(_TIMES)
+    times = draw(_REPETITIONS)
     array = pa.concat_arrays([array] * times)
     skipped = draw(st.integers(0, min(3, len(array))))
     return array.slice(skipped)

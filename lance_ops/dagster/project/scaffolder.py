@@ -43,7 +43,7 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
         attributes: dict[str, Any] = {"name": name, "uri": asked.uri or f"${{LANCE_OPS_LAKE}}/{name}.lance"}
         comments: list[str] = []
         if asked.landing is not None:
-            landing = _from_anywhere(asked.landing)
+            landing = _absolute(asked.landing)
             seen = _seen(landing) if asked.glob is None else "The files were not looked at: `--glob` chooses them."
             attributes["raw"] = {"uri": landing} | ({"glob": asked.glob} if asked.glob else {})
             if isinstance(seen, str):
@@ -55,8 +55,11 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
         write_declaration(request, COMPONENT_TYPE, attributes, comments)
 
 
-def _from_anywhere(landing: str) -> str:
-    """Return a folder as every process names it: whoever loads the declaration runs in a folder of its own."""
+def _absolute(landing: str) -> str:
+    """Return a local path as an absolute one: another process loads the declaration in another folder.
+
+    A URI, and a path with a variable, stay as they are.
+    """
     return landing if "$" in landing or "://" in landing else str(Path(landing).absolute())
 
 

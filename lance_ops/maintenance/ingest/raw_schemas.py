@@ -29,7 +29,7 @@ __all__ = ["FileDisagrees", "FoundSchemas", "unified_raw_schema"]
 
 _FILES_PER_TASK = 64
 _BYTES_OF_COLUMNS = 1 << 20
-"""What is read of a long file at most, about: its footer, or its first block of text."""
+"""About how many bytes are read of a long file: its footer, or its first block of text."""
 
 
 class FileDisagrees(SchemaMismatch):
@@ -100,7 +100,7 @@ def unified_raw_schema(
     """Return a schema with the columns of the table, if there is one, and of all files.
 
     The runner's tasks read the files; without a runner, this process does, one after the other. Files in `known` are
-    not read, and those that are read are added to it. Without a `job`, the tasks are named after the first file.
+    not read, and those that are read are added to it. Without a `job`, theirs is named after the first file.
 
     With `most_decide`, files with the same set of columns form a group. The schema has the columns of the largest group
     and those of `types`; if two groups are equally large, of the one whose file comes first. Each column has its most

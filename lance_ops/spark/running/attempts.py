@@ -115,7 +115,8 @@ def remove_files(job: Job | None, token: str) -> None:
 def max_attempts(settings: Settings) -> int:
     """Return how often Spark tries a task: once on a local master, unless that says otherwise, as `local[2,4]` does.
 
-    Once also where the settings do not tell the master, so that an error that may pass is raised and not lost.
+    If the settings do not tell the master, return 1: a task then reports every error of its first attempt, and the
+    caller gets that error, not Spark's.
     """
     master = settings("spark.master")
     local = re.fullmatch(r"local(\[[^,\]]*(,\s*(\d+))?\])?", master or "local")

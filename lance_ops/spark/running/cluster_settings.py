@@ -17,10 +17,10 @@ Settings: TypeAlias = Callable[[str], str | None]
 
 
 def settings_of(session: SparkSession) -> Settings:
-    """Return what looks up a setting of the session's cluster.
+    """Return a function that looks up a setting of the session's cluster.
 
-    Sessions of a server of Spark Connect begin with all settings of the server. Each look-up there is a request. A
-    setting that the server keeps to itself counts as one that is not set.
+    A session of Spark Connect begins with the server's settings. Each look-up through it is a request. A setting that
+    the server keeps to itself counts as one that is not set.
     """
     if not lacks_context(session):
         return session.sparkContext.getConf().get

@@ -12,8 +12,8 @@ _UNLIMITED = 2**31 - 1  # what Spark takes a missing maximum for
 def task_slots(present: int, settings: Settings) -> int:
     """Return how many tasks the cluster runs at once now, or once it has all executors that it may ask for.
 
-    `present` is the number of now. With dynamic allocation, an idle application has few executors. Spark asks for more
-    only when tasks wait, so a job cut for the cores of now would never get them.
+    `present` is how many it runs at once at present. With dynamic allocation, an idle application has few executors.
+    Spark asks for more only when tasks wait, so a job cut for the cores of now would never get them.
     """
     return max(present, _most_slots(settings))
 

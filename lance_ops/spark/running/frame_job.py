@@ -40,7 +40,7 @@ class FrameJob:
     def parallelism(self) -> int:
         """Return how many tasks the cluster runs at once, as `task_slots` does.
 
-        Spark cuts a range that nobody has cut by the cores of now.
+        Without a number of partitions, Spark cuts a range into as many as the cluster has cores at present.
         """
         present = self.session.range(4096).select(spark_partition_id()).distinct().count()
         return task_slots(present, settings_of(self.session))

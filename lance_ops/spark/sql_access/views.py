@@ -1,6 +1,6 @@
 """Show Lance tables to Spark SQL as temporary views.
 
-A view shows one version of a table. `INSERT INTO` a view of the newest version appends to the table:
+A view shows one version of a table. `INSERT INTO` a view that names no version appends to the table:
 
     create_view(spark, "flights", uri)                          SELECT …  FROM flights
     create_view(spark, "flights_before", uri, version=3)        … EXCEPT SELECT … FROM flights_before
@@ -44,10 +44,10 @@ def create_view(
     `branch` is a branch, by default the main one, and `timestamp` a moment (ISO 8601; without a zone it is UTC): the
     view shows the version of the branch that was newest then, or its `version`. A `tag` names a version by itself.
 
-    Rows inserted into the view are in the table at once. The view shows them when it is created again. A view of one of
-    these, or with a filter, takes no rows. The storage options are in no plan and no log of Spark; the URI and the
-    filter are. The version is opened here, before Spark makes the view. A relative path begins in this process's
-    folder.
+    Rows inserted into the view are in the table at once. The view shows them when it is created again. A view with a
+    `version`, `tag`, `branch`, `timestamp` or `filter` refuses inserts. The storage options are in no plan and no log
+    of Spark; the URI and the filter are. The version is opened here, before Spark makes the view. A relative path
+    begins in this process's folder.
 
     Raises `DatasetNotFound`, `VersionNotFound` or `ReferenceNotFound` if the table, the version, the tag or the branch
     does not exist, and `InvalidFilter` for a filter that does not fit the table. Raises `InvalidInput` for arguments

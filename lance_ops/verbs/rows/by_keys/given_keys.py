@@ -47,10 +47,10 @@ def counts_here(data: LanceDataset, runner: Runner, files: Sequence[str], on: Co
 def staged_once(
     data: LanceDataset, runner: Runner, files: Sequence[str], on: tuple[str, ...], columns: tuple[str, ...] = ()
 ) -> Iterator[by_tasks.SourceRows | None]:
-    """Give the rows of the files for tasks that count them and then change rows by them; None if `counts_here`.
+    """Give the rows of the files, stored where tasks can read them; None if `counts_here`.
 
-    Tasks write raw files beneath the table's `data`, or only their `columns`; it is removed in the end. So a check and
-    a change, and their attempts after conflicts, read each file once.
+    Tasks copy raw files, or only their `columns`, to a dataset beneath the table's `data`, which is removed in the end.
+    A check, the change that it allows and their attempts after conflicts read this copy.
     """
     if counts_here(data, runner, files, on):
         yield None
@@ -75,8 +75,8 @@ def match_keys(
     With `unmatched_where`, a condition in SQL, also count the rows of the table that meet it and have none of the keys.
     With `shows_source`, also count the source's rows whose key no row has, and give some of its rows; with `updates`,
     also rows of it that would update others. If `counts_here`, this process reads the keys of both sides, and holds the
-    source's distinct keys. Otherwise tasks read them: from what `staged_once` gave, or raw files are staged first, of a
-    source that is not shown the key columns alone.
+    source's distinct keys. Otherwise tasks read them: from `staged` if it is given. Without it, tasks first
+    copy the raw files: all columns with `shows_source`, else only the key columns.
     """
     on = tuple(dict.fromkeys(on))
     if staged is not None:
