@@ -1,7 +1,7 @@
 """One version of a dataset, opened: its manifest, and the store and committer it came from.
 
 A snapshot never changes; only `read_cache` grows. A pickle holds its URI, version and storage options, and opens the
-version again.
+version again. It also holds the version's moment, by which it refuses a dataset that was made again under the same URI.
 """
 
 from __future__ import annotations
@@ -400,8 +400,32 @@ class Snapshot:
     def __repr__(self) -> str:
         return f"Snapshot({self.uri!r}, version={self.version})"
 
-    def __reduce__(self) -> tuple[object, tuple[str, int, dict[str, str], ChecksumUse | None]]:
-        return Snapshot.open, (self.uri, self.version, dict(self.storage_options), self.verify_checksums)
+    def check_made_at(self, timestamp_ns: int | None) -> Snapshot:
+        """Return this version; raise `VersionNotFound` unless it was committed at `timestamp_ns`. None allows any.
+
+        Versions of one number and of two moments are of two datasets: the first one was removed, and the second one
+        made under its URI.
+        """
+        if timestamp_ns not in (None, self.manifest.timestamp_ns):
+            raise VersionNotFound(
+                f"{self.uri}: version {self.version} is not the one that was opened before: the dataset was removed "
+                "and made again under this URI; open it again"
+            )
+        return self
+
+    def __reduce__(self) -> tuple[object, tuple[str, int, dict[str, str], ChecksumUse | None, int | None]]:
+        options, made_at = dict(self.storage_options), self.manifest.timestamp_ns
+        return _open_again, (self.uri, self.version, options, self.verify_checksums, made_at)
+
+
+def _open_again(
+    uri: str,
+    version: int,
+    storage_options: Mapping[str, str],
+    verify_checksums: ChecksumUse | None,
+    timestamp_ns: int | None,
+) -> Snapshot:
+    return Snapshot.open(uri, version, storage_options, verify_checksums).check_made_at(timestamp_ns)
 
 
 def _load(

@@ -110,7 +110,7 @@ def test_an_error_of_a_write_has_the_user_s_spelling_of_an_option(dataset_uri: s
 def test_every_option_is_for_reading_or_writing_or_both() -> None:
     writes = {"path", "case_sensitive", "replace_where", "schema_mode", "batch", "data_storage_version", "query"}
     writes |= {"enable_stable_row_ids", "max_rows_per_file", "max_bytes_per_file", "storage_options", "type_hints"}
-    assert {field.name for field in fields(SourceOptions)} == writes | set(_FOR_A_READ) | {"given"}
+    assert {field.name for field in fields(SourceOptions)} == writes | set(_FOR_A_READ) | {"given", "made_at_ns"}
 
 
 def test_a_read_that_is_no_stream_is_told_so_before_what_a_stream_needs(dataset_uri: str) -> None:

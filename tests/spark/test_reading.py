@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
-from lance_ops.api import dataset, write_dataset
+from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, LanceOpsError, SchemaMismatch, VersionNotFound
 from lance_ops.snapshot import FragmentReader
 from lance_ops.spark import partitioning
@@ -101,6 +102,20 @@ def test_a_source_stays_at_the_version_of_a_branch_that_it_found(numbers: str) -
     reader = source.reader(schema)
     assert isinstance(reader, LanceReader)
     assert rows_of(reader).num_rows == 12
+
+
+def test_a_dataset_made_again_under_its_path_is_refused_by_frames_of_the_old_one(numbers: str) -> None:
+    source = LanceSource({"path": numbers})
+    shape = source.schema()
+    assert isinstance(shape, StructType)
+    task = pickle.dumps(source.reader(shape))
+    LanceDataset.drop(numbers)
+    write_dataset(pa.table({"x": [99], "Name": ["other"], "s": [{"a": 9, "b": 9}]}), numbers)
+    with pytest.raises(VersionNotFound, match="version 1 is not the one that was opened before"):
+        pickle.loads(pickle.dumps(source)).reader(shape)
+    with pytest.raises(VersionNotFound, match="made again under this URI; open it again"):
+        pickle.loads(task)
+    assert xs(read(numbers)) == [99]
 
 
 def test_names_are_matched_without_case_unless_the_session_says_otherwise(numbers: str) -> None:

@@ -72,6 +72,8 @@ _NO_CATALOG = (
     "Spark's catalog cannot hold tables of a Python source; .save(path) writes one, and "
     "lance_ops.spark.create_view(spark, name, path) gives it a name"
 )
+_NO_OPTIONS = frozenset(["storage_options", "type_hints", "given", "made_at_ns"])
+"""The fields of `SourceOptions` that no option sets by its own name."""
 _SPARKS_OWN = frozenset(["checkpointlocation"])
 _SPARKS_NAMES = {
     "versionAsOf": "version",
@@ -155,13 +157,15 @@ class SourceOptions:
     type_hints: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The user's spelling of each option."""
+    made_at_ns: int | None = None
+    """When the version that `settled` found was committed: `open` refuses one of another moment."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
         """Read Spark's options; raise `InvalidInput` naming one that is unknown, missing or malformed."""
         if {key.lower() for key in options} >= _CATALOGS_OWN:
             raise InvalidInput(f"CREATE TABLE … USING lance: {_NO_CATALOG}")
-        known = {known.name for known in fields(cls)} - {"storage_options", "type_hints", "given"} | {*_SCHEMA_SWITCHES}
+        known = {known.name for known in fields(cls)} - _NO_OPTIONS | {*_SCHEMA_SWITCHES}
         values: dict[str, Any] = {}
         storage_options: dict[str, str] = {}
         hints: dict[str, str] = {}
@@ -225,7 +229,13 @@ class SourceOptions:
         return tuple(name for name, is_asked in asked if is_asked)
 
     def open(self) -> Snapshot:
-        """Open the requested version, by default the newest."""
+        """Open the requested version, by default the newest.
+
+        Raises `VersionNotFound` if these are `settled` options and the dataset was removed and made again since.
+        """
+        return self._opened().check_made_at(self.made_at_ns)
+
+    def _opened(self) -> Snapshot:
         if self.branch is None and self.tag is None and self.timestamp is None:
             return Snapshot.open(self.path, self.version, self.storage_options)
         snapshot = Snapshot.open(self.path, storage_options=self.storage_options)
@@ -248,7 +258,8 @@ class SourceOptions:
         """Return the options that name the version which `open` finds now by its number."""
         snapshot = self.open()
         branch = self.branch if self.tag is None else refs.branch_of(snapshot)
-        return replace(self, version=snapshot.version, timestamp=None, tag=None, branch=branch)
+        made_at = snapshot.manifest.timestamp_ns
+        return replace(self, version=snapshot.version, timestamp=None, tag=None, branch=branch, made_at_ns=made_at)
 
     def open_to_write(self) -> Snapshot | None:
         """Open the newest version for a write, or return None if no dataset exists.
