@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -53,6 +55,18 @@ def test_a_cast_without_a_changed_value_succeeds(given: pa.Array, wanted: pa.Dat
     assert column.type == wanted
     assert len(column) == len(given)
     assert column.null_count == given.null_count
+
+
+@pytest.mark.parametrize("wanted", [pa.float64(), pa.list_(pa.float64(), 1), pa.struct([("f", pa.float64())])], ids=str)
+def test_decimals_become_the_nearest_floats(wanted: pa.DataType) -> None:
+    written = [Decimal("-2.55"), Decimal("9999.90"), None]
+    numbers = pa.array(written, pa.decimal128(10, 2))
+    expected: list[object] = [-2.55, 9999.9, None]
+    if pa.types.is_struct(wanted):
+        numbers, expected = pa.StructArray.from_arrays([numbers], ["f"]), [{"f": each} for each in expected]
+    elif pa.types.is_fixed_size_list(wanted):
+        numbers, expected = pa.ListArray.from_arrays([0, 1, 2, 3], numbers), [[each] for each in expected]
+    assert conform_to_schema(pa.table({"x": numbers}), pa.schema([("x", wanted)]))["x"].to_pylist() == expected
 
 
 @pytest.mark.parametrize(

@@ -146,9 +146,11 @@ def _truncated(values: Any, target: pa.DataType) -> Any:
 
 
 def _type_between(source: pa.DataType, target: pa.DataType) -> pa.DataType | None:
-    """Return the type to cast to first, for a cast that pyarrow has only in two steps."""
+    """Return the type to cast to first, for a cast that pyarrow does right only in two steps."""
     if is_text(source) and pa.types.is_time(target):
         return pa.timestamp(target.unit)
+    if pa.types.is_decimal(source) and pa.types.is_floating(target):
+        return pa.string()  # pyarrow's cast in one step has errors in the last digit
     if not pa.types.is_integer(source):
         return None
     if pa.types.is_timestamp(target) or pa.types.is_duration(target):

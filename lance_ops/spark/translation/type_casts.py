@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.core.arrow import array_of_numbers, as_dictionary
+from lance_ops.core.arrow import array_of_numbers, as_dictionary, decimals_as_text
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.schema import CaseRule
 
@@ -113,6 +113,8 @@ def _leaf(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
         array = pc.floor_temporal(array, unit="microsecond")
     elif pt.is_duration(given) and given.unit == "ns" and pt.is_duration(wanted) and wanted.unit != "ns":
         array = array.cast(pa.duration("us"), safe=False)
+    elif pt.is_decimal(given) and pt.is_floating(wanted):
+        array = array.cast(decimals_as_text(given, wanted))
     if pt.is_dictionary(wanted) and not pt.is_dictionary(given):
         return _attempt(lambda: as_dictionary(array, wanted), given, wanted, path)
     return _attempt(lambda: array.cast(wanted), given, wanted, path)

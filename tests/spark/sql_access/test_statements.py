@@ -514,3 +514,12 @@ def test_tasks_travel_to_the_runner_that_is_given(spark: SparkSession, lake: Pat
     sql(spark, "UPDATE numbers SET x = 0 WHERE id = 1", runner=runner)
     assert runner.jobs[0][0] == "update"
     assert runner.task_bytes
+
+
+def test_decimals_that_are_inserted_or_assigned_become_the_nearest_doubles(run: Any, lake: Path) -> None:
+    run("CREATE TABLE prices (id BIGINT, f DOUBLE, d DECIMAL(10, 2)) USING lance")
+    run("INSERT INTO prices VALUES (1, -2.55, -2.55), (2, 9999.9, 9999.9)")
+    assert [row[1] for row in stored(lake, "prices")] == [-2.55, 9999.9]
+    run("UPDATE prices SET f = 0")
+    run("UPDATE prices SET f = d")
+    assert [row[1] for row in stored(lake, "prices")] == [-2.55, 9999.9]
