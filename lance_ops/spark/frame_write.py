@@ -30,7 +30,7 @@ from lance_ops.runners import Job
 from lance_ops.spark.data_source import SourceOptions, WriteMode, plan_write
 from lance_ops.spark.running import map_rows
 from lance_ops.spark.tasks import WorkerTasks
-from lance_ops.spark.translation import session_case_rule
+from lance_ops.spark.translation import session_case_rule, with_moments_of
 from lance_ops.transactions import remove_files_of_job
 
 __all__ = ["create_table", "write", "write_with"]
@@ -76,7 +76,8 @@ def write_with(
         return dataset(path, storage_options=given)
     remove = partial(remove_files_of_job, open_root(path, given).store)
     job = Job.on(_VERBS[mode], public_uri(path), plan.read_version, remove_files=remove)
-    written = map_rows(frame, plan.write, job, plan.discard)
+    fitting = with_moments_of(frame, plan.schema.to_arrow_storage(), parsed.case_rule)
+    written = map_rows(fitting, plan.write, job, plan.discard)
     fragments = [fragment for of_task in written for fragment in of_task]
     version = plan.commit(fragments, WorkerTasks(frame.sparkSession))
     return dataset(path, version, storage_options=given)

@@ -93,7 +93,7 @@ def _delete(statement: Statement) -> DataFrame | None:
         column, query = keys
         name = statement.column(opened, column, *names)
         found = _by_position(run_query(query, statement.tables), [name], statement)
-        done = opened.delete_by_keys(statement.rows_for(found), name, runner=statement.runner)
+        done = opened.delete_by_keys(statement.rows_for(found, opened), name, runner=statement.runner)
         return statement.result(_AFFECTED, [(done["num_deleted_rows"],)])
     written = statement.writer(opened, *names).write(condition)
     return statement.result(_AFFECTED, [(opened.delete(written, runner=statement.runner)["num_deleted_rows"],)])
@@ -125,7 +125,7 @@ def _update(statement: Statement) -> DataFrame | None:
         name = statement.column(opened, path, *names)
         if name in updates:
             raise InvalidInput(f"SQL on a Lance table: column {name!r} is set twice")
-        updates[name] = writer.write(reader.until(",", "WHERE", what="an expression"))
+        updates[name] = writer.write_value(reader.until(",", "WHERE", what="an expression"), name)
         if not reader.accept(","):
             break
     condition = writer.write(reader.rest("a condition")) if reader.accept("WHERE") else None

@@ -18,7 +18,7 @@ from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
-from lance_ops.spark.translation import CaseRule, stored_path
+from lance_ops.spark.translation import CaseRule, stored_path, with_moments_of
 
 __all__ = ["Statement", "read_key", "read_switch"]
 
@@ -181,9 +181,14 @@ class Statement:
         """How the session matches names of columns."""
         return self.tables.case_rule
 
-    def rows_for(self, frame: DataFrame) -> DataFrame | pa.Table:
-        """Return what a verb reads the rows of a query from: the frame itself where Spark runs the tasks."""
-        return frame if isinstance(self.runner, OnSpark) else frame.toArrow()
+    def rows_for(self, frame: DataFrame, opened: LanceDataset) -> DataFrame | pa.Table:
+        """Return what a verb on this table reads the rows of a query from.
+
+        It is the frame itself where Spark runs the tasks.
+        """
+        if isinstance(self.runner, OnSpark):
+            return frame
+        return with_moments_of(frame, opened.snapshot.schema.to_arrow_storage(), self.case_rule).toArrow()
 
     def result(self, schema: str, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
         """Return a DataFrame of a few rows; the schema is in Spark's words."""

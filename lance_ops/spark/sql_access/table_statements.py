@@ -135,7 +135,7 @@ def _alter_table(statement: Statement) -> DataFrame | None:
 def _add_columns(statement: Statement, opened: LanceDataset) -> None:
     """Add columns of nulls, one computed column (`c AS (expression)`), or values by row (`a, b FROM source`)."""
     reader = statement.reader
-    rows = _values_by_row(statement)
+    rows = _values_by_row(statement, opened)
     if rows is not None:
         opened.add_columns(rows, runner=statement.runner)
         return
@@ -168,13 +168,13 @@ def _add_nulls(statement: Statement, opened: LanceDataset, columns: str) -> None
 
 def _update_columns(statement: Statement, opened: LanceDataset) -> None:
     """Replace values of columns in the rows that a source names: `a, b FROM source`."""
-    rows = _values_by_row(statement)
+    rows = _values_by_row(statement, opened)
     if rows is None:
         raise statement.reader.error("columns, FROM and a source with _rowaddr or _rowid")
     opened.update_columns(rows, runner=statement.runner)
 
 
-def _values_by_row(statement: Statement) -> DataFrame | pa.Table | None:
+def _values_by_row(statement: Statement, opened: LanceDataset) -> DataFrame | pa.Table | None:
     """Read `a, b FROM name | (query)`; return these columns with those that name rows. None if it is something else."""
     reader = statement.reader
     names: list[str] = []
@@ -190,7 +190,7 @@ def _values_by_row(statement: Statement) -> DataFrame | pa.Table | None:
     frame = run_query(f"SELECT * FROM {reader.rest('a table or a query')}", statement.tables)
     keys = [name for name in (ROW_ADDRESS, ROW_ID) if name in frame.columns]
     chosen = frame.select(*keys, *(f"`{name.replace('`', '``')}`" for name in names))
-    return statement.rows_for(chosen)
+    return statement.rows_for(chosen, opened)
 
 
 def _drop_columns(statement: Statement, opened: LanceDataset) -> None:

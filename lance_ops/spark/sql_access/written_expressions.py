@@ -39,6 +39,8 @@ _BETWEEN_SIGNS: dict[type[exp.Expr], str] = {
     exp.Or: "OR",
 }
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+_NUMBERS = (exp.Column, exp.Literal, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Abs, exp.Coalesce)
+"""What may be a number or a timestamp as a whole."""
 _FUNCTIONS: dict[type[exp.Expr], str] = {exp.Lower: "lower", exp.Upper: "upper", exp.Abs: "abs"}
 _TYPES = {
     exp.DType.BOOLEAN: "BOOLEAN",
@@ -113,6 +115,39 @@ class ExpressionWriter:
                 "a backslash in an expression that changes a table: Spark's setting says what it is"
             )
         return self._written(parse_expression(text))
+
+    def write_value(self, text: str, column: str) -> str:
+        """Return the expression as `write` does, for a new value of this column of the only table.
+
+        Raises `UnsupportedFeature` for a value that Spark brings to the column's type otherwise, too: to a timestamp by
+        the session's time zone, and numbers with a point and timestamps to texts.
+        """
+        written, node = self.write(text), parse_expression(text).unnest()
+        (table,) = set(self.sides.values())
+        wanted = table.schema.field(column).type
+        if isinstance(node, exp.Null):
+            return written
+        if pt.is_timestamp(wanted) and not self.in_utc:
+            raise UnsupportedFeature(
+                f"{column} = {text}: a new value of a timestamp, in a session whose time zone is not UTC (set "
+                "spark.sql.session.timeZone, or MERGE a source that has the value)"
+            )
+        if (pt.is_string(wanted) or pt.is_large_string(wanted)) and self._is_spelled_otherwise(node):
+            raise UnsupportedFeature(
+                f"{column} = {text}: a number with a point, or a timestamp, as the value of a text (MERGE a source "
+                "that has the text)"
+            )
+        return written
+
+    def _is_spelled_otherwise(self, node: exp.Expr) -> bool:
+        """Return whether Spark and this library make different texts of a value."""
+        if not isinstance(node, _NUMBERS):
+            return False
+        columns = [self._found(each)[1] for each in node.find_all(exp.Column)]
+        literals = [each.name for each in node.find_all(exp.Literal) if not each.is_string]
+        return any(pt.is_floating(each) or pt.is_timestamp(each) for each in columns) or not all(
+            literal.isdecimal() for literal in literals
+        )
 
     def _written(self, node: exp.Expr) -> str:
         if isinstance(node, _COMPARISONS):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from lance_ops.spark.translation.equal_values import check_half_floats, check_key_types, has_nanoseconds
     from lance_ops.spark.translation.pushdown import pushed_predicate
+    from lance_ops.spark.translation.session_moments import with_moments_of
     from lance_ops.spark.translation.type_casts import fit
     from lance_ops.spark.translation.types import (
         FIXED_SIZE_HINT,
@@ -45,6 +46,7 @@ __all__ = [
     "session_case_rule",
     "stored_path",
     "stored_paths",
+    "with_moments_of",
 ]
 
 _MODULES = {
@@ -65,6 +67,7 @@ _MODULES = {
     "session_case_rule": "column_names",
     "stored_path": "column_names",
     "stored_paths": "column_names",
+    "with_moments_of": "session_moments",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

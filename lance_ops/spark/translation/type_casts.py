@@ -113,6 +113,8 @@ def _leaf(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
         array = pc.floor_temporal(array, unit="microsecond")
     elif pt.is_duration(given) and given.unit == "ns" and pt.is_duration(wanted) and wanted.unit != "ns":
         array = array.cast(pa.duration("us"), safe=False)
+    elif pt.is_timestamp(given) and pt.is_timestamp(wanted) and given.tz is not None and wanted.tz is None:
+        array = pc.local_timestamp(array)  # Spark gives moments in the session's time zone
     elif pt.is_decimal(given) and pt.is_floating(wanted):
         array = array.cast(decimals_as_text(given, wanted))
     if pt.is_dictionary(wanted) and not pt.is_dictionary(given):

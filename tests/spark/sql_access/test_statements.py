@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -523,3 +524,31 @@ def test_decimals_that_are_inserted_or_assigned_become_the_nearest_doubles(run: 
     run("UPDATE prices SET f = 0")
     run("UPDATE prices SET f = d")
     assert [row[1] for row in stored(lake, "prices")] == [-2.55, 9999.9]
+
+
+def test_dates_and_clocks_become_moments_by_the_sessions_time_zone(spark: SparkSession, run: Any, lake: Path) -> None:
+    run("CREATE TABLE events (id BIGINT, at TIMESTAMP, clock TIMESTAMP_NTZ) USING lance")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        run("INSERT INTO events VALUES (1, DATE '2026-01-01', TIMESTAMP '2026-01-01 00:00:00')")
+        run("INSERT INTO events (id, at) VALUES (2, TIMESTAMP_NTZ '2026-01-01 00:00:00')")
+        run(
+            "MERGE INTO events USING (SELECT 3L AS id, DATE '2026-01-01' AS at) AS n ON events.id = n.id "
+            "WHEN NOT MATCHED THEN INSERT (id, at) VALUES (n.id, n.at)"
+        )
+        with pytest.raises(UnsupportedFeature, match=r"at = DATE '2026-01-01'.*set spark\.sql\.session\.timeZone"):
+            run("UPDATE events SET at = DATE '2026-01-01'")
+        run("UPDATE events SET at = NULL WHERE id = 9")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    midnight = datetime(2026, 1, 1, 5, tzinfo=UTC)
+    assert [row[1] for row in stored(lake, "events")] == [midnight] * 3
+    assert stored(lake, "events")[0][2] == datetime(2026, 1, 1)
+
+
+@pytest.mark.parametrize("value", ["f", "1.50", "f * 2", "at", "coalesce(f, 1)"])
+def test_a_value_of_which_spark_makes_another_text_is_refused(run: Any, value: str) -> None:
+    run("CREATE TABLE texts (s STRING, f DOUBLE, at TIMESTAMP) USING lance")
+    with pytest.raises(UnsupportedFeature, match="as the value of a text"):
+        run(f"UPDATE texts SET s = {value}")
+    run("UPDATE texts SET s = CASE WHEN f > 1.5 THEN 'a' ELSE s || 'b' END")

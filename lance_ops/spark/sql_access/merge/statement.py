@@ -139,7 +139,7 @@ class _Merge:
         conditions = self._unmatched(opened.snapshot)
         if conditions:
             merge = merge.when_not_matched_by_source_delete(any_of(*conditions))
-        return merge.execute(self.statement.rows_for(found.rows), runner=self.statement.runner)
+        return merge.execute(self.statement.rows_for(found.rows, opened), runner=self.statement.runner)
 
     def _merge_joined(self, opened: Snapshot) -> ExecuteResult:
         """Join the source with the opened version and merge; after a conflict do both again on the newest version."""
@@ -150,7 +150,9 @@ class _Merge:
                 chosen.check_keys()
                 merge = self._joined_merge(LanceDataset.of(current), chosen.deleted_addresses()).conflict_retries(0)
                 try:
-                    return merge.execute(self.statement.rows_for(chosen.rows), runner=self.statement.runner)
+                    return merge.execute(
+                        self.statement.rows_for(chosen.rows, LanceDataset.of(current)), runner=self.statement.runner
+                    )
                 except TooManyConcurrentWriters as lost:
                     raise RetryableConflict(str(lost.__cause__)) from lost
 
