@@ -209,6 +209,7 @@ def plan_write(
     options = options.with_full_uri()
     snapshot = options.open_to_write()
     if snapshot is None:
+        _check_names_differ(schema.names, options)
         version = options.data_storage_version or FileVersion.V2_2
         table = writing.table_schema(
             schema_from_spark(schema, options.type_hints, keep_not_null=keep_not_null), version
@@ -235,6 +236,18 @@ def plan_write(
     return WritePlan(options, snapshot.version, table, version, mode, change=change)
 
 
+def _check_names_differ(names: Sequence[str], options: SourceOptions) -> None:
+    """Raise `SchemaMismatch` for columns of a new table that no query could tell apart by the case rule."""
+    spelled: dict[str, str] = {}
+    for name in names:
+        other = spelled.setdefault(name.lower(), name)
+        if other != name and not options.case_sensitive:
+            raise SchemaMismatch(
+                f"columns {other}, {name} differ only in case: rename one, or give option 'case_sensitive' 'true' "
+                "(spark.sql.caseSensitive)"
+            )
+
+
 def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
     """Return the files of fragments that tasks wrote: `WritePlan.write` makes them durable."""
     return transactions.PendingFiles.of_fragments(FileLocations(store), fragments)
@@ -251,7 +264,9 @@ def _changed(
     mode = options.schema_mode or (None if replaces_all else SchemaMode.ERROR)
     if mode is SchemaMode.OVERWRITE and not replaces_all:
         name = options.spelling("overwrite_schema" if "overwrite_schema" in options.given else "schema_mode")
-        raise InvalidInput(f"option {name!r} replaces the schema: give it with mode 'overwrite'")
+        where = options.spelling("replace_where")
+        way = "with mode 'overwrite'" if options.replace_where is None else f"without {where!r}, which keeps rows"
+        raise InvalidInput(f"option {name!r} replaces the schema: give it {way}")
     if mode is SchemaMode.ERROR:
         return snapshot.schema, None
     new = schema_from_spark(schema, options.type_hints, keep_not_null=keep_not_null)

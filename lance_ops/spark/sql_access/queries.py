@@ -72,7 +72,7 @@ def explain_query(text: str, tables: Tables, prefix: str) -> DataFrame | None:
         return None
     if bound.changes_a_table:
         raise UnsupportedFeature(
-            f"{prefix.strip()} of a statement that changes a Lance table; explain the SELECT that finds its rows"
+            f"{prefix.strip()} of a statement that changes a Lance table (explain the SELECT that finds its rows)"
         )
     explained = bound.run(tables, prefix)
     plans = [f"== {each.title} ==\n{each.explain_plan()}\n" for each in bound.reads]

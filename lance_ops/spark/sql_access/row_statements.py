@@ -73,7 +73,10 @@ def _by_position(frame: DataFrame, names: list[str], statement: Statement) -> Da
             "columns, as in INSERT INTO t (a, b), or say BY NAME"
         )
     if len({name.lower() for name in names}) < len(names) and not statement.tables.case_rule.value:
-        raise InvalidInput("SQL on a Lance table: columns differ only in case: set spark.sql.caseSensitive")
+        raise InvalidInput(
+            f"SQL on a Lance table: of the columns {', '.join(names)} two have one name, or names that differ only in "
+            "case: name each once, or set spark.sql.caseSensitive"
+        )
     return frame.toDF(*names)
 
 

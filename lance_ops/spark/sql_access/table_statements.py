@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType, StructType, VarcharType
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
@@ -98,6 +98,16 @@ def _clone(statement: Statement, parts: tuple[str, ...], *, keep: bool, replace:
     else:
         made = opened.shallow_clone(target.location, opened.version, options)
     return statement.result("path string, source_version bigint", [(made.uri, opened.version)])
+
+
+def _drop_table(statement: Statement) -> None:
+    """Refuse DROP TABLE [IF EXISTS] of a Lance table: Spark, which does not know the table, may do nothing."""
+    statement.reader.accept("IF", "EXISTS")
+    table = statement.table()
+    if table is not None and _is_there(statement, table):
+        raise UnsupportedFeature(
+            f"DROP of a Lance table (lance_ops.LanceDataset.drop({table.location!r}) removes it with all versions)"
+        )
 
 
 def _is_there(statement: Statement, table: TableDescription) -> bool:
@@ -259,10 +269,19 @@ def _keys(reader: Reader) -> list[str]:
 
 
 def _declared(columns: str) -> StructType:
-    """Return the columns that Spark's words declare; raise `UnsupportedFeature` for a NOT NULL within one."""
+    """Return the columns that Spark's words declare.
+
+    Raises `UnsupportedFeature` for a NOT NULL within one, a text of bounded length, and a collation.
+    """
     declared = StructType.fromDDL(columns)
     assert isinstance(declared, StructType)
     for column in declared.fields:
+        if isinstance(column.dataType, CharType | VarcharType):
+            raise UnsupportedFeature(
+                f"column {column.name} of type {column.dataType.simpleString()} (declare it STRING)"
+            )
+        if isinstance(column.dataType, StringType) and column.dataType.simpleString() != "string":
+            raise UnsupportedFeature(f"a collation of column {column.name} (tables compare the bytes of texts)")
         path = next(_required_within(column.dataType), None)
         if path is not None:
             raise UnsupportedFeature(
@@ -305,6 +324,7 @@ _ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], N
 
 TABLE_STATEMENTS = (
     (("CREATE",), _create_table),
+    (("DROP", "TABLE"), _drop_table),
     (("ALTER", "TABLE"), _alter_table),
 )
 """Which words begin a statement, and what executes it."""

@@ -188,8 +188,8 @@ class ExpressionWriter:
             raise InvalidInput(f"SQL on a Lance table: column {node.sql('spark')} {what}: there are {names}")
         if pt.is_timestamp(found[0][1]) and not self.in_utc:
             raise UnsupportedFeature(
-                f"column {node.sql('spark')} in a change of a table, in a session whose time zone is not "
-                "UTC: set spark.sql.session.timeZone"
+                f"column {node.sql('spark')} in a change of a table, in a session whose time zone is not UTC "
+                "(set spark.sql.session.timeZone)"
             )
         return found[0]
 
@@ -271,8 +271,8 @@ class ExpressionWriter:
 
 def _refusal(node: exp.Expr) -> UnsupportedFeature:
     return UnsupportedFeature(
-        f"{node.sql('spark')} in an expression that changes a Lance table; write it with comparisons, IN (…), LIKE, "
-        "IS NULL, CASE, coalesce, lower, upper, abs, ||, + - * and numbers"
+        f"{node.sql('spark')} in an expression that changes a Lance table (such an expression has comparisons, "
+        "IN (…), LIKE, IS NULL, CASE, coalesce, lower, upper, abs, ||, + - * and numbers)"
     )
 
 

@@ -517,6 +517,14 @@ def test_tasks_travel_to_the_runner_that_is_given(spark: SparkSession, lake: Pat
     assert runner.task_bytes
 
 
+def test_a_table_is_not_dropped_in_silence(run: Any, lake: Path) -> None:
+    for text in ("DROP TABLE IF EXISTS numbers", "DROP TABLE numbers", f"DROP TABLE lance.`{lake}/numbers.lance`"):
+        with pytest.raises(UnsupportedFeature, match=r"lance_ops\.LanceDataset\.drop\('.*numbers\.lance'\)"):
+            run(text)
+    run("DROP TABLE IF EXISTS nothing_like_it")
+    assert len(stored(lake)) == 10
+
+
 def test_decimals_that_are_inserted_or_assigned_become_the_nearest_doubles(run: Any, lake: Path) -> None:
     run("CREATE TABLE prices (id BIGINT, f DOUBLE, d DECIMAL(10, 2)) USING lance")
     run("INSERT INTO prices VALUES (1, -2.55, -2.55), (2, 9999.9, 9999.9)")
@@ -552,3 +560,29 @@ def test_a_value_of_which_spark_makes_another_text_is_refused(run: Any, value: s
     with pytest.raises(UnsupportedFeature, match="as the value of a text"):
         run(f"UPDATE texts SET s = {value}")
     run("UPDATE texts SET s = CASE WHEN f > 1.5 THEN 'a' ELSE s || 'b' END")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("v VARCHAR(3)", r"column v of type varchar\(3\) \(declare it STRING\)"),
+        ("v CHAR(3)", r"column v of type char\(3\)"),
+        ("v STRING COLLATE UTF8_LCASE", "a collation of column v"),
+    ],
+)
+def test_a_type_that_a_table_cannot_keep_is_refused_with_its_column(run: Any, columns: str, message: str) -> None:
+    with pytest.raises(UnsupportedFeature, match=message):
+        run(f"CREATE TABLE kept (id INT, {columns}) USING lance")
+    with pytest.raises(UnsupportedFeature, match=message):
+        run(f"ALTER TABLE numbers ADD COLUMNS ({columns})")
+
+
+def test_names_that_differ_only_in_case_make_a_table_where_case_counts(spark: SparkSession, run: Any) -> None:
+    for text in ("(a INT, A INT) USING lance", "USING lance AS SELECT 1 AS a, 2 AS A"):
+        with pytest.raises(SchemaMismatch, match="columns a, A differ only in case"):
+            run(f"CREATE TABLE twins {text}")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        run("CREATE TABLE twins (a INT, A INT) USING lance")
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", "false")
