@@ -11,6 +11,7 @@ from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.written_expressions import parse_expression
+from lance_ops.spark.translation import check_keys_are_kept
 
 __all__ = ["ROW_STATEMENTS"]
 
@@ -96,6 +97,7 @@ def _delete(statement: Statement) -> DataFrame | None:
         column, query = keys
         name = statement.column(opened, column, *names)
         found = _by_position(run_query(query, statement.tables), [name], statement)
+        check_keys_are_kept("DELETE … IN (SELECT …)", found.schema, opened.snapshot.schema)
         done = opened.delete_by_keys(statement.rows_for(found, opened), name, runner=statement.runner)
         return statement.result(_AFFECTED, [(done["num_deleted_rows"],)])
     written = statement.writer(opened, *names).write(condition)

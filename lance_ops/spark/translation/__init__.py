@@ -15,7 +15,12 @@ if TYPE_CHECKING:
         stored_path,
         stored_paths,
     )
-    from lance_ops.spark.translation.equal_values import check_half_floats, check_key_types, has_nanoseconds
+    from lance_ops.spark.translation.equal_values import (
+        check_half_floats,
+        check_key_types,
+        check_keys_are_kept,
+        has_nanoseconds,
+    )
     from lance_ops.spark.translation.pushdown import pushed_predicate
     from lance_ops.spark.translation.session_moments import with_moments_of
     from lance_ops.spark.translation.type_casts import fit
@@ -36,6 +41,7 @@ __all__ = [
     "CaseRule",
     "check_half_floats",
     "check_key_types",
+    "check_keys_are_kept",
     "fit",
     "has_nanoseconds",
     "is_hint",
@@ -57,6 +63,7 @@ _MODULES = {
     "CaseRule": "lance_ops.core.schema",
     "check_half_floats": "equal_values",
     "check_key_types": "equal_values",
+    "check_keys_are_kept": "equal_values",
     "fit": "type_casts",
     "has_nanoseconds": "equal_values",
     "is_hint": "types",

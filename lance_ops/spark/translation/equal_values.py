@@ -10,12 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-from pyspark.sql.types import DataType, DecimalType, IntegralType, NullType, StructType
+from pyspark.sql.types import (
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    NullType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 
-__all__ = ["check_half_floats", "check_key_types", "has_nanoseconds"]
+__all__ = ["check_half_floats", "check_key_types", "check_keys_are_kept", "has_nanoseconds"]
 
 
 def has_nanoseconds(field: Field) -> bool:
@@ -44,6 +54,29 @@ def check_key_types(work: str, given: StructType, stored: Mapping[str, DataType]
                 f"{field.dataType.simpleString()} in the source: equal values may differ after the cast (cast the "
                 f"source's key to {kind.simpleString()})"
             )
+
+
+def check_keys_are_kept(work: str, given: StructType, table: Schema) -> None:
+    """Raise `UnsupportedFeature` for a key of a source that the cast to the table's type changes without an error.
+
+    A moment would become its day, and a number with more digits the nearest float: rows would match that Spark finds
+    unequal. `given` are the keys under their names in the table.
+    """
+    for field in given:
+        kind = table.field(field.name).arrow_type
+        if _changes_values(field.dataType, kind):
+            raise UnsupportedFeature(
+                f"{work} by key {field.name!r}, which is {kind} in the table and {field.dataType.simpleString()} in "
+                f"the source: the cast may change values (cast the source's key to {kind}, if that is what you mean)"
+            )
+
+
+def _changes_values(given: DataType, stored: pa.DataType) -> bool:
+    if pa.types.is_date(stored):
+        return isinstance(given, TimestampType | TimestampNTZType)
+    if pa.types.is_float16(stored):
+        return isinstance(given, FloatType | DoubleType | DecimalType)
+    return bool(pa.types.is_float32(stored)) and isinstance(given, DoubleType | DecimalType)
 
 
 def _is_same_value(given: DataType, stored: DataType) -> bool:

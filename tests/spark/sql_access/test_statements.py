@@ -586,3 +586,26 @@ def test_names_that_differ_only_in_case_make_a_table_where_case_counts(spark: Sp
         run("CREATE TABLE twins (a INT, A INT) USING lance")
     finally:
         spark.conf.set("spark.sql.caseSensitive", "false")
+
+
+@pytest.mark.parametrize(
+    ("column", "key", "kind"),
+    [
+        ("day", "TIMESTAMP '2026-01-01 05:00:00'", "timestamp"),
+        ("day", "TIMESTAMP_NTZ '2026-01-01 05:00:00'", "timestamp_ntz"),
+        ("f", "0.1D", "double"),
+        ("f", "0.1BD", r"decimal\(1,1\)"),
+    ],
+)
+def test_a_key_that_a_cast_would_change_deletes_no_row(run: Any, lake: Path, column: str, key: str, kind: str) -> None:
+    run("CREATE TABLE days (day DATE, f FLOAT) USING lance")
+    run("INSERT INTO days VALUES (DATE '2026-01-01', float(0.1))")
+    merge = f"MERGE INTO days USING (SELECT {key} AS k) AS q ON days.{column} = q.k"
+    for text in (
+        f"DELETE FROM days WHERE {column} IN (SELECT {key} AS k)",
+        f"{merge} WHEN MATCHED THEN DELETE",
+        f"{merge} WHEN NOT MATCHED BY SOURCE THEN DELETE",
+    ):
+        with pytest.raises(UnsupportedFeature, match=f"by key '{column}', which is .* {kind} in the source"):
+            run(text)
+    assert len(stored(lake, "days")) == 1

@@ -18,6 +18,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from lance_ops.api import ExecuteResult, LanceDataset, MergeInsertBuilder
 from lance_ops.core.errors import RetryableConflict, TooManyConcurrentWriters, UnsupportedFeature
@@ -35,6 +36,7 @@ from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause
 from lance_ops.spark.sql_access.written_expressions import quoted_path
+from lance_ops.spark.translation import check_keys_are_kept
 from lance_ops.writing import retry_conflicts
 
 __all__ = ["MERGE_STATEMENTS"]
@@ -131,6 +133,8 @@ class _Merge:
         return replace(self, clauses=self.clauses.requiring(self.on))
 
     def _merge_source(self, opened: LanceDataset, found: SourceRows) -> ExecuteResult:
+        keys = [found.rows.schema[name] for name in self._names(opened.snapshot).keys(self.on)]
+        check_keys_are_kept("MERGE", StructType(keys), opened.snapshot.schema)
         merge = self._with_inserts(opened)
         if self.clauses.all_matched_delete:
             merge = merge.when_matched_delete()
