@@ -185,6 +185,53 @@ def rows_of(deployment: Deployment) -> list[dict[str, Any]]:
     return found
 
 
+def test_the_history_of_each_key_is_kept_by_sensor_and_backfill(deploy: Deploy) -> None:
+    deployment = deploy(raw={"glob": "*.csv"}, write={"mode": "scd2", "keys": ["id"]})
+    land_text(deployment, "a.csv", "id,city,valid_from\n1,Bern,2026-01-01\n2,Bern,2026-01-01\n")
+    land_text(deployment, "c.csv", "id,city,valid_from\n1,Chur,2026-03-01\n")
+    deployment.tick()
+    assert history_of(deployment) == {1: [("Bern", 1, 3, False), ("Chur", 3, None, True)], 2: [("Bern", 1, None, True)]}
+    land_text(deployment, "b.csv", "id,city,valid_from\n1,Basel,2026-02-01\n")
+    deployment.tick()
+    assert history_of(deployment)[1] == [("Bern", 1, 2, False), ("Basel", 2, 3, False), ("Chur", 3, None, True)]
+    (late,) = (batch.key for batch in batch_states(deployment.config, deployment.instance).batches if batch.is_late)
+    version = deployment.data.version
+    deployment.ingest("b")
+    assert (late, deployment.data.version) == ("b", version), "a batch is in the table once"
+    land_text(deployment, "d.csv", "id,city\n1,Biel\n")
+    deployment.tick(raise_on_error=False)
+    (refused,) = batch_states(deployment.config, deployment.instance).unsettled
+    assert (refused.key, refused.state.value) == ("d", "quarantined")
+    assert "valid_from" in refused.reason and "d.csv" in refused.reason
+
+
+def history_of(deployment: Deployment) -> dict[int, list[tuple[str, int, int | None, bool]]]:
+    """Return the rows of each id in their order: city, the months in which they begin and end, and `current`."""
+    found: dict[int, list[tuple[str, int, int | None, bool]]] = {}
+    for row in deployment.data.to_table().sort_by([("id", "ascending"), ("valid_from", "ascending")]).to_pylist():
+        end = row["valid_to"]
+        told = (row["city"], row["valid_from"].month, None if end is None else end.month, row["current"])
+        found.setdefault(row["id"], []).append(told)
+    return found
+
+
+@pytest.mark.parametrize("policy", ["fill", "refuse"])
+def test_a_file_that_lacks_a_column_is_filled_or_set_aside_as_declared(deploy: Deploy, policy: str) -> None:
+    deployment = deploy(raw={"glob": "*.csv", "missing_columns": policy})
+    land_text(deployment, "a.csv", "id,city\n1,Bern\n")
+    deployment.tick()
+    land_text(deployment, "b.csv", "id\n2\n")
+    land_text(deployment, "c.csv", "id,city\n3,Chur\n")
+    deployment.tick(raise_on_error=policy == "fill")
+    filled = [("b", {"id": 2, "city": None})] if policy == "fill" else []
+    rows = {row["id"]: row for row in rows_of(deployment)}
+    assert [*rows] == [1, *(2 for _ in filled), 3], "the other batch of the tick is in the table"
+    assert all(rows[row["id"]] == row for _, row in filled)
+    unsettled = batch_states(deployment.config, deployment.instance).unsettled
+    assert [(batch.key, batch.state.value) for batch in unsettled] == ([] if filled else [("b", "quarantined")])
+    assert all("city" in batch.reason and "b.csv" in batch.reason for batch in unsettled)
+
+
 def test_the_newest_batch_is_the_whole_table_if_so_declared(deploy: Deploy) -> None:
     deployment = deploy(raw={"schema_mode": "overwrite"})
     deployment.land("a", range(3))
