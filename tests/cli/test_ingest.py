@@ -94,4 +94,4 @@ def test_rows_are_merged_by_key(tmp_path: Path, dataset_uri: str) -> None:
     merged = run(dataset_uri, second, *by_key)
     assert merged.startswith("ingested 2 rows, 1 inserted, 1 updated: version 3\n") and "\nrows 2 to 3; " in merged
     assert sorted(dataset(dataset_uri).to_table().column("v").to_pylist()) == ["Y", "x", "z"]
-    assert "need the columns of the key" in run(dataset_uri, second, "--mode", "scd2", fails=1)
+    assert "mode 'scd2' needs keys" in run(dataset_uri, second, "--mode", "scd2", fails=1)

@@ -165,7 +165,7 @@ def test_the_schema_accepts_what_loads_and_refuses_unknown_keys() -> None:
     document = {"type": COMPONENT_TYPE, "attributes": yaml.safe_load(ATTRIBUTES)}
     validator.validate(document)
     document["attributes"]["raw"]["globs"] = "*"
-    with pytest.raises(jsonschema.ValidationError, match="globs"):
+    with pytest.raises(jsonschema.ValidationError, match="'globs' was unexpected"):
         validator.validate(document)
 
 
@@ -288,6 +288,13 @@ def test_the_schema_and_dagster_refuse_a_key_that_the_component_lacks(
         loading = sandbox.load_component_and_build_defs(defs_path=path)
         with pytest.raises(Exception, match="Error while loading"), loading:
             pass
+
+
+def test_the_schema_offers_no_null_for_a_section_so_that_errors_name_the_key_within_it() -> None:
+    choices = {key: of_key.get("anyOf", ()) for key, of_key in keys_of(defs_schema())}
+    assert "SparkSettings.master" in choices and "ComponentAttributes.raw" in choices
+    optional = {key: each for key, each in choices.items() if {"type": "null"} in each}
+    assert optional and not [key for key, each in optional.items() if any("$ref" in choice for choice in each)]
 
 
 def test_the_schema_refuses_another_component() -> None:

@@ -81,7 +81,10 @@ health: {hours_without_version: 6}
         ("name: a\nuri: x\nraw: {uri: y, key: '('}", "raw.key: not a regular expression"),
         ("name: a\nuri: x\nraw: {uri: y, key: 'x'}", r"raw.key: needs a group named key"),
         ("name: a\nuri: x\nraw: {uri: y, changed: replace}", "raw.changed: replace finds the rows of a batch by"),
-        ("name: a\nuri: x\nraw: {uri: y}\nwrite: {mode: upsert}", "raw and write contradict each other: modes"),
+        (
+            "name: a\nuri: x\nraw: {uri: y}\nwrite: {mode: upsert}",
+            "raw and write do not go together: mode 'upsert' needs keys",
+        ),
         ("name: a\nuri: x\nraw: {uri: y, schema_mode: add, extra_columns: ignore}", "raw: schema_mode add takes extra"),
         ("name: a\nuri: x\nraw: {uri: y, text: {delimiter: ;;}}", "raw.text: delimiter must be one ASCII character"),
         ("name: a\nuri: x\nwrite: {columns: {c: text}}", "write.columns: "),

@@ -194,8 +194,8 @@ def test_a_history_is_one_chain_for_each_key_and_says_at_every_moment_what_the_c
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": IngestMode.UPSERT}, "need the columns of the key"),
-        ({"keys": ("id",)}, "mode 'append' has none"),
+        ({"mode": IngestMode.UPSERT}, "'upsert' needs keys"),
+        ({"keys": ("id",)}, "takes no keys"),
         ({"mode": IngestMode.UPSERT, "keys": ("id",), "schema_mode": SchemaMode.OVERWRITE}, "replaces all of them"),
     ],
 )

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lance_ops.committers import with_prefixes
 from lance_ops.core.errors import ConfigError, InvalidInput
-from lance_ops.dagster.declaration.declared_model import Options
+from lance_ops.dagster.declaration.declared_model import OptionalSection, Options
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.policies import AlertChannels, HealthLimits, IndexSpec, Maintenance
 from lance_ops.dagster.declaration.presentation import ColumnNotes, HeadContent, ShownAssets
@@ -46,7 +46,7 @@ class DatasetConfig(ShownAssets):
     )
     columns: dict[str, ColumnNotes] = Field(default_factory=dict, description="What people read about the columns.")
     head: HeadContent = Field(default=HeadContent(), description="What the head shows of the newest version.")
-    raw: RawFiles | None = Field(
+    raw: OptionalSection[RawFiles] = Field(
         default=None, description="The landing folder; without one, the dataset has no ingestion."
     )
     write: WriteOptions = Field(default=WriteOptions(), description="How fragments are written.")
@@ -84,7 +84,7 @@ class DatasetConfig(ShownAssets):
             if self.raw is not None:
                 self.ingest_options()
         except InvalidInput as error:
-            raise ValueError(f"raw and write contradict each other: {error}") from error
+            raise ValueError(f"raw and write do not go together: {error}") from error
         return self
 
     def table(self, environment: Mapping[str, str] | None = None) -> StoreLocation:

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-__all__ = ["DeclaredModel", "Options"]
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+
+__all__ = ["DeclaredModel", "OptionalSection", "Options"]
+
+S = TypeVar("S", bound=BaseModel)
+
+
+class _NoNull:
+    """Leaves null out of the JSON schema of an optional value."""
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        (section,) = (choice for choice in handler(core_schema)["anyOf"] if choice != {"type": "null"})
+        return dict(section)
+
+
+OptionalSection: TypeAlias = Annotated[S | None, _NoNull()]
+"""A section that may be left out. The JSON schema does not take null for it.
+
+So `dg check yaml` and editors name the wrong key within a section. With null as another choice, they would only say
+that the section fits none of the choices.
+"""
 
 Options = dict[str, str]
 """Options of a store, as written: their values may hold `${NAME}`."""

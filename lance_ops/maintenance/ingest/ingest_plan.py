@@ -112,8 +112,10 @@ class IngestOptions:
             )
         if self.changed_batches is ChangedBatches.REPLACE and self.batch_column is None:
             raise InvalidInput("the rows of a changed batch are found by the batch column: name one")
-        if (self.mode is IngestMode.APPEND) == bool(self.keys):
-            raise InvalidInput("modes 'upsert' and 'scd2' need the columns of the key, and mode 'append' has none")
+        if self.mode is not IngestMode.APPEND and not self.keys:
+            raise InvalidInput(f"mode {self.mode.value!r} needs keys: name the columns by which rows are found")
+        if self.mode is IngestMode.APPEND and self.keys:
+            raise InvalidInput("mode 'append' takes no keys: leave them out, or choose mode 'upsert' or 'scd2'")
         if self.mode is not IngestMode.APPEND and self.schema_mode is SchemaMode.OVERWRITE:
             raise InvalidInput(
                 f"mode {self.mode.value!r} merges rows, and schema mode 'overwrite' replaces all of them"

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
+from lance_ops.dagster.declaration.declared_model import DeclaredModel, OptionalSection, Options
 
 __all__ = [
     "AlertChannel",
@@ -93,10 +93,10 @@ class AlertChannel(DeclaredModel):
     webserver_base_url: str = Field(
         default=_EMPTY_UNLESS_SET, description="Where people open Dagster, for links to runs; empty: no links."
     )
-    slack: SlackChannel | None = Field(default=None, description="Tell a channel of Slack.")
-    teams: TeamsChannel | None = Field(default=None, description="Tell a channel of Microsoft Teams.")
-    email: EmailChannel | None = Field(default=None, description="Send mail.")
-    webhook: WebhookChannel | None = Field(default=None, description="POST JSON to a URL.")
+    slack: OptionalSection[SlackChannel] = Field(default=None, description="Tell a channel of Slack.")
+    teams: OptionalSection[TeamsChannel] = Field(default=None, description="Tell a channel of Microsoft Teams.")
+    email: OptionalSection[EmailChannel] = Field(default=None, description="Send mail.")
+    webhook: OptionalSection[WebhookChannel] = Field(default=None, description="POST JSON to a URL.")
 
     @field_validator("name")
     @classmethod

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import dagster as dg
 from pydantic import AfterValidator, Field, model_validator
 
-from lance_ops.dagster.declaration.declared_model import DeclaredModel
+from lance_ops.dagster.declaration.declared_model import DeclaredModel, OptionalSection
 
 __all__ = [
     "CleanupPolicy",
@@ -130,9 +130,9 @@ class Maintenance(DeclaredModel):
     verification: VerificationPolicy = Field(
         default=VerificationPolicy(), description="How many files are compared with their checksums, and when."
     )
-    upkeep: UpkeepPolicy | None = Field(
+    upkeep: OptionalSection[UpkeepPolicy] = Field(
         default=None,
-        description="When a sensor requests upkeep, and its budget; {} takes the defaults; null: no sensor.",
+        description="When a sensor requests upkeep, and its budget; {} takes the defaults; left out: no sensor.",
     )
     cron: Cron | None = Field(default="30 3 * * *", description="When maintenance runs; null: only when somebody asks.")
     timezone: Timezone = Field(default="UTC", description="The time zone of the schedules, such as Europe/Zurich.")
