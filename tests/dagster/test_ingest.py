@@ -26,6 +26,14 @@ def test_a_backlog_becomes_one_run_and_one_version(deployment: Deployment) -> No
     assert deployment.instance.get_materialized_partitions(deployment.names.batches) == set(ticked.new_partitions)
 
 
+def test_a_run_that_names_no_batch_says_how_to_name_one(deployment: Deployment) -> None:
+    result = deployment.location.run(deployment.names.of("ingest"), raise_on_error=False)
+    (failure,) = (event.step_failure_data for event in result.all_node_events if event.is_step_failure)
+    assert failure.error is not None
+    assert "dg launch --job trips_ingest --partition KEY" in failure.error.message
+    assert "the sensor trips_raw_files" in failure.error.message
+
+
 def test_each_partition_records_its_rows_token_and_files(deployment: Deployment) -> None:
     deployment.land("a", range(3))
     deployment.land("b", range(3, 10))

@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
@@ -42,9 +42,10 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         started = datetime.now(UTC)
         runner: LanceRunner = getattr(context.resources, runner_key(config))
         with retrying():
+            wanted = _wanted(context, names)
             landing = list_landing(config.landing(), started)
             before = open_if_exists(config)
-            landed, recorded_only = _requested(config, landing, before, context.partition_keys, context.instance)
+            landed, recorded_only = _requested(config, landing, before, wanted, context.instance)
             result = _ingest(config, landed, runner.logging_to(context.log)) if landed else _NOTHING_DONE
             result = replace(result, skipped=(*result.skipped, *recorded_only))
             newest = open_if_exists(config)
@@ -57,7 +58,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         metadata |= _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in landed], result)
         if result.refused:
             raise _record_refused(context, config, metadata, result)
-        with names.partitions.answering_with(context.partition_keys):
+        with names.partitions.answering_with(wanted):
             for key, of_batch in metadata.items():
                 context.add_asset_metadata(of_batch, names.batches, key)
         return dg.MaterializeResult(asset_key=names.batches, metadata=_run_metadata(result))
@@ -77,6 +78,18 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             pool=names.pool,
             required_resource_keys={runner_key(config)},
         )(batches)
+
+
+def _wanted(context: dg.AssetExecutionContext, names: DatasetNames) -> Sequence[str]:
+    """Return the batches that the run is for; raise `InvalidInput` if it names none."""
+    if not (context.has_partition_key or context.has_partition_key_range):
+        raise InvalidInput(
+            f"the run names no batch: launch it for a partition of {names.batches.to_user_string()} "
+            f"(`dg launch --job {names.of('ingest')} --partition KEY`), or turn on the sensor "
+            f"{names.of('raw_files')}, which asks for all batches that have landed"
+        )
+    keys: Sequence[str] = context.partition_keys
+    return keys
 
 
 def record_planned_batches(
