@@ -45,7 +45,7 @@ class OrderedPairs:
 
 @dataclass(frozen=True, eq=False)
 class RowBuckets:
-    """The buckets of a version's rows, by the first fragment of each; their files are in `folder`."""
+    """The buckets of a version's rows: `firsts` has the first fragment of each. Their files are in `folder`."""
 
     target: SnapshotReference
     firsts: Uint64Array

@@ -42,7 +42,10 @@ def named_rows(snapshot: Snapshot, keys: pa.ChunkedArray, *, by_id: bool) -> Uin
 
 
 def locate_rows(snapshot: Snapshot, keys: pa.ChunkedArray, *, by_id: bool) -> Uint64Array:
-    """Return the address that each key names; raise `InvalidInput` for a null, and for an id without a row."""
+    """Return the address that each key names. Whether an address has a row is not looked at: `live_rows` checks it.
+
+    Raises `InvalidInput` for a null, and for a stable row id that no row has.
+    """
     if keys.null_count:
         key_name = ROW_ID if by_id else ROW_ADDRESS
         raise InvalidInput(f"{keys.null_count} rows of the data have no {key_name}: leave them out")
@@ -60,7 +63,7 @@ def locate_rows(snapshot: Snapshot, keys: pa.ChunkedArray, *, by_id: bool) -> Ui
 
 
 def live_rows(snapshot: Snapshot, ascending: Uint64Array) -> dict[int, BitMap]:
-    """Return the offsets of the rows at these addresses, by fragment.
+    """Check that sorted addresses are of live rows, and return their offsets by fragment.
 
     Raises `InvalidInput` if two addresses are the same, or if one is no live row.
     """

@@ -56,7 +56,7 @@ class RowFiles:
 
     @property
     def num_rows(self) -> int:
-        """The number of rows that the files name."""
+        """How many rows of the table the files name."""
         return sum(self.rows_by_fragment.values())
 
     def fragments(self, data: LanceDataset) -> list[Fragment]:

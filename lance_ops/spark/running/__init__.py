@@ -8,7 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.spark.running.attempts import Attempts, Reported, max_attempts, outcomes_or_raise, remove_files
-    from lance_ops.spark.running.cluster_settings import Settings, settings_of
+    from lance_ops.spark.running.cluster_settings import settings_of
     from lance_ops.spark.running.cluster_size import task_slots
     from lance_ops.spark.running.frame_job import FrameJob
     from lance_ops.spark.running.row_job import map_rows
@@ -18,7 +18,6 @@ __all__ = [
     "Attempts",
     "FrameJob",
     "Reported",
-    "Settings",
     "SparkJob",
     "map_rows",
     "max_attempts",
@@ -32,7 +31,6 @@ _MODULES = {
     "Attempts": "attempts",
     "FrameJob": "frame_job",
     "Reported": "attempts",
-    "Settings": "cluster_settings",
     "SparkJob": "spark_job",
     "map_rows": "row_job",
     "max_attempts": "attempts",

@@ -1,4 +1,4 @@
-"""Look up the settings of a cluster, through Spark Connect, too."""
+"""Look up the settings of a cluster, also through Spark Connect."""
 
 from __future__ import annotations
 

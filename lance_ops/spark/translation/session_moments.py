@@ -23,8 +23,9 @@ __all__ = ["with_moments_of"]
 def with_moments_of(frame: DataFrame, table: pa.Schema, case_rule: CaseRule) -> DataFrame:
     """Return the frame with its dates and moments in the kinds that the table's columns have.
 
-    A date or a timestamp without a zone becomes a timestamp of a zone, and such a one becomes the clock's time, in the
-    session's time zone. Other columns stay as they are, and so do values within lists and structs.
+    The session's time zone decides: Spark gives a date, or a timestamp without a zone, the zone that the table's column
+    has. It turns a timestamp with a zone into the clock's time where the column has none. Other columns stay as they
+    are, and so do values within lists and structs.
     """
     kinds = {
         field.name: kind
