@@ -10,14 +10,14 @@ COLLECTED := .venv/collected
 # Tests start very many Python processes, which load what the first of them has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test checks kernels collection ui screenshots docs bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
+.PHONY: run test checks kernels collection classes ui screenshots docs bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
 	$(BIN)/python -m jobs.demo --fresh
 
 test: environment servers java  ## every check
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target checks collection
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target checks collection classes
 	$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 checks: environment
@@ -32,6 +32,9 @@ kernels: environment  ## compiled once, before several workers need the same one
 
 collection: kernels  ## pytest compiles the modules of tests once, before several workers collect them
 	$(BIN)/python -m pytest --collect-only --quiet >$(COLLECTED) || { tail -n 40 $(COLLECTED); exit 1; }
+
+classes: java  ## Spark's, archived once, before many sessions start
+	$(BIN)/python -m lance_ops.spark.warm
 
 ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location, and a few days of history
 	$(BIN)/python -m jobs.history

@@ -7,7 +7,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from lance_ops.spark.java import use_java
+from lance_ops.spark.java import archive_options, use_java
 
 _SETTINGS = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
@@ -22,8 +22,9 @@ _SETTINGS = {
 def main() -> None:
     """Start the session whose plugin is the server; its tasks are tried four times."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    use_java()
-    session = SparkSession.builder.master("local[2,4]").config(map=dict(_SETTINGS)).getOrCreate()
+    options = archive_options(use_java()) or ""
+    builder = SparkSession.builder.master("local[2,4]").config("spark.driver.defaultJavaOptions", options)
+    session = builder.config(map=dict(_SETTINGS)).getOrCreate()
     jvm = session.sparkContext._jvm
     service = getattr(jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     print(getattr(service, "MODULE$").localPort(), flush=True)

