@@ -21,6 +21,7 @@ from lance_ops import writing
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.scanning import LanceScanner
 from lance_ops.api.version_handle import Handle
+from lance_ops.changing import merge_insert
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.committers import MANIFEST_STORE_OPTION, open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
@@ -51,9 +52,18 @@ class TakesFrames(Protocol):
         ...
 
     def write_frame(
-        self, frame: Any, like: Snapshot, uri: str, storage_options: Mapping[str, str], columns: Sequence[str]
+        self,
+        frame: Any,
+        like: Snapshot,
+        uri: str,
+        storage_options: Mapping[str, str],
+        columns: Sequence[str],
+        keys: Sequence[str],
     ) -> None:
-        """Write a data frame, or these columns of it, as a new dataset, in the types and the spelling of `like`."""
+        """Write a data frame, or these columns of it, as a new dataset, in the types and the spelling of `like`.
+
+        Raises `SchemaMismatch` for one of the `keys` that the cast to its type in `like` may change.
+        """
         ...
 
     def write_row_values(
@@ -90,9 +100,9 @@ def merge_source(
     `data` is what `reader_of` takes, the path of a dataset, of a raw file or a list of them, or a data frame that the
     runner takes.
     Raises `InvalidInput` for a `schema` beside files or such a data frame, and `SchemaMismatch` naming a column that
-    the target does not have.
+    the target does not have, or a key (of `keys`, or else of `on`) that tasks would cast to other values.
     """
-    stage = _Stage(target, runner or InThreads(), keys)
+    stage = _Stage(target, runner or InThreads(), keys, on)
     try:
         yield _rows_of(stage, data, schema, runner, on)
     finally:
@@ -104,7 +114,7 @@ def stored_files(
     target: Snapshot, paths: Sequence[str], runner: Runner, on: tuple[str, ...] = (), *, keys: tuple[str, ...] = ()
 ) -> Iterator[by_tasks.SourceRows]:
     """Give the rows of raw files or of one dataset, by path, as rows that tasks read; see `merge_source`."""
-    stage = _Stage(target, runner, keys)
+    stage = _Stage(target, runner, keys, on)
     try:
         yield _rows_of_dataset(stage, paths[0], on) if _is_dataset(paths) else stage.files(list(paths), on)
     finally:
@@ -143,7 +153,7 @@ def _rows_of(
         return stage.frame(data, frames, on)
     stored = stored_rows(data) if schema is None else None
     if stored is not None and (runner is not None or _size_bytes(stored) > _LARGE_BYTES):
-        return replace(stored, columns=on) if on else stored
+        return stage.fitting(replace(stored, columns=on) if on else stored)
     table = reader_of(data, schema).read_all()
     if on:
         table = table.select([name for name in table.schema.names if name in _columns_of(on, table.schema)])
@@ -156,7 +166,8 @@ def _is_dataset(paths: Sequence[str]) -> bool:
 
 
 def _rows_of_dataset(stage: _Stage, path: str, on: tuple[str, ...]) -> by_tasks.SourceRows:
-    return by_tasks.SourceRows.of(Snapshot.open(path, storage_options=stage.storage_options), on or None)
+    snapshot = Snapshot.open(path, storage_options=stage.storage_options)
+    return stage.fitting(by_tasks.SourceRows.of(snapshot, on or None))
 
 
 def _taker(runner: object, data: Any) -> TakesFrames | None:
@@ -186,18 +197,24 @@ def _size_bytes(rows: by_tasks.SourceRows) -> int:
 class _Stage:
     """Datasets of one version beneath the target's `data`."""
 
-    def __init__(self, target: Snapshot, runner: Runner, keys: tuple[str, ...]) -> None:
+    def __init__(self, target: Snapshot, runner: Runner, keys: tuple[str, ...], on: tuple[str, ...]) -> None:
         self._target, self._runner, self._keys = target, runner, keys
+        self._joined = keys or on
         self._folder: str | None = None
         self.storage_options = {
             key: value for key, value in target.storage_options.items() if key != MANIFEST_STORE_OPTION
         }
 
+    def fitting(self, rows: by_tasks.SourceRows) -> by_tasks.SourceRows:
+        """Return rows of a dataset, whose keys must keep their values in the target's types."""
+        self._check_key_types(rows.schema.to_arrow_storage())
+        return rows
+
     def frame(self, data: Any, runner: TakesFrames, on: tuple[str, ...]) -> by_tasks.SourceRows:
         """Write a data frame, or only its columns `on`."""
         _check_has(data.columns, self._keys)
         uri = self._new_uri()
-        runner.write_frame(data, self._target, uri, self.storage_options, on)
+        runner.write_frame(data, self._target, uri, self.storage_options, on, self._joined)
         return by_tasks.SourceRows.of(Snapshot.open(uri, storage_options=self.storage_options))
 
     def files(self, paths: list[str], on: tuple[str, ...]) -> by_tasks.SourceRows:
@@ -205,6 +222,9 @@ class _Stage:
         files = tuple(map(_raw_file, paths))
         given = ingest.unified_raw_schema(files, {}, runner=self._runner)
         _check_has(given.names, (*self._keys, *on))
+        typed = tuple(file for file in files if not ingest.is_text(file.uri))  # text is read in the table's types
+        if typed:
+            self._check_key_types(ingest.unified_raw_schema(typed, {}, runner=self._runner))
         others = ingest.ExtraColumns.IGNORE if on else ingest.ExtraColumns.REFUSE
         uri = self._create(on or _paths_of(given, self._target.schema.fields, self._target.uri))
         ingest.ingest(
@@ -218,6 +238,7 @@ class _Stage:
 
     def table(self, table: pa.Table) -> by_tasks.SourceRows:
         """Write rows that are in memory, for tasks that run elsewhere."""
+        self._check_key_types(table.schema)
         uri = self._create(_paths_of(table.schema, self._target.schema.fields, self._target.uri))
         empty = Snapshot.open(uri, storage_options=self.storage_options)
         return by_tasks.SourceRows.of(writing.append(empty, table.to_batches(), writing.FragmentLimits(), {}))
@@ -236,6 +257,9 @@ class _Stage:
             version = FileVersion.V2_0
         writing.create_dataset(open_root(uri, self.storage_options), schema, PendingFiles(), version)
         return uri
+
+    def _check_key_types(self, given: pa.Schema) -> None:
+        merge_insert.check_key_types(given, self._joined, self._target.schema.to_arrow_storage())
 
     def _new_uri(self) -> str:
         self._folder = by_tasks.new_folder()

@@ -46,9 +46,10 @@ class OnSpark(WorkerTasks):
         uri: str,
         storage_options: Mapping[str, str],
         columns: Sequence[str] = (),
+        keys: Sequence[str] = (),
     ) -> None:
         """Write a DataFrame as a new dataset with the columns of `like` that it has; see `staging.write_frame`."""
-        staging.write_frame(self.session, frame, like, uri, storage_options, columns)
+        staging.write_frame(self.session, frame, like, uri, storage_options, columns, keys)
 
     def write_row_values(
         self,

@@ -7,14 +7,24 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lance_ops.api import LanceDataset, dataset
+from lance_ops.changing.merge_insert import check_key_types, check_key_values
 from lance_ops.committers import MANIFEST_STORE_OPTION
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
-from lance_ops.maintenance.ingest import ExtraColumns, RawReader, RowFitting, found_file, plain_schema
+from lance_ops.maintenance.ingest import (
+    ExtraColumns,
+    RawReader,
+    RowFitting,
+    found_file,
+    is_text,
+    plain_schema,
+    unified_raw_schema,
+)
 from lance_ops.verbs.contract import AbsentTable, Execution, Target, Verb
 from lance_ops.verbs.imported_functions import function_token
 from lance_ops.writing import conform_present_columns
 
 __all__ = [
+    "check_key_types_of_file",
     "distinct_keys",
     "first_rows",
     "fit_keys",
@@ -87,6 +97,16 @@ def distinct_keys(keys: pa.Table) -> pa.Table:
     return keys.group_by(keys.schema.names).aggregate([]).select(keys.schema.names)
 
 
+def check_key_types_of_file(data: LanceDataset, source: str, on: Sequence[str]) -> None:
+    """Raise `SchemaMismatch` for a key of a raw file that is stored in a type whose cast to the table's may change it.
+
+    A dataset is passed over: `fit_keys` sees its values as they are. Text is read in the table's types.
+    """
+    if not is_dataset(source) and not is_text(source):
+        given = unified_raw_schema([found_file(source, {})], {})
+        check_key_types(given, on, data.snapshot.schema.to_arrow_storage())
+
+
 def fit_keys(data: LanceDataset, source: str, on: Sequence[str], rows: pa.Table) -> pa.Table:
     """Return the key columns of rows of a source, in the types of the table.
 
@@ -95,10 +115,15 @@ def fit_keys(data: LanceDataset, source: str, on: Sequence[str], rows: pa.Table)
     lacking = next((name for name in on if name not in rows.schema.names), None)
     if lacking is not None:
         raise SchemaMismatch(f"{source} has no column {lacking!r}, which is in the key: rename it, or change on")
+    given = rows.select(list(on)).combine_chunks()
     try:
-        return rows.select(list(on)).cast(no_keys(data, on).schema)
+        fitted = given.cast(no_keys(data, on).schema)
     except pa.ArrowException as error:
         raise SchemaMismatch(f"{source}: its keys do not fit the columns {', '.join(on)}: {error}") from error
+    for name in on:
+        for values, cast in zip(given[name].chunks, fitted[name].chunks, strict=True):
+            check_key_values(name, values, cast)
+    return fitted
 
 
 def source_bytes(data: LanceDataset, source: str) -> int:

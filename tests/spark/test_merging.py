@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,3 +105,25 @@ def test_a_data_frame_that_is_refused_leaves_the_table_as_it_was(spark: SparkSes
     with pytest.raises(SchemaMismatch, match="'w'"):
         builder.execute(spark.range(3).selectExpr("id", "id AS w"), runner=OnSpark(spark))
     assert (sorted(Path(dataset_uri).rglob("*")), lance_ops.dataset(dataset_uri).version) == (before, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "key"),
+    [
+        ("day", "TIMESTAMP_NTZ '2026-01-01 13:00:00'"),
+        ("day", "TIMESTAMP '2026-01-01 13:00:00'"),
+        ("f", "0.1D"),
+        ("d", "float(0.1)"),
+    ],
+)
+def test_a_key_of_a_data_frame_that_a_cast_would_change_is_refused(
+    spark: SparkSession, dataset_uri: str, column: str, key: str
+) -> None:
+    stored = {"day": [date(2026, 1, 1)], "f": pa.array([0.1], pa.float32()), "d": [Decimal("0.10")]}
+    dataset = lance_ops.write_dataset(pa.table(stored), dataset_uri)
+    keys = spark.sql(f"SELECT {key} AS {column.upper()}")
+    with pytest.raises(SchemaMismatch, match=f"key '{column}' is .* may change values"):
+        dataset.delete_by_keys(keys, column, runner=OnSpark(spark))
+    with pytest.raises(SchemaMismatch, match=f"key '{column}' is .* may change values"):
+        dataset.merge_insert(column).when_matched_delete().execute(keys, runner=OnSpark(spark))
+    assert dataset.count_rows() == 1

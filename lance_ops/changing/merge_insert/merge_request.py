@@ -8,6 +8,7 @@ from enum import Enum
 import pyarrow as pa
 
 from lance_ops.blobs import schema_to_write
+from lance_ops.changing.merge_insert.key_types import check_key_values
 from lance_ops.changing.merge_insert.missing_struct_fields import lacks_struct_fields
 from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -94,7 +95,8 @@ def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> B
     """Check a merge against a version and a source.
 
     Raises `InvalidInput` for a merge that does nothing or a key that does not exist, `SchemaMismatch` naming a source
-    column that does not fit, and `InvalidFilter` for a condition that does not fit.
+    column that does not fit or a key that the cast to the table's type changes, and `InvalidFilter` for a condition
+    that does not fit.
     """
     on = merge_keys(snapshot, request)
     schema = snapshot.schema.to_arrow_storage()
@@ -103,6 +105,9 @@ def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> B
         if split_path(path)[0] not in conformed.schema.names and path not in conformed.schema.names:
             raise InvalidInput(f"the source has no column {path!r}, which the merge matches on")
     keys = tuple(key_column(schema, path) for path in on)
+    for path, key in zip(on, keys, strict=True):
+        given = key_column(source.schema, path)
+        check_key_values(path, *key_columns(source, [given]), *key_columns(conformed, [key]))
     if request.in_place:
         _check_in_place(snapshot, request, conformed, on)
     update_condition = None

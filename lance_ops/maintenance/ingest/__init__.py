@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RawReader,
         RawReading,
         found_file,
+        is_text,
         raw_format,
     )
     from lance_ops.maintenance.ingest.raw_limits import RawLimits, TextReading
@@ -68,6 +69,7 @@ __all__ = [
     "failures_of_store",
     "found_file",
     "ingest",
+    "is_text",
     "local_path",
     "modified_of",
     "moment_of",
@@ -114,6 +116,7 @@ _MODULES = {
     "plan_ingest": "ingest_plan",
     "printable": "raw_names",
     "raw_format": "raw_files",
+    "is_text": "raw_files",
     "remote_file_system": "raw_locations",
     "survey_ingest": "ingest_survey",
     "unified_raw_schema": "raw_schemas",

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from lance_ops.changing import ROW_KEY
+from lance_ops.changing.merge_insert import check_key_types
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
@@ -29,16 +30,18 @@ def write_frame(
     uri: str,
     storage_options: Mapping[str, str],
     columns: Sequence[str] = (),
+    keys: Sequence[str] = (),
 ) -> None:
     """Write a DataFrame, or these columns of it, as a new dataset with the columns of `like` that it has.
 
     Spark's tasks cast and write the rows, as those of an append to `like` would. Raises `SchemaMismatch` naming a
-    column that the DataFrame or `like` does not have.
+    column that the DataFrame or `like` does not have, or one of `keys` that the cast to its type in `like` may change.
     """
     rule = session_case_rule(session)
     missing = [name for name in columns if rule.find(name, frame.columns) is None]
     if missing:
         raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
+    check_key_types(to_arrow_schema(frame.schema, timezone="UTC"), keys, like.schema.to_arrow_storage())
     chosen = frame.select(*map(_quoted, columns)) if columns else frame
     version = like.file_version
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own

@@ -10,18 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegralType,
-    NullType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType, DecimalType, IntegralType, NullType, StructType
 
+from lance_ops.changing.merge_insert import cast_may_change
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 
@@ -64,19 +56,11 @@ def check_keys_are_kept(work: str, given: StructType, table: Schema) -> None:
     """
     for field in given:
         kind = table.field(field.name).arrow_type
-        if _changes_values(field.dataType, kind):
+        if cast_may_change(to_arrow_type(field.dataType, timezone="UTC"), kind):
             raise UnsupportedFeature(
                 f"{work} by key {field.name!r}, which is {kind} in the table and {field.dataType.simpleString()} in "
                 f"the source: the cast may change values (cast the source's key to {kind}, if that is what you mean)"
             )
-
-
-def _changes_values(given: DataType, stored: pa.DataType) -> bool:
-    if pa.types.is_date(stored):
-        return isinstance(given, TimestampType | TimestampNTZType)
-    if pa.types.is_float16(stored):
-        return isinstance(given, FloatType | DoubleType | DecimalType)
-    return bool(pa.types.is_float32(stored)) and isinstance(given, DoubleType | DecimalType)
 
 
 def _is_same_value(given: DataType, stored: DataType) -> bool:
