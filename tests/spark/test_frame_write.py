@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,6 +188,32 @@ def test_names_and_types_travel_as_they_are(spark: SparkSession, dataset_uri: st
     assert (shown["a b"], shown["name"], shown["at"].isoformat()) == (1, "é", "2026-01-31T12:00:00+00:00")
 
 
+def test_moments_within_lists_structs_and_maps_are_in_the_sessions_zone(spark: SparkSession, dataset_uri: str) -> None:
+    moment = pa.timestamp("us", "UTC")
+    clock = pa.struct([("at", pa.list_(pa.timestamp("us"))), ("n", pa.int32())])
+    columns = {"l": pa.list_(moment), "s": pa.struct([("At", moment)]), "m": pa.map_(pa.string(), moment), "c": clock}
+    write_dataset(pa.schema(list(columns.items())).empty_table(), dataset_uri)
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    assert zone is not None
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        frame = spark.sql(
+            "SELECT array(DATE '2026-01-31', NULL) AS l, named_struct('at', TIMESTAMP_NTZ '2026-01-31 00:00:00') AS s, "
+            "map('k', TIMESTAMP_NTZ '2026-01-31 00:00:00') AS m, "
+            "named_struct('n', 7, 'at', array(TIMESTAMP '2026-01-31 00:00:00')) AS c"
+        )
+        (row,) = write(frame, dataset_uri).to_table().to_pylist()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    midnight = datetime(2026, 1, 31, 5, tzinfo=UTC)
+    assert row == {
+        "l": [midnight, None],
+        "s": {"At": midnight},
+        "m": [("k", midnight)],
+        "c": {"at": [datetime(2026, 1, 31)], "n": 7},
+    }
+
+
 def test_an_error_of_a_task_is_the_librarys_and_leaves_no_file(spark: SparkSession, dataset_uri: str) -> None:
     write(numbers(spark, 1, 2), dataset_uri)
     before = files(dataset_uri)
@@ -259,6 +286,7 @@ def test_sql_writes_through_this_door(spark: SparkSession, tmp_path: Path, monke
 _COLD = """
 import sys
 sys.modules["pandas"] = None  # an import of it fails
+from datetime import UTC, datetime
 from pathlib import Path
 from pyspark.sql import SparkSession
 from lance_ops.spark import table, write
