@@ -307,6 +307,19 @@ def test_a_stream_of_changes_of_a_branch_begins_after_its_first_version(dataset_
     assert query.next() == [1]
 
 
+@pytest.mark.parametrize("feed", ["false", "true"])
+def test_a_stream_over_a_table_that_has_fewer_versions_again_is_refused(dataset_uri: str, feed: str) -> None:
+    write_dataset(pa.table({"x": [0]}), dataset_uri, enable_stable_row_ids=True)
+    append(dataset_uri, 1)
+    query = Query(dataset_uri, starting_version="1", read_change_feed=feed)
+    assert query.next() == [0, 1]
+    LanceDataset.drop(dataset_uri)
+    write_dataset(pa.table({"x": [2]}), dataset_uri, enable_stable_row_ids=True)
+    query.restart()
+    with pytest.raises(InvalidInput, match="has read version 2, and the newest is 1.*with a new checkpoint"):
+        query.next()
+
+
 def append_with_y(opened: LanceDataset, x: int) -> LanceDataset:
     return write_dataset(pa.table({"x": [x], "y": [x]}), opened, mode="append")
 

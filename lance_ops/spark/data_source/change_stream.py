@@ -23,7 +23,7 @@ from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.options import SourceOptions
-from lance_ops.spark.data_source.stream_reader import START_AGAIN, open_unread
+from lance_ops.spark.data_source.stream_reader import START_AGAIN, check_has_read, open_unread
 from lance_ops.spark.data_source.version_changes import change_schema, read_changes
 
 __all__ = ["LanceChangeReader", "change_stream_schema"]
@@ -93,7 +93,9 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the offset after the next micro-batch."""
         first = start["version"]
-        stop = (self._last or self._newest()) + 1
+        newest = self._last or self._newest()
+        check_has_read(self._options, first, newest)
+        stop = newest + 1
         if isinstance(limit, ReadMaxFiles):
             stop = min(stop, first + limit.max_files)
         return {"version": max(first, stop)}

@@ -30,6 +30,7 @@ from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.core.records import dataclass
+from lance_ops.core.redaction import public_uri
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.table_reader import LanceReader
@@ -49,7 +50,7 @@ from lance_ops.transactions import (
     read_version,
 )
 
-__all__ = ["START_AGAIN", "LanceStreamReader", "open_unread"]
+__all__ = ["START_AGAIN", "LanceStreamReader", "check_has_read", "open_unread"]
 
 START_AGAIN = "start again with a new checkpoint, and keep versions longer than a stream may stand still"
 
@@ -107,6 +108,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the offset after the next micro-batch: as much as the limit allows, and at least one fragment."""
         offset, newest = _Offset.of(start), self._last or self._newest()
+        check_has_read(self._options, offset.version, newest)
         rows, count = 0, 0
         while offset.version <= newest:
             for fragment in self._added(offset.version, offset.whole)[offset.fragments :]:
@@ -179,6 +181,18 @@ def open_unread(options: SourceOptions, version: int | None = None) -> Snapshot:
         raise VersionNotFound(
             f"{error}: the stream has not read version {version} yet, and clean-up removed it; {START_AGAIN}"
         ) from error
+
+
+def check_has_read(options: SourceOptions, version: int, newest: int) -> None:
+    """Raise `InvalidInput` if the table lacks versions that a stream has read, whose next one is `version`.
+
+    A stream may begin at a version that is still to come.
+    """
+    if version > newest + 1 and version != options.starting_version:
+        raise InvalidInput(
+            f"{public_uri(options.path)}: the stream has read version {version - 1}, and the newest is {newest}. "
+            "The table was made again or replaced by an older copy: start again with a new checkpoint"
+        )
 
 
 def _allows(limit: ReadLimit, rows: int, count: int) -> bool:
