@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from lance_ops.dagster.head.checks import audit_batches
@@ -30,6 +31,22 @@ def test_a_lost_data_file_fails_the_blocking_check_and_names_it(deployment: Depl
     assert not results["valid"].passed
     assert results["valid"].blocking
     assert data_file.name in (results["valid"].description or "")
+
+
+def test_a_newest_version_that_does_not_open_fails_valid_and_intact_and_the_other_checks_warn(
+    deployment: Deployment,
+) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    (manifest,) = Path(deployment.config.uri, "_versions").glob("*.manifest")
+    manifest.write_bytes(b"garbage")
+    red = {name: found for name, found in deployment.check().items() if not found.passed}
+    errors = {name for name, found in red.items() if found.severity is dg.AssetCheckSeverity.ERROR}
+    assert errors == {"valid", "intact"}
+    warned = {"batches_exactly_once", "small_fragments", "deleted_ratio", "unindexed_ratio", "versions"}
+    assert red.keys() - errors == warned
+    assert all(manifest.name in (found.description or "") for found in red.values())
+    assert "trips_repair" in (red["valid"].description or "")
 
 
 def test_small_fragments_deletions_and_versions_fail_above_their_limits(deploy: Deploy) -> None:

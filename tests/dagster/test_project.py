@@ -225,6 +225,20 @@ def test_tables_become_datasets_with_the_indices_they_have(tables: Path) -> None
     assert [note.partition(":")[0] for note in found.refused] == ["broken"]
 
 
+def test_a_table_whose_newest_version_is_damaged_is_declared_with_the_damage(tables: Path) -> None:
+    newest = min((tables / "trips.lance" / "_versions").glob("*.manifest"))
+    newest.write_bytes(newest.read_bytes()[:40])
+    (only,) = (tables / "crm" / "People.lance" / "_versions").glob("*.manifest")
+    only.write_bytes(b"garbage")
+    people, trips = survey_tables(StoreLocation(str(tables))).proposals
+    assert trips.comments[0].startswith("Seen: version 2, 2 rows")
+    assert [index["name"] for index in trips.attributes["indices"]] == ["by_id"]
+    assert people.attributes == {"name": "crm/people", "uri": "${LANCE_OPS_LAKE}/crm/People.lance"}
+    for damaged, manifest in ((trips, newest), (people, only)):
+        (doubt,) = damaged.doubts
+        assert manifest.name in doubt and "lance-ops repair" in doubt
+
+
 def test_a_table_given_as_the_folder_of_tables_is_an_error(tables: Path) -> None:
     with pytest.raises(ConfigError, match="give the folder above"):
         survey_tables(StoreLocation(str(tables / "trips.lance")))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 from datetime import timedelta
+from pathlib import Path
 
 import dagster as dg
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 from lance_ops.api import write_dataset
 from lance_ops.dagster.head.version_sensor import build_version_sensor
+from lance_ops.dagster.newest_evaluation import newest_evaluation
 from tests.dagster.deployment import Deployment
 
 pytestmark = pytest.mark.dagster
@@ -88,3 +90,54 @@ def test_a_young_version_is_left_to_the_run_that_made_it(deployment: Deployment)
     ticked = deployment.tick("versions")
     assert ticked.events == ()
     assert ticked.skip_message == "every version up to 0 is recorded; 1 is the newest"
+
+
+def valid_results(deployment: Deployment) -> list[tuple[bool, str]]:
+    """Evaluate the watcher twice; return the results of the check `valid` that it reports."""
+    sensor = build_version_sensor(deployment.config, grace=timedelta(0))
+    found = []
+    for _ in range(2):
+        with dg.build_sensor_context(instance=deployment.instance, cursor="1") as context:
+            data = sensor.evaluate_tick(context)
+        for event in data.asset_events:
+            deployment.instance.report_runless_asset_event(event)
+            if isinstance(event, dg.AssetCheckEvaluation):
+                assert event.check_name == "valid"
+                found.append((event.passed, event.description or ""))
+    return found
+
+
+def test_a_newest_version_that_does_not_open_turns_the_check_red_once_and_green_when_it_opens(
+    deployment: Deployment,
+) -> None:
+    write_dataset(rows(1), deployment.config.uri)
+    assert valid_results(deployment) == [], "the watcher leaves the check of a sound table to the runs"
+    (manifest,) = Path(deployment.config.uri, "_versions").glob("*.manifest")
+    sound = manifest.read_bytes()
+    manifest.write_bytes(b"garbage")
+    ((passed, said),) = valid_results(deployment)
+    assert not passed and manifest.name in said and "run trips_verify" in said and "trips_repair" in said
+    manifest.write_bytes(sound)
+    assert valid_results(deployment) == [(True, "")]
+
+
+def test_a_table_that_has_gone_turns_the_check_red_and_its_return_turns_it_green(deployment: Deployment) -> None:
+    write_dataset(rows(1), deployment.config.uri)
+    watch(deployment)
+    lost = Path(deployment.config.uri).rename(deployment.landing.parent / "unmounted")
+    ((passed, said),) = valid_results(deployment)
+    assert not passed and deployment.config.uri in said and "version 1 was recorded" in said
+    assert not deployment.check()["valid"].passed
+    newest = newest_evaluation(deployment.instance, dg.AssetCheckKey(deployment.names.head, "valid"))
+    assert newest is not None and newest.run_id, "a run says the same, so the watcher is quiet"
+    assert valid_results(deployment) == []
+    lost.rename(deployment.config.uri)
+    assert valid_results(deployment) == [(True, "")]
+
+
+def test_a_tick_that_records_versions_says_so(deployment: Deployment) -> None:
+    write_dataset(rows(1), deployment.config.uri)
+    sensor = build_version_sensor(deployment.config, grace=timedelta(0))
+    with dg.build_sensor_context(instance=deployment.instance) as context:
+        data = sensor.evaluate_tick(context)
+    assert data.skip_message == "every version up to 1 is recorded; 1 is the newest"

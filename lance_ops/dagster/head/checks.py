@@ -2,7 +2,8 @@
 
 `valid` and `batches_exactly_once` are blocking, because downstream assets must not be built from a broken version or
 from duplicate rows. `intact` reads files again, so it checks some of them in each run. The other checks are about cost,
-and one measurement answers all of them.
+and one measurement answers all of them. Where the newest version does not open, `valid` and `intact` fail, and the
+others warn that they could not look.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
@@ -19,11 +20,11 @@ from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.freshness import build_freshness_check
 from lance_ops.dagster.head.integrity import INTACT, verify_some
+from lance_ops.dagster.head.validity import NO_VERSION_YET, VALID, evaluate_valid
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.health import VersionSummary, timeline
-from lance_ops.snapshot import validate
 
 __all__ = ["BatchAudit", "audit_batches", "build_checks"]
 
@@ -76,17 +77,11 @@ def audit_batches(
 
 
 def _valid_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
-    def valid() -> dg.AssetCheckResult:
-        snapshot = open_if_exists(config)
-        if snapshot is None:
-            return _not_there("valid")
-        try:
-            validate(snapshot)
-        except CorruptFile as error:
-            return dg.AssetCheckResult(passed=False, description=str(error))
-        return dg.AssetCheckResult(passed=True, metadata={"lance/version": snapshot.version})
+    def valid(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        found = evaluate_valid(context.instance, config)
+        return dg.AssetCheckResult(passed=found.passed, description=found.description, metadata=dict(found.metadata))
 
-    return _check(config, valid, "valid", "The manifest's invariants hold and its files are there, of the stated size.")
+    return _check(config, valid, VALID, "The manifest's invariants hold and its files are there, of the stated size.")
 
 
 def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
@@ -94,7 +89,10 @@ def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 
     def batches_exactly_once(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         recorded = context.instance.get_materialized_partitions(names.batches)
-        snapshot = open_if_exists(config)
+        try:
+            snapshot = open_if_exists(config)
+        except CorruptFile as error:
+            return _not_looked_at("batches_exactly_once", error)
         held = ingested_batches(snapshot) if snapshot else {}
         if config.landing().schema_mode is SchemaMode.OVERWRITE:
             recorded &= held.keys()  # the newest batch takes the others out
@@ -173,7 +171,11 @@ def _health_checks(config: DatasetConfig) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=names.of("health_checks"), specs=specs, can_subset=True)
     def health_checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         wanted = {key.name for key in context.selected_asset_check_keys}
-        snapshot = open_if_exists(config)
+        try:
+            snapshot = open_if_exists(config)
+        except CorruptFile as error:
+            yield from (_not_looked_at(name, error) for name in sorted(wanted))
+            return
         verdicts = {verdict.name: verdict for verdict in judge(config, measure(config, snapshot))} if snapshot else {}
         for name in sorted(wanted):
             verdict = verdicts.get(name)
@@ -188,8 +190,17 @@ def _health_checks(config: DatasetConfig) -> dg.AssetChecksDefinition:
 
 
 def _not_there(name: str) -> dg.AssetCheckResult:
-    description = "there is no version yet: the first batch makes the dataset"
-    return dg.AssetCheckResult(passed=True, check_name=name, description=description)
+    return dg.AssetCheckResult(passed=True, check_name=name, description=NO_VERSION_YET)
+
+
+def _not_looked_at(name: str, error: CorruptFile) -> dg.AssetCheckResult:
+    """Return a warning: the check `valid` fails for the same damage, and alerts tell of that one."""
+    return dg.AssetCheckResult(
+        passed=False,
+        check_name=name,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"not looked at, because the newest version does not open: {error}",
+    )
 
 
 def _doubled(summaries: Sequence[VersionSummary]) -> tuple[str, ...]:

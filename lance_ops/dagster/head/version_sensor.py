@@ -2,7 +2,8 @@
 
 The cursor is the newest version that the sensor has handled. It skips versions that clean-up has removed. It leaves a
 version younger than a grace period to the run that made it. If the newest version is below the cursor, the dataset was
-removed and created again, and the sensor starts over.
+removed and created again, and the sensor starts over. If the newest version does not open, or if the table has gone,
+it reports the check `valid`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.report import unrecorded
+from lance_ops.dagster.head.validity import evaluate_valid, unreported_flaw, was_unopened
 from lance_ops.dagster.opening import open_if_exists
 
 __all__ = ["build_version_sensor"]
@@ -35,9 +38,17 @@ def build_version_sensor(
         description=f"Records versions of {config.name} that no run recorded.",
     )
     def versions(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        newest = open_if_exists(config)
+        try:
+            newest = open_if_exists(config)
+        except CorruptFile:
+            newest = None
         if newest is None:
-            return dg.SensorResult(skip_reason=dg.SkipReason("there is no version yet"))
+            found = evaluate_valid(context.instance, config)
+            return dg.SensorResult(
+                asset_events=unreported_flaw(context.instance, found),
+                skip_reason=dg.SkipReason(str(found.description)),
+                cursor=context.cursor,
+            )
         done = _version_of(context.cursor)
         if newest.version < done:
             context.log.warning("version %s is the newest, below %s: the dataset was made anew", newest.version, done)
@@ -45,15 +56,17 @@ def build_version_sensor(
         after = [version for version in newest.committer.versions() if done < version <= newest.version][-_WINDOW:]
         num_after = len(after)
         after = after[:max_versions_per_tick]
-        found = unrecorded(
+        opened_again = [evaluate_valid(context.instance, config)] if was_unopened(context.instance, config) else []
+        unseen = unrecorded(
             context.instance, config, newest, after, num_events=num_after, settled_before=datetime.now(UTC) - grace
         )
-        if found.too_young is not None:
-            after = [version for version in after if version < found.too_young]
+        if unseen.too_young is not None:
+            after = [version for version in after if version < unseen.too_young]
         done = max([done, *after])
         reason = f"every version up to {done} is recorded; {newest.version} is the newest"
-        skip = None if found.events else dg.SkipReason(reason)
-        return dg.SensorResult(asset_events=list(found.events), skip_reason=skip, cursor=str(done))
+        return dg.SensorResult(
+            asset_events=[*opened_again, *unseen.events], skip_reason=dg.SkipReason(reason), cursor=str(done)
+        )
 
     return versions
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lance_ops.core.errors import ConfigError, DatasetNotFound, LanceOpsError
+from dataclasses import replace
+
+from lance_ops.core.errors import ConfigError, CorruptFile, DatasetNotFound, LanceOpsError
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import StoreLocation
 from lance_ops.dagster.project.proposal import Proposal, columns_sentence, dataset_name, with_distinct_names
@@ -10,6 +12,7 @@ from lance_ops.indices import ALL_INDEX_TYPES
 from lance_ops.maintenance.fleet import ROOT_ITSELF, find_tables
 from lance_ops.maintenance.health import index_coverage
 from lance_ops.maintenance.ingest import printable
+from lance_ops.maintenance.repair import open_newest_readable
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["TableSurvey", "survey_tables"]
@@ -26,7 +29,10 @@ class TableSurvey:
 
 
 def survey_tables(location: StoreLocation) -> TableSurvey:
-    """Open each table beneath a folder, in the order of their paths. A folder that does not exist has none."""
+    """Open each table beneath a folder, in the order of their paths. A folder that does not exist has none.
+
+    A table whose newest version is damaged is declared, too: Dagster's checks then name the damage until it is mended.
+    """
     found, refused = [], []
     try:
         paths = find_tables(location.uri, location.storage_options)
@@ -36,10 +42,22 @@ def survey_tables(location: StoreLocation) -> TableSurvey:
         if path == ROOT_ITSELF:
             raise ConfigError(f"{location.public_uri} is a table itself: give the folder above it")
         try:
-            found.append(_proposal(path, Snapshot.open(f"{location.uri}/{path}", None, location.storage_options)))
+            found.append(_survey(path, f"{location.uri}/{path}", location))
         except LanceOpsError as error:
             refused.append(f"{printable(path)}: not declared: {error}")
     return TableSurvey(with_distinct_names(found), tuple(refused))
+
+
+def _survey(path: str, uri: str, location: StoreLocation) -> Proposal:
+    try:
+        return _proposal(path, Snapshot.open(uri, None, location.storage_options))
+    except CorruptFile as error:
+        doubt = printable(f"The newest version does not open: {error}. Run lance-ops verify, then lance-ops repair")
+    try:
+        seen = _proposal(path, open_newest_readable(uri, location.storage_options))
+    except CorruptFile:
+        seen = Proposal(dataset_name(path.removesuffix(".lance")), path)
+    return replace(seen, doubts=(doubt,))
 
 
 def _proposal(path: str, snapshot: Snapshot) -> Proposal:

@@ -1,0 +1,87 @@
+"""The check `valid`: whether the newest version opens, its manifest's invariants hold, and its files are there.
+
+No run comes to the checks of a table that does not open, and a table that has gone makes no versions. The sensor of
+versions therefore reports the check in both cases, and again when the table opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+from lance_ops.core.errors import CorruptFile
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
+from lance_ops.dagster.newest_evaluation import newest_evaluation
+from lance_ops.dagster.opening import open_if_exists
+from lance_ops.snapshot import validate
+
+__all__ = ["NO_VERSION_YET", "VALID", "evaluate_valid", "unreported_flaw", "was_unopened"]
+
+VALID = "valid"
+"""The name of the check."""
+
+NO_VERSION_YET = "there is no version yet: the first batch makes the dataset"
+
+_OPENS = "lance/opens"
+
+
+def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.AssetCheckEvaluation:
+    """Evaluate the check on the newest version. A dataset of which no version was ever recorded passes."""
+    names = DatasetNames(config.name)
+    remedy = f"run {names.of('verify')}, which names every damage, then {names.of('repair')}"
+    try:
+        snapshot = open_if_exists(config)
+    except CorruptFile as error:
+        return _evaluation(names, f"{error}; {remedy}", {_OPENS: False})
+    if snapshot is None:
+        recorded = _recorded_version(instance, names)
+        if recorded is None:
+            return _evaluation(names, None, {}, NO_VERSION_YET)
+        gone = (
+            f"{config.table().public_uri} has no version, and version {recorded} was recorded: mount or bring back its "
+            f"folder; if the table was removed on purpose, wipe the materializations of {names.head.to_user_string()}"
+        )
+        return _evaluation(names, gone, {_OPENS: False})
+    try:
+        validate(snapshot)
+    except CorruptFile as error:
+        return _evaluation(names, f"{error}; {remedy}", {"lance/version": snapshot.version})
+    return _evaluation(names, None, {"lance/version": snapshot.version})
+
+
+def unreported_flaw(instance: dg.DagsterInstance, found: dg.AssetCheckEvaluation) -> list[dg.AssetCheckEvaluation]:
+    """Return the evaluation of a table that does not open, unless the newest recorded one says the same."""
+    last = newest_evaluation(instance, found.asset_check_key)
+    if last is None:
+        return [] if found.passed else [found]
+    said = (last.evaluation.passed, last.evaluation.description)
+    return [] if said == (found.passed, found.description) else [found]
+
+
+def was_unopened(instance: dg.DagsterInstance, config: DatasetConfig) -> bool:
+    """Return whether the newest recorded evaluation says that the table does not open."""
+    last = newest_evaluation(instance, dg.AssetCheckKey(DatasetNames(config.name).head, VALID))
+    opens = None if last is None else last.evaluation.metadata.get(_OPENS)
+    return opens is not None and opens.value is False
+
+
+def _recorded_version(instance: dg.DagsterInstance, names: DatasetNames) -> str | None:
+    event = instance.get_latest_materialization_event(names.head)
+    recorded = event.asset_materialization if event else None
+    return None if recorded is None else (recorded.tags or {}).get(DATA_VERSION_TAG)
+
+
+def _evaluation(
+    names: DatasetNames, flaw: str | None, metadata: Mapping[str, bool | int], description: str | None = None
+) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=names.head,
+        check_name=VALID,
+        passed=flaw is None,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=flaw or description,
+        metadata=dict(metadata),
+        blocking=True,
+    )
