@@ -119,6 +119,12 @@ def test_tables_that_fail_while_another_one_stays_damaged_are_told(
         assert [alert["event"] for alert in received.take()] == ["failure"], "no check tells of a dry run"
 
 
+def test_a_run_that_fails_names_the_tables_that_failed(lake: Path, instance: dg.DagsterInstance) -> None:
+    damage(lake / "c")
+    with pytest.raises(dg.Failure, match=r"(?s)3 tables beneath .*1 failed\nc: .*manifest"):
+        location(lake, instance, failure_threshold=0.0).run("lake_maintenance")
+
+
 def test_a_dry_run_keeps_the_result_of_the_newest_night(lake: Path, instance: dg.DagsterInstance) -> None:
     located = location(lake, instance, failure_threshold=0.5)
     assert located.run("lake_maintenance", DRY_RUN).success

@@ -86,14 +86,14 @@ def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
                 runner=resource.logging_to(context.log),
                 on_outcome=log,
             )
-        metadata = _metadata(report)
+        metadata, night = _metadata(report), _evaluation(names, report)
         if not report.ok:
             context.log_event(dg.AssetObservation(names.head, description=report.sentence, metadata=metadata))
             if not dry_run:  # a step that fails yields no result of a check
-                context.instance.report_runless_asset_event(_evaluation(names, report))
+                context.instance.report_runless_asset_event(night)
                 metadata[TOLD_BY_CHECK] = _CHECK
-            raise dg.Failure(report.sentence, metadata=metadata, allow_retries=False)
-        judged = _newest_recorded(names, context.instance) if dry_run else _evaluation(names, report)
+            raise dg.Failure(night.description, metadata=metadata, allow_retries=False)
+        judged = _newest_recorded(names, context.instance) if dry_run else night
         maintained = dg.AssetCheckResult(
             check_name=_CHECK, passed=judged.passed, description=judged.description, metadata=dict(judged.metadata)
         )

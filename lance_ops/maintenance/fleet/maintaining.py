@@ -242,7 +242,8 @@ class _Night:
     def _refusal(self) -> str | None:
         """Return why no other table may be begun."""
         if self._num_failed > self._tolerated:
-            return f"called off after {self._num_failed} failures"
+            failed = f"{self._num_failed} of {len(self._measured)} tables failed"
+            return f"called off: {failed}, more than failure_threshold allows; mend them, or raise it"
         if self._deadline is not None and time.monotonic() >= self._deadline:
             return "the budget's time is over"
         if self._budget.max_tables is not None and self._num_begun >= self._budget.max_tables:
