@@ -17,7 +17,7 @@ from lance_ops.cli import init_command as starting
 from lance_ops.cli.arguments import AllowedBases, allow_bases
 from lance_ops.cli.examples import shown_example
 from lance_ops.cli.output import printable
-from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.redaction import redact
 
 __all__ = ["app", "main"]
@@ -36,8 +36,15 @@ class _OneLineErrors(TyperGroup):
             error.message = redact(str(error.message), _option_values(given))
             raise
         except LanceOpsError as error:
-            typer.echo(f"error: {printable(' '.join(str(error).split()))}", err=True)
+            typer.echo(f"error: {printable(' '.join(str(error).split()))}{_remedy(error)}", err=True)
             raise typer.Exit(1) from error
+
+
+def _remedy(error: LanceOpsError) -> str:
+    """Return what mends a damaged table, unless the error says it: the rooms that find a damage know no commands."""
+    if not isinstance(error, CorruptFile) or "lance-ops" in str(error):
+        return ""
+    return "; run `lance-ops verify`, which names every damage, then `lance-ops repair`"
 
 
 def _option_values(arguments: list[str]) -> set[str]:

@@ -521,6 +521,18 @@ def test_a_step_of_upkeep_that_fails_ends_with_its_error(owing: str, monkeypatch
     assert run("upkeep", owing).exit_code == 1
 
 
+@pytest.mark.parametrize("command", ["health", "versions", "inspect", "debt"])
+def test_a_newest_version_that_does_not_open_is_told_with_the_commands_that_mend_it(
+    tmp_path: Path, command: str
+) -> None:
+    write_dataset(pa.table({"x": [1]}), str(tmp_path / "a"))
+    (manifest,) = (tmp_path / "a" / "_versions").glob("*.manifest")
+    manifest.write_bytes(b"junk")
+    result = run(command, str(tmp_path / "a"))
+    assert result.exit_code == 1 and manifest.name in result.stderr
+    assert result.stderr.count("`lance-ops verify`") == result.stderr.count("`lance-ops repair`") == 1
+
+
 def test_fleet_maintains_the_tables_beneath_a_root_and_fails_beyond_its_threshold(tmp_path: Path) -> None:
     for name, num_rows in (("a", 30), ("b/c", 1)):
         write_dataset(pa.table({"x": range(num_rows)}), str(tmp_path / name), max_rows_per_file=1)

@@ -98,11 +98,27 @@ def test_clocks_that_differ_are_named(behind: timedelta, verdict: Verdict) -> No
     assert bool(found.remedy) is (verdict is not Verdict.OK)
 
 
-def test_a_store_that_may_only_be_read_is_a_warning_and_no_commit_is_tried() -> None:
+def test_a_store_that_may_only_be_read_fails_and_no_commit_is_tried() -> None:
     store = FaultyStore(MemoryStore(), Fault("put", call=None))
     found = findings_of(store)
-    assert found["writing"].verdict is Verdict.WARN
+    assert found["writing"].verdict is Verdict.FAIL and "--read-only" in found["writing"].remedy
     assert "commits" not in found
+
+
+def test_readers_do_not_need_to_write(flights: str) -> None:
+    before = {path: path.stat().st_mtime_ns for path in Path(flights).rglob("*")}
+    found = examined(flights, "--read-only")
+    assert found["dataset"]["verdict"] == "ok" and not {"writing", "clock", "commits"} & found.keys()
+    assert {path: path.stat().st_mtime_ns for path in Path(flights).rglob("*")} == before
+
+
+def test_a_newest_version_that_does_not_open_fails_and_the_remedy_mends_it(flights: str) -> None:
+    (manifest,) = Path(flights, "_versions").glob("*.manifest")
+    manifest.write_bytes(b"garbage")
+    found = examined(flights, exit_code=1)
+    assert found["dataset"]["verdict"] == "fail" and manifest.name in found["dataset"]["what"]
+    assert "lance-ops repair" in found["dataset"]["remedy"]
+    assert found["writing"]["verdict"] == "ok", "the store itself is examined all the same"
 
 
 @pytest.mark.dagster

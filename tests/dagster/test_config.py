@@ -159,6 +159,16 @@ def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:
         load_dataset(tmp_path / "nothing.yaml")
 
 
+def test_a_folder_instead_of_a_declaration_is_told_with_the_file_to_give(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="it is a folder: give the YAML file that declares the dataset"):
+        load_dataset(tmp_path)
+    write(tmp_path, "type: x\n", "defs.yaml")
+    result = CliRunner().invoke(app, ["batches", str(tmp_path)])
+    assert result.exit_code == 1 and f"it is a folder: give {tmp_path / 'defs.yaml'}" in result.stderr
+    absent = CliRunner().invoke(app, ["batches", str(tmp_path / "absent.yaml")])
+    assert "there is no such file: give the YAML" in absent.stderr and "Errno" not in absent.stderr
+
+
 def test_a_folder_is_read_in_order_and_a_duplicate_name_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "name: b\nuri: x", "1.yaml")
     write(tmp_path, "name: a\nuri: x", "2.yaml")

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from lance_ops.cli.doctor.finding import Finding, Verdict
 from lance_ops.committers import MANIFEST_STORE_OPTION, DatasetRoot, open_root
-from lance_ops.core.errors import LanceOpsError, StoreError, UnsafeStore
+from lance_ops.core.errors import CorruptFile, LanceOpsError, StoreError, UnsafeStore
 from lance_ops.store import TEMPORARY_PREFIX, Store, prove_conditional_create
+from lance_ops.transactions import read_manifest
 
 __all__ = ["examine_root", "examine_store"]
 
@@ -22,35 +23,52 @@ _WARN_SECONDS, _FAIL_SECONDS = 30, 600
 """A difference of clocks beyond which settle times mislead, and one beyond which ages of files do."""
 
 
-def examine_store(uri: str, storage_options: Mapping[str, str] | None) -> Iterator[Finding]:
-    """Yield what the store at a dataset's root can do. The dataset need not exist; nothing stays behind."""
+def examine_store(uri: str, storage_options: Mapping[str, str] | None, *, read_only: bool = False) -> Iterator[Finding]:
+    """Yield what the store at a dataset's root can do. The dataset need not exist; nothing stays behind.
+
+    With `read_only` nothing is written, and only what readers need is examined.
+    """
     root = open_root(uri, storage_options)
     is_new = not _folder(root.store).exists()
     try:
-        yield from examine_root(root)
+        yield from examine_root(root, read_only=read_only)
     finally:
         if is_new:
             _remove_folder(root.store)
 
 
-def examine_root(root: DatasetRoot) -> Iterator[Finding]:
-    """Yield what the store of an opened root can do."""
+def examine_root(root: DatasetRoot, *, read_only: bool = False) -> Iterator[Finding]:
+    """Yield what the store of an opened root can do, with `read_only` only what readers need."""
     store = root.store
     try:
         versions = root.committer.versions()
     except LanceOpsError as error:
         yield Finding("dataset", Verdict.FAIL, str(error), "see the error; the store's options may be wrong")
         return
-    what = f"{store.uri}: {f'version {max(versions)}' if versions else 'there is no dataset yet'}"
-    yield Finding("dataset", Verdict.OK, what)
+    yield _dataset(root, max(versions, default=None))
+    if read_only:
+        return
     try:
         yield _writing(store)
         yield _clock(store)
     except StoreError as error:
-        remedy = "let these credentials write and delete beneath the dataset, unless you only read it"
-        yield Finding("writing", Verdict.WARN, str(error), remedy)
+        remedy = "let these credentials write and delete beneath the dataset; if you only read it, give --read-only"
+        yield Finding("writing", Verdict.FAIL, str(error), remedy)
         return
     yield _commits(root)
+
+
+def _dataset(root: DatasetRoot, newest: int | None) -> Finding:
+    if newest is None:
+        return Finding("dataset", Verdict.OK, f"{root.store.uri}: there is no dataset yet")
+    try:
+        read_manifest(root.store, root.committer, newest)
+    except CorruptFile as error:
+        remedy = f"run `lance-ops verify {root.store.uri}`, which names every damage, then `lance-ops repair`"
+        return Finding("dataset", Verdict.FAIL, str(error), remedy)
+    except LanceOpsError as error:
+        return Finding("dataset", Verdict.FAIL, str(error), "see the error; readers cannot open the newest version")
+    return Finding("dataset", Verdict.OK, f"{root.store.uri}: version {newest}")
 
 
 def _writing(store: Store) -> Finding:

@@ -21,12 +21,15 @@ def doctor(
         str | None,
         typer.Argument(metavar="URI", help="A dataset, or where one shall be; also examines its store, by writing."),
     ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Write nothing, and examine of a store only what readers need.")
+    ] = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Examine packages, Java, the Dagster instance, and with URI a store; exit with code 1 if something fails."""
-    findings = list(_examine(uri, storage_options(storage_option, options_file)))
+    findings = list(_examine(uri, storage_options(storage_option, options_file), read_only=read_only))
     if as_json:
         print_json(findings)
     else:
@@ -35,14 +38,14 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _examine(uri: str | None, options: Mapping[str, str] | None) -> Iterator[Finding]:
+def _examine(uri: str | None, options: Mapping[str, str] | None, *, read_only: bool) -> Iterator[Finding]:
     yield from examining.examine_machine()
     if find_spec("pyspark") is not None:
         yield from examining.examine_spark()
     if find_spec("dagster") is not None:
         yield from examining.examine_dagster()
     if uri is not None:
-        yield from examining.examine_store(uri, options)
+        yield from examining.examine_store(uri, options, read_only=read_only)
 
 
 def _print(findings: list[Finding]) -> None:

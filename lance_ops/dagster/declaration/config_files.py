@@ -63,12 +63,21 @@ def _mapping(path: Path) -> dict[Any, Any]:
     try:
         document = parse_document(read_document(path))
     except OSError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {_why_not_read(path, error)}") from error
     except ValueError as error:
         raise_alone(ConfigError(f"{path}: {error}"))
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: must be a mapping of keys, such as `name: flights`")
     return document
+
+
+def _why_not_read(path: Path, error: OSError) -> str:
+    if isinstance(error, IsADirectoryError):
+        inside = path / "defs.yaml"
+        return f"it is a folder: give {inside if inside.is_file() else 'the YAML file that declares the dataset'}"
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file: give the YAML file that declares the dataset"
+    return f"it cannot be read: {error.strerror}"
 
 
 def _first_template(value: object, key: str) -> str | None:
