@@ -38,6 +38,7 @@ _NOT_OF_SPARK = (
 )
 """Statements that other libraries bring to Spark, too, so one that is about no Lance table is still handed over."""
 
+_CHANGES = ("MERGE", "DELETE", "INSERT", "UPDATE")
 _EXPLAIN_MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 
 
@@ -65,6 +66,8 @@ def sql(
     reader = Reader(query)
     statement = Statement(reader, tables, runner or OnSpark(session), dict(raw_storage_options or {}))
     head = reader.next.upper if reader.next is not None else ""
+    if head == "WITH":
+        _check_only_reads(statement)
     if head in _QUERIES:
         return run_query(query, tables)
     for keywords, execute in _STATEMENTS:
@@ -89,6 +92,20 @@ def sql(
                 reader.accept("TABLE")
                 statement.lance_table()
         raise
+
+
+def _check_only_reads(statement: Statement) -> None:
+    """Raise `UnsupportedFeature` for WITH before a statement that changes a Lance table."""
+    reader = statement.reader
+    reader.until("SELECT", "FROM", "VALUES", "TABLE", *_CHANGES, what="a query")
+    change = reader.accept_any(*_CHANGES)
+    reader.accept_any("INTO", "FROM", "OVERWRITE")
+    reader.accept("TABLE")
+    if change is not None and reader.next is not None and reader.next.is_name and statement.table() is not None:
+        raise UnsupportedFeature(
+            f"WITH before {change} of a Lance table (write WITH into the statement, as in USING (WITH … SELECT "
+            "…) AS x, IN (WITH … SELECT …) or INSERT INTO t WITH … SELECT …, or make it a temporary view)"
+        )
 
 
 def _not_understood(head: str) -> UnsupportedFeature:

@@ -9,7 +9,7 @@ from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeatu
 from lance_ops.spark.frame_write import write
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
-from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.statement import Statement, assigned_column, check_no_default, check_values
 from lance_ops.spark.sql_access.written_expressions import parse_expression
 from lance_ops.spark.translation import check_keys_are_kept
 
@@ -38,6 +38,7 @@ def _insert(statement: Statement) -> DataFrame | None:
             raise InvalidInput("SQL on a Lance table: INSERT INTO … REPLACE WHERE, or INSERT OVERWRITE; not both")
     if reader.peek("PARTITION"):
         raise UnsupportedFeature("PARTITION of a Lance table (it has no partition folders: use REPLACE WHERE)")
+    check_values(reader)
     frame = run_query(reader.rest("a query"), statement.tables)
     opened = statement.tables.open(table)
     names = opened.snapshot.schema.names
@@ -125,12 +126,14 @@ def _update(statement: Statement) -> DataFrame | None:
     writer = statement.writer(opened, *names)
     updates: dict[str, str] = {}
     while True:
-        path = reader.path("a column")
+        given = assigned_column(reader, *names)
         reader.expect("=")
-        name = statement.column(opened, path, *names)
+        name = statement.column(opened, (given,))
         if name in updates:
             raise InvalidInput(f"SQL on a Lance table: column {name!r} is set twice")
-        updates[name] = writer.write_value(reader.until(",", "WHERE", what="an expression"), name)
+        text = reader.until(",", "WHERE", what="an expression")
+        check_no_default(text)
+        updates[name] = writer.write_value(text, name)
         if not reader.accept(","):
             break
     condition = writer.write(reader.rest("a condition")) if reader.accept("WHERE") else None

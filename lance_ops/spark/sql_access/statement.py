@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
-from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.spark.on_spark import OnSpark
@@ -20,7 +20,7 @@ from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
 from lance_ops.spark.translation import CaseRule, stored_path, with_moments_of
 
-__all__ = ["Statement", "read_key", "read_switch"]
+__all__ = ["Statement", "assigned_column", "check_no_default", "check_values", "read_key", "read_switch"]
 
 
 def read_switch(text: str) -> bool:
@@ -197,3 +197,33 @@ class Statement:
     def nothing(self) -> DataFrame:
         """Return the result of a statement that says nothing."""
         return self.tables.session.createDataFrame([], "struct<>")
+
+
+def assigned_column(reader: Reader, *tables: str | None) -> str:
+    """Read the name of a column, with or without one of the table's names before it.
+
+    Raises `UnsupportedFeature` for a field of a struct.
+    """
+    path = reader.path("a column")
+    if len(path) == 2 and path[0].lower() in (name.lower() for name in tables if name):
+        path = path[1:]
+    if len(path) > 1:
+        raise UnsupportedFeature(
+            f"a value for {'.'.join(path)} alone in a Lance table (merge the whole struct: MERGE INTO … USING (SELECT "
+            f"key, named_struct('{path[-1]}', …) AS {path[0]} FROM …) … UPDATE SET {path[0]} = …)"
+        )
+    return path[0]
+
+
+def check_no_default(text: str) -> None:
+    """Raise `UnsupportedFeature` for the value DEFAULT, which columns of Lance tables do not have."""
+    if text.upper() == "DEFAULT":
+        raise UnsupportedFeature("DEFAULT as a value of a Lance table (write NULL, or leave the column out of INSERT)")
+
+
+def check_values(reader: Reader) -> None:
+    """Raise `UnsupportedFeature` if one of the VALUES that come next is DEFAULT."""
+    words = reader.words[reader.at :] if reader.peek("VALUES") else []
+    for before, word, after in zip(words, words[1:], words[2:], strict=False):
+        if before.upper in ("(", ",") and after.upper in (")", ","):
+            check_no_default(word.upper)

@@ -33,6 +33,8 @@ FORMAT = "lance"
 _AT_VERSION = re.compile(r"v(\d+)", re.IGNORECASE)
 _MOMENTS = ("TIMESTAMP", "SYSTEM_TIME")
 _VERSIONS = ("VERSION", "SYSTEM_VERSION")
+_UNITS = tuple(unit + end for unit in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND") for end in ("", "S"))
+_BRANCH_AT_VERSION = re.compile(r"(.+)@v(\d+)")
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def version_or_name(reader: Reader) -> VersionClause:
 
 
 def _moment(reader: Reader) -> str:
-    """Read one value: a text, a literal as DATE '…', or a call."""
+    """Read one value: a text, a literal as DATE '…', or a call; intervals may be added and subtracted."""
     begin, word = reader.at, reader.next
     if word is None or word.kind not in (Kind.TEXT, Kind.NAME):
         raise reader.error("a moment in quotes, or a call that returns one")
@@ -83,7 +85,24 @@ def _moment(reader: Reader) -> str:
             reader.expect(")")
         elif reader.next is not None and reader.next.kind is Kind.TEXT:
             reader.at += 1
+    while reader.accept_any("+", "-"):
+        _read_interval(reader)
     return reader.between(begin, reader.at)
+
+
+def _read_interval(reader: Reader) -> None:
+    """Read INTERVAL and its value, as in INTERVAL 1 DAY 2 HOURS, INTERVAL '1' DAY or INTERVAL '1 day'."""
+    reader.expect("INTERVAL")
+    while True:
+        word = reader.next
+        if word is None or word.kind not in (Kind.TEXT, Kind.NUMBER):
+            raise reader.error("an interval, as INTERVAL 1 DAY")
+        reader.at += 1
+        has_unit = reader.accept_any(*_UNITS) is not None
+        if reader.accept("TO") and reader.accept_any(*_UNITS) is None:
+            raise reader.error("a unit of time")
+        if not has_unit or reader.next is None or reader.next.kind is not Kind.NUMBER:
+            return
 
 
 @dataclass(frozen=True)
@@ -163,9 +182,13 @@ class Tables:
             return opened.checkout_version(clause.version)
         if clause.name in opened.tags.list():
             return opened.checkout_version(clause.name)
-        if clause.name not in opened.branches.list():
-            raise ReferenceNotFound(f"{opened.uri} has no tag and no branch {clause.name!r}")
-        return opened.checkout_version((clause.name, None))
+        match = _BRANCH_AT_VERSION.fullmatch(clause.name)
+        branch, version = (match[1], int(match[2])) if match else (clause.name, None)
+        if branch not in opened.branches.list():
+            raise ReferenceNotFound(
+                f"{opened.uri} has no tag and no branch {clause.name!r} ('branch@v3' is a version of a branch)"
+            )
+        return opened.checkout_version((branch, version))
 
     def moment(self, sql: str) -> datetime:
         """Return the moment that an expression of Spark's SQL means, in the session's time zone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -609,3 +610,64 @@ def test_a_key_that_a_cast_would_change_deletes_no_row(run: Any, lake: Path, col
         with pytest.raises(UnsupportedFeature, match=f"by key '{column}', which is .* {kind} in the source"):
             run(text)
     assert len(stored(lake, "days")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("UPDATE t SET s.a = 1", r"for s.a alone .*named_struct\('a', …\) AS s"),
+        ("MERGE INTO t USING (SELECT 1L AS id) x ON t.id = x.id WHEN MATCHED THEN UPDATE SET s.a = 5", "for s.a alone"),
+        (
+            "MERGE INTO t USING (SELECT 9L id) x ON t.id = x.id WHEN NOT MATCHED THEN INSERT (id, s.a) VALUES (9, 5)",
+            "s.a",
+        ),
+        ("INSERT INTO t VALUES (4, DEFAULT, NULL)", "DEFAULT as a value .*write NULL, or leave the column out"),
+        ("UPDATE t SET a = DEFAULT WHERE id = 1", "DEFAULT as a value"),
+        (
+            "MERGE INTO t USING (SELECT 1L AS id) x ON t.id = x.id WHEN MATCHED THEN UPDATE SET a = DEFAULT",
+            "DEFAULT as",
+        ),
+        (
+            "WITH x AS (SELECT 1L AS id, 9L AS a) MERGE INTO t USING x ON t.id = x.id WHEN MATCHED THEN DELETE",
+            r"WITH before MERGE .*USING \(WITH … SELECT …\) AS x",
+        ),
+        ("WITH x AS (SELECT 1L AS id) DELETE FROM t WHERE id IN (SELECT id FROM x)", "WITH before DELETE"),
+        ("WITH x AS (SELECT 7L AS id) INSERT INTO t BY NAME SELECT id FROM x", "WITH before INSERT"),
+    ],
+)
+def test_what_a_table_cannot_do_is_refused_with_the_way_to_do_it(run: Any, lake: Path, text: str, message: str) -> None:
+    rows = pa.table({"id": [1], "a": [2], "s": [{"a": 3, "b": 4}]})
+    write_dataset(rows, lake / "t.lance")
+    with pytest.raises(UnsupportedFeature, match=message):
+        run(text)
+    assert LanceDataset(lake / "t.lance").to_table() == rows
+
+
+def test_the_ways_that_the_refusals_name_work(run: Any, lake: Path) -> None:
+    write_dataset(pa.table({"id": [1], "a": [2], "s": [{"a": 3, "b": 4}]}), lake / "t.lance")
+    struct = "SELECT id, named_struct('a', 5L, 'b', s.b) AS s FROM t"
+    run(f"MERGE INTO t USING ({struct}) AS q ON t.id = q.id WHEN MATCHED THEN UPDATE SET t.s = q.s")
+    run("INSERT INTO t (id) WITH x AS (SELECT 7L AS id) SELECT id FROM x")
+    changed = "WITH x AS (SELECT 7L AS id, 8L AS a) SELECT * FROM x"
+    run(f"MERGE INTO t USING ({changed}) AS q ON t.id = q.id WHEN MATCHED THEN UPDATE SET a = q.a")
+    assert stored(lake, "t") == [(1, 2, {"a": 5, "b": 4}), (7, 8, None)]
+    run("DELETE FROM t WHERE id IN (WITH x AS (SELECT 7L AS id) SELECT id FROM x)")
+    assert len(stored(lake, "t")) == 1
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["now() - INTERVAL 1 SECOND", "now() + INTERVAL '1' DAY", "now() - INTERVAL '1 second' + INTERVAL 1 DAY 2 HOURS"],
+)
+def test_a_moment_may_have_intervals_added(run: Any, lake: Path, moment: str) -> None:
+    time.sleep(1.1)
+    assert run(f"SELECT count(*) AS n FROM numbers TIMESTAMP AS OF {moment} AS t WHERE t.id < 5").first().n == 5
+
+
+def test_a_version_of_a_branch_is_read_by_name_and_number(run: Any, lake: Path) -> None:
+    run("CREATE BRANCH trial ON numbers")
+    trial = LanceDataset(lake / "numbers.lance").checkout_version(("trial", None))
+    first = trial.version
+    trial.delete("id > 2")
+    assert run("SELECT count(*) AS n FROM numbers VERSION AS OF 'trial'").first().n == 3
+    assert run(f"SELECT count(*) AS n FROM numbers VERSION AS OF 'trial@v{first}'").first().n == 10

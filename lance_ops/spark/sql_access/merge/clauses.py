@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
+from lance_ops.spark.sql_access.statement import assigned_column, check_no_default, check_values
 from lance_ops.spark.sql_access.words import Reader
 
 __all__ = ["Clause", "Clauses", "read_clauses"]
@@ -60,8 +61,8 @@ class Clauses:
         return replace(self, matched=tuple(matched))
 
 
-def read_clauses(reader: Reader) -> Clauses:
-    """Read the clauses to the end of the statement."""
+def read_clauses(reader: Reader, *tables: str) -> Clauses:
+    """Read the clauses to the end of the statement, which calls the table by any of these names."""
     found: dict[str, list[Clause]] = {"matched": [], "not matched": [], "by source": []}
     while not reader.ended:
         reader.expect("WHEN")
@@ -74,45 +75,48 @@ def read_clauses(reader: Reader) -> Clauses:
             reader.accept("BY", "TARGET")
         condition = reader.until("THEN", what="a condition") if reader.accept("AND") else None
         reader.expect("THEN")
-        found[kind].append(_action(reader, kind, condition))
+        found[kind].append(_action(reader, kind, condition, tables))
     if not any(found.values()):
         raise reader.error("WHEN")
     matched, inserted, unmatched_by_source = found.values()
     return Clauses(tuple(matched), tuple(inserted), tuple(unmatched_by_source))
 
 
-def _action(reader: Reader, kind: str, condition: str | None) -> Clause:
+def _action(reader: Reader, kind: str, condition: str | None, tables: tuple[str, ...]) -> Clause:
     if kind != "not matched" and reader.accept("DELETE"):
         return Clause(condition, "DELETE")
     if kind != "not matched":
         reader.expect("UPDATE", "SET")
         takes_source = kind == "matched" and reader.accept("*")
-        return Clause(condition, "UPDATE", None if takes_source else _assignments(reader))
+        return Clause(condition, "UPDATE", None if takes_source else _assignments(reader, tables))
     reader.expect("INSERT")
-    return Clause(condition, "INSERT", None if reader.accept("*") else _inserted(reader))
+    return Clause(condition, "INSERT", None if reader.accept("*") else _inserted(reader, tables))
 
 
-def _assignments(reader: Reader) -> dict[str, str]:
+def _assignments(reader: Reader, tables: tuple[str, ...]) -> dict[str, str]:
     values: dict[str, str] = {}
     while True:
-        name = reader.path("a column")[-1]
+        name = assigned_column(reader, *tables)
         reader.expect("=")
         values[name] = reader.until(",", "WHEN", what="an expression")
+        check_no_default(values[name])
         if not reader.accept(","):
             return values
 
 
-def _inserted(reader: Reader) -> dict[str, str]:
+def _inserted(reader: Reader, tables: tuple[str, ...]) -> dict[str, str]:
     names: list[str] = []
     texts: list[str] = []
     for listed, what in ((names, "a column"), (texts, "an expression")):
         reader.expect("(")
         while True:
-            listed.append(reader.path(what)[-1] if listed is names else reader.until(",", what=what))
+            is_name = listed is names
+            listed.append(assigned_column(reader, *tables) if is_name else reader.until(",", what=what))
             if not reader.accept(","):
                 break
         reader.expect(")")
         if listed is names:
+            check_values(reader)
             reader.expect("VALUES")
     if len(names) != len(texts):
         raise InvalidInput(f"SQL on a Lance table: INSERT has {len(names)} columns and {len(texts)} values")

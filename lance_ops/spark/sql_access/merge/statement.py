@@ -65,7 +65,7 @@ def _merge(statement: Statement) -> DataFrame | None:
     query, source = _source(statement)
     reader.expect("ON")
     condition = reader.until("WHEN", what="a condition")
-    clauses = read_clauses(reader)
+    clauses = read_clauses(reader, target, name)
     opened = statement.tables.open(table)
     frame = run_query(query, statement.tables)
     merge = _Merge(statement, target, frame, source, condition, clauses)
