@@ -18,7 +18,6 @@ from os import PathLike, fspath
 from typing import get_args
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lance_ops.api import LanceDataset, dataset
@@ -29,8 +28,9 @@ from lance_ops.core.schema import SchemaMode
 from lance_ops.runners import Job
 from lance_ops.spark.data_source import SourceOptions, WriteMode, plan_write
 from lance_ops.spark.running import map_rows
+from lance_ops.spark.session_kind import check_is_running
 from lance_ops.spark.tasks import WorkerTasks
-from lance_ops.spark.translation import session_case_rule, with_moments_of
+from lance_ops.spark.translation import arrow_schema_of, session_case_rule, with_moments_of
 from lance_ops.transactions import remove_files_of_job
 
 __all__ = ["create_table", "write", "write_with"]
@@ -69,8 +69,9 @@ def write_with(
     """Write a DataFrame as `write` does, with options as text. Their names may be anything that a user has written."""
     if mode not in get_args(WriteMode):
         raise InvalidInput(f"mode {mode!r}: a write is one of {', '.join(get_args(WriteMode))}")
+    check_is_running(frame.sparkSession)
     parsed = _parse(frame.sparkSession, uri, options, storage_options)
-    plan = plan_write(parsed, to_arrow_schema(frame.schema, timezone="UTC"), mode)
+    plan = plan_write(parsed, arrow_schema_of(frame.schema), mode)
     path, given = plan.options.path, plan.options.storage_options
     if plan.done:
         return dataset(path, storage_options=given)
@@ -99,7 +100,7 @@ def create_table(
     parsed = _parse(session, uri, options, storage_options)
     if mode == "overwrite" and parsed.schema_mode is None:
         parsed = replace(parsed, schema_mode=SchemaMode.OVERWRITE)
-    plan_write(parsed, to_arrow_schema(columns, timezone="UTC"), mode, keep_not_null=True).commit([])
+    plan_write(parsed, arrow_schema_of(columns), mode, keep_not_null=True).commit([])
 
 
 def _parse(

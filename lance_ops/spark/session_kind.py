@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-__all__ = ["lacks_context", "server_of"]
+from lance_ops.core.errors import InvalidInput
+
+__all__ = ["check_is_running", "lacks_context", "server_of"]
+
+
+def check_is_running(session: SparkSession) -> None:
+    """Raise `InvalidInput` for a session that was stopped; one of Spark Connect is not asked."""
+    if not lacks_context(session) and session.sparkContext._jsc is None:
+        raise InvalidInput("the Spark session was stopped: start another one, as lance_ops.spark.get_or_create() does")
 
 
 def lacks_context(session: SparkSession) -> bool:

@@ -31,6 +31,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_schema
 from lance_ops.spark.planned_read import planned_frame
 from lance_ops.spark.private_options import private_format
+from lance_ops.spark.session_kind import check_is_running
 from lance_ops.spark.translation import ROW_COLUMN_TYPES, session_case_rule, stored_path
 
 __all__ = ["TableQuery", "table"]
@@ -145,6 +146,7 @@ def table(
     The version is settled here, and the errors are those of `lance_ops.dataset`. No plan of Spark shows the storage
     options. Raises `InvalidInput` for a URI that holds a secret, without showing it.
     """
+    check_is_running(session)
     path = fspath(uri)
     if public_uri(path) != path:
         raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")

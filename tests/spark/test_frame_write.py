@@ -317,6 +317,39 @@ def test_a_cold_write_and_a_cold_read_start_one_daemon_and_need_no_pandas(tmp_pa
     assert len(after_write.split()) == 1
 
 
+_STOPPED = """
+import sys
+from lance_ops.errors import InvalidInput
+from lance_ops.spark import OnSpark, create_view, get_or_create, sql, table, write
+
+session = get_or_create("local[1]")
+frame = session.range(3)
+dataset = write(frame, sys.argv[1])
+session.stop()
+for call in (
+    lambda: table(session, dataset.uri),
+    lambda: write(frame, dataset.uri),
+    lambda: sql(session, "SELECT 1"),
+    lambda: create_view(session, "v", dataset.uri),
+    lambda: dataset.count_rows("id > 0", runner=OnSpark(session, least_bytes=0)),
+):
+    try:
+        call()
+    except InvalidInput as error:
+        print(error)
+"""
+
+
+@OWN_SESSIONS
+def test_a_stopped_session_is_refused_by_every_door(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", _STOPPED, str(tmp_path / "t.lance")]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    said = "the Spark session was stopped: start another one, as lance_ops.spark.get_or_create() does"
+    assert done.stdout.splitlines() == [said] * 5
+
+
 def test_workers_find_the_rows_to_replace_and_write_a_widened_column(
     spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
@@ -17,6 +16,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.table_writer import WritePlan, plan_write
+from lance_ops.spark.translation import arrow_schema_of
 from lance_ops.table import Fragment
 
 __all__ = ["FragmentsWritten", "LanceStreamWriter", "LanceWriter"]
@@ -129,4 +129,4 @@ def _fragments(messages: Sequence[WriterCommitMessage | None]) -> list[Fragment]
 
 
 def _arrow(schema: StructType) -> pa.Schema:
-    return to_arrow_schema(schema, timezone="UTC")
+    return arrow_schema_of(schema)

@@ -17,6 +17,7 @@ from lance_ops.api.namespaces import Namespace, open_namespace
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.runners import Runner
 from lance_ops.spark.on_spark import OnSpark
+from lance_ops.spark.session_kind import check_is_running
 from lance_ops.spark.sql_access.copy_into import COPY_STATEMENTS
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
@@ -61,6 +62,7 @@ def sql(
     Raises `InvalidInput` where a statement on a Lance table does not parse, `UnsupportedFeature` naming what is
     understood for one that is not, and what the verb of the statement raises. The errors of Spark are its own.
     """
+    check_is_running(session)
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
     tables = Tables(session, known, dict(storage_options or {}))
     reader = Reader(query)

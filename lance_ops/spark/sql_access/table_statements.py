@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType, StructType, VarcharType
 
 from lance_ops.api import LanceDataset
@@ -25,7 +24,7 @@ from lance_ops.spark.sql_access.reference_statements import REFERENCE_ALTERATION
 from lance_ops.spark.sql_access.statement import Statement, read_key
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause
 from lance_ops.spark.sql_access.words import Reader
-from lance_ops.spark.translation import schema_from_spark
+from lance_ops.spark.translation import arrow_schema_of, schema_from_spark
 
 __all__ = ["TABLE_STATEMENTS"]
 
@@ -305,7 +304,7 @@ def _required_within(kind: DataType) -> Iterator[str]:
 
 def _arrow_schema(declared: StructType) -> pa.Schema:
     """Return columns in the types of a table; all are nullable."""
-    return schema_from_spark(to_arrow_schema(declared, timezone="UTC"), {})
+    return schema_from_spark(arrow_schema_of(declared), {})
 
 
 _ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], None]], ...] = (

@@ -22,6 +22,7 @@ from lance_ops.core.redaction import public_uri
 from lance_ops.reading import bind_filter
 from lance_ops.spark.data_source import SourceOptions
 from lance_ops.spark.private_options import private_format
+from lance_ops.spark.session_kind import check_is_running
 from lance_ops.store import is_local, open_store
 
 __all__ = ["create_view"]
@@ -53,6 +54,7 @@ def create_view(
     does not exist, and `InvalidFilter` for a filter that does not fit the table. Raises `InvalidInput` for arguments
     that name two versions, for a moment that is none and, without showing it, for a URI that holds a secret.
     """
+    check_is_running(session)
     if public_uri(uri) != uri:
         raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")
     path = open_store(uri).uri if is_local(uri) else uri  # Spark's processes have other folders

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lance_ops.changing import ROW_KEY
 from lance_ops.changing.merge_insert import check_key_types
@@ -16,7 +15,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.frame_write import write
-from lance_ops.spark.translation import schema_from_spark, session_case_rule, stored_paths
+from lance_ops.spark.translation import arrow_schema_of, schema_from_spark, session_case_rule, stored_paths
 from lance_ops.transactions import PendingFiles
 from lance_ops.writing import create_dataset, table_schema
 
@@ -41,7 +40,7 @@ def write_frame(
     missing = [name for name in columns if rule.find(name, frame.columns) is None]
     if missing:
         raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
-    check_key_types(to_arrow_schema(frame.schema, timezone="UTC"), keys, like.schema.to_arrow_storage())
+    check_key_types(arrow_schema_of(frame.schema), keys, like.schema.to_arrow_storage())
     chosen = frame.select(*map(_quoted, columns)) if columns else frame
     version = like.file_version
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own
@@ -67,7 +66,7 @@ def write_row_values(
     """
     chosen = frame.select(*(_quoted(name) for name in names))
     if like is None:
-        given = schema_from_spark(to_arrow_schema(chosen.schema, timezone="UTC"))
+        given = schema_from_spark(arrow_schema_of(chosen.schema))
     else:
         given = _part_of(session, chosen, like).to_arrow_storage()
     schema = table_schema(pa.schema([pa.field(ROW_KEY, pa.uint64()), *given]), version)
@@ -79,7 +78,7 @@ def write_row_values(
 def _part_of(session: SparkSession, frame: DataFrame, like: Snapshot) -> Schema:
     """Return the columns and struct fields of `like` that the DataFrame has."""
     try:
-        given = to_arrow_schema(frame.schema, timezone="UTC")
+        given = arrow_schema_of(frame.schema)
         return like.schema.project(list(stored_paths(given, like.schema.fields, session_case_rule(session))))
     except InvalidInput as error:
         raise SchemaMismatch(f"{error}: drop it from the DataFrame, or add the column to {like.uri}") from error

@@ -34,7 +34,7 @@ from lance_ops.spark.running import (
     settings_of,
     task_slots,
 )
-from lance_ops.spark.session_kind import lacks_context
+from lance_ops.spark.session_kind import check_is_running, lacks_context
 from lance_ops.spark.tasks.group_dealing import deal
 
 __all__ = ["WorkerTasks"]
@@ -77,6 +77,7 @@ class WorkerTasks:
             return []
         if job is not None and job.size_bytes is not None and job.size_bytes < self.least_bytes:
             return InThreads(on_progress=self.on_progress).map(function, tasks, job, discard)
+        check_is_running(self.session)
         token = new_job_token()
         try:
             reported = (self._run_frame if lacks_context(self.session) else self._run_rdd)(function, tasks, job, token)

@@ -8,6 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.core.schema import CaseRule
+    from lance_ops.spark.translation.arrow_schemas import arrow_schema_of
     from lance_ops.spark.translation.column_names import (
         FRAGMENT_ID,
         ROW_COLUMN_TYPES,
@@ -39,6 +40,7 @@ __all__ = [
     "FRAGMENT_ID",
     "ROW_COLUMN_TYPES",
     "CaseRule",
+    "arrow_schema_of",
     "check_half_floats",
     "check_key_types",
     "check_keys_are_kept",
@@ -61,6 +63,7 @@ _MODULES = {
     "FRAGMENT_ID": "column_names",
     "ROW_COLUMN_TYPES": "column_names",
     "CaseRule": "lance_ops.core.schema",
+    "arrow_schema_of": "arrow_schemas",
     "check_half_floats": "equal_values",
     "check_key_types": "equal_values",
     "check_keys_are_kept": "equal_values",

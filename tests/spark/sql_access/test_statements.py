@@ -671,3 +671,17 @@ def test_a_version_of_a_branch_is_read_by_name_and_number(run: Any, lake: Path) 
     trial.delete("id > 2")
     assert run("SELECT count(*) AS n FROM numbers VERSION AS OF 'trial'").first().n == 3
     assert run(f"SELECT count(*) AS n FROM numbers VERSION AS OF 'trial@v{first}'").first().n == 10
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("array()", "array<void>"), ("map()", "map<void,void>"), ("INTERVAL 1 YEAR", "interval year")]
+)
+def test_a_type_that_no_table_stores_is_refused_with_its_column(run: Any, lake: Path, value: str, kind: str) -> None:
+    for text in (
+        f"CREATE TABLE t USING lance AS SELECT 1 AS x, {value} AS v",
+        f"INSERT INTO numbers SELECT 1, 2, {value}",
+    ):
+        with pytest.raises(SchemaMismatch, match=f"column '[vs]' is {kind}, which no Lance table stores: cast it"):
+            run(text)
+    run("CREATE TABLE t USING lance AS SELECT CAST(array() AS array<int>) AS v")
+    assert stored(lake, "t") == [([],)]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.merge.clauses import Clause, Clauses
 from lance_ops.spark.sql_access.merge.names import MergeNames
 from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
+from lance_ops.spark.translation import arrow_schema_of
 
 __all__ = ["SourceRows", "rows_of_source"]
 
@@ -87,7 +87,7 @@ def _update_condition(
     Of the source it sees the columns that are written under their own names. The join finds a mistake in a condition,
     too, so it is not told from such a condition here.
     """
-    given = to_arrow_schema(frame.schema, timezone="UTC")
+    given = arrow_schema_of(frame.schema)
     seen = [given.field(name) for name, text in values.items() if names.source_column(text) == name]
     sides = {
         names.target: Side(names.schema.to_arrow_storage(), "target"),
