@@ -153,7 +153,7 @@ def _rows_of(
         return stage.frame(data, frames, on)
     stored = stored_rows(data) if schema is None else None
     if stored is not None and (runner is not None or _size_bytes(stored) > _LARGE_BYTES):
-        return stage.fitting(replace(stored, columns=on) if on else stored)
+        return stage.checked(replace(stored, columns=on) if on else stored)
     table = reader_of(data, schema).read_all()
     if on:
         table = table.select([name for name in table.schema.names if name in _columns_of(on, table.schema)])
@@ -167,7 +167,7 @@ def _is_dataset(paths: Sequence[str]) -> bool:
 
 def _rows_of_dataset(stage: _Stage, path: str, on: tuple[str, ...]) -> by_tasks.SourceRows:
     snapshot = Snapshot.open(path, storage_options=stage.storage_options)
-    return stage.fitting(by_tasks.SourceRows.of(snapshot, on or None))
+    return stage.checked(by_tasks.SourceRows.of(snapshot, on or None))
 
 
 def _taker(runner: object, data: Any) -> TakesFrames | None:
@@ -205,8 +205,8 @@ class _Stage:
             key: value for key, value in target.storage_options.items() if key != MANIFEST_STORE_OPTION
         }
 
-    def fitting(self, rows: by_tasks.SourceRows) -> by_tasks.SourceRows:
-        """Return rows of a dataset, whose keys must keep their values in the target's types."""
+    def checked(self, rows: by_tasks.SourceRows) -> by_tasks.SourceRows:
+        """Return the rows unchanged. Raises `SchemaMismatch` if the cast of a key's type may change its values."""
         self._check_key_types(rows.schema.to_arrow_storage())
         return rows
 

@@ -3,7 +3,7 @@
     python -m lance_ops.spark.warm
 
 The archive is a file of about 190 MB in the cache folder of the user who runs this. Every session of `get_or_create`
-whose JVM starts on this machine uses it. Another build of Java or of Spark needs one of its own.
+with a local master uses it. Another build of Java or of Spark needs one of its own.
 """
 
 from __future__ import annotations

@@ -29,11 +29,15 @@ CHANGED = [
     ("f", pa.array([Decimal("0.1")], pa.decimal128(10, 1))),
     ("d", pa.array([0.101], pa.float64())),
     ("d", pa.array([0.1], pa.float32())),
+    ("f", pa.array([0.1], pa.float64()).dictionary_encode()),
 ]
+NOT_STORED = ("day", pa.array([datetime(2026, 1, 1, 13)], pa.timestamp("us")).dictionary_encode())
+"""No file holds a dictionary of moments."""
 KEPT = [
     ("day", pa.array([datetime(2026, 1, 2), None], pa.timestamp("ns"))),
     ("f", pa.array([0.5, float("nan")], pa.float64())),
     ("f", pa.array([Decimal("0.5")], pa.decimal128(10, 1))),
+    ("f", pa.array([0.5, float("nan")], pa.float64()).dictionary_encode()),
     ("d", pa.array([0.5], pa.float64())),
     ("d", pa.array([Decimal("0.5")], pa.decimal128(10, 1))),
 ]
@@ -44,7 +48,7 @@ def dataset(tmp_path: Path) -> Any:
     return lance_ops.write_dataset(pa.table(STORED), str(tmp_path / "t.lance"))
 
 
-@pytest.mark.parametrize(("name", "key"), CHANGED)
+@pytest.mark.parametrize(("name", "key"), [*CHANGED, NOT_STORED])
 def test_a_key_in_memory_that_the_cast_changes_is_refused_with_its_value(
     dataset: Any, name: str, key: pa.Array
 ) -> None:

@@ -81,6 +81,12 @@ def test_another_java_another_jar_and_another_class_path_have_archives_of_their_
     assert archive_options(home) is None
     made(home, monkeypatch)
     assert archive_options(home) is not None
+    settings = tmp_path / "spark" / "conf" / "spark-defaults.conf"
+    settings.parent.mkdir()
+    settings.touch()
+    assert archive_options(home) is None
+    settings.unlink()
+    assert archive_options(home) is not None
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert archive_options(home) is None
 

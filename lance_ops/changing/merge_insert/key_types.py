@@ -1,6 +1,7 @@
 """Refuse keys of a source that the cast to the table's types changes: they would match rows that they do not equal.
 
-Arrow gives no error when it cuts a moment to its day, or rounds a number to a float or to the digits of a decimal.
+Arrow gives no error when it cuts a moment to its day, or rounds a number to a float of fewer bits or to the
+digits of a decimal.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def check_key_types(given: pa.Schema, on: Iterable[str], table: pa.Schema) -> No
 
 def check_key_values(path: str, given: pa.Array, fitted: pa.Array) -> None:
     """Raise `SchemaMismatch` naming a value of a source's key that its cast to the table's type has changed."""
+    given, fitted = (each.dictionary_decode() if pt.is_dictionary(each.type) else each for each in (given, fitted))
     if not cast_may_change(given.type, fitted.type):
         return
     is_changed = pc.not_equal(_comparable(given, given.type), _comparable(fitted, given.type))
@@ -57,8 +59,6 @@ def check_key_values(path: str, given: pa.Array, fitted: pa.Array) -> None:
 
 def _comparable(values: pa.Array, given: pa.DataType) -> pa.Array:
     """Return a key as the source gives it, or after its cast, in a type that holds both: numbers as doubles."""
-    if pt.is_dictionary(values.type):
-        values = values.dictionary_decode()
     if pt.is_timestamp(given):
         return values.cast(given)
     return values.cast(decimals_as_text(values.type, pa.float64())).cast(pa.float64())

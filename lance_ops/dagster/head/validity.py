@@ -17,7 +17,7 @@ from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.snapshot import validate
 
-__all__ = ["NO_VERSION_YET", "VALID", "evaluate_valid", "unreported_flaw", "was_unopened"]
+__all__ = ["NO_VERSION_YET", "VALID", "evaluate_valid", "unless_reported", "was_unopened"]
 
 VALID = "valid"
 """The name of the check."""
@@ -28,7 +28,10 @@ _OPENS = "lance/opens"
 
 
 def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.AssetCheckEvaluation:
-    """Evaluate the check on the newest version. A dataset of which no version was ever recorded passes."""
+    """Evaluate the check on the newest version.
+
+    A dataset that does not exist passes if no version of it was recorded.
+    """
     names = DatasetNames(config.name)
     remedy = f"run {names.of('verify')}, which names every damage, then {names.of('repair')}"
     try:
@@ -51,8 +54,11 @@ def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.As
     return _evaluation(names, None, {"lance/version": snapshot.version})
 
 
-def unreported_flaw(instance: dg.DagsterInstance, found: dg.AssetCheckEvaluation) -> list[dg.AssetCheckEvaluation]:
-    """Return the evaluation of a table that does not open, unless the newest recorded one says the same."""
+def unless_reported(instance: dg.DagsterInstance, found: dg.AssetCheckEvaluation) -> list[dg.AssetCheckEvaluation]:
+    """Return the evaluation in a list, or none if the newest recorded one has the same result and text.
+
+    A first evaluation that passes is not returned.
+    """
     last = newest_evaluation(instance, found.asset_check_key)
     if last is None:
         return [] if found.passed else [found]

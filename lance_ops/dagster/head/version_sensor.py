@@ -15,7 +15,7 @@ import dagster as dg
 from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.report import unrecorded
-from lance_ops.dagster.head.validity import evaluate_valid, unreported_flaw, was_unopened
+from lance_ops.dagster.head.validity import evaluate_valid, unless_reported, was_unopened
 from lance_ops.dagster.opening import open_if_exists
 
 __all__ = ["build_version_sensor"]
@@ -45,8 +45,8 @@ def build_version_sensor(
         if newest is None:
             found = evaluate_valid(context.instance, config)
             return dg.SensorResult(
-                asset_events=unreported_flaw(context.instance, found),
-                skip_reason=dg.SkipReason(str(found.description)),
+                asset_events=unless_reported(context.instance, found),
+                skip_reason=dg.SkipReason(found.description or "the table opens again"),
                 cursor=context.cursor,
             )
         done = _version_of(context.cursor)

@@ -23,7 +23,7 @@ from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.options import SourceOptions
-from lance_ops.spark.data_source.stream_reader import START_AGAIN, check_has_read, open_unread
+from lance_ops.spark.data_source.stream_reader import START_AGAIN, check_read_versions_exist, open_unread
 from lance_ops.spark.data_source.version_changes import change_schema, read_changes
 
 __all__ = ["LanceChangeReader", "change_stream_schema"]
@@ -94,7 +94,7 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the offset after the next micro-batch."""
         first = start["version"]
         newest = self._last or self._newest()
-        check_has_read(self._options, first, newest)
+        check_read_versions_exist(self._options, first, newest)
         stop = newest + 1
         if isinstance(limit, ReadMaxFiles):
             stop = min(stop, first + limit.max_files)

@@ -50,7 +50,7 @@ from lance_ops.transactions import (
     read_version,
 )
 
-__all__ = ["START_AGAIN", "LanceStreamReader", "check_has_read", "open_unread"]
+__all__ = ["START_AGAIN", "LanceStreamReader", "check_read_versions_exist", "open_unread"]
 
 START_AGAIN = "start again with a new checkpoint, and keep versions longer than a stream may stand still"
 
@@ -108,7 +108,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the offset after the next micro-batch: as much as the limit allows, and at least one fragment."""
         offset, newest = _Offset.of(start), self._last or self._newest()
-        check_has_read(self._options, offset.version, newest)
+        check_read_versions_exist(self._options, offset.version, newest)
         rows, count = 0, 0
         while offset.version <= newest:
             for fragment in self._added(offset.version, offset.whole)[offset.fragments :]:
@@ -183,8 +183,8 @@ def open_unread(options: SourceOptions, version: int | None = None) -> Snapshot:
         ) from error
 
 
-def check_has_read(options: SourceOptions, version: int, newest: int) -> None:
-    """Raise `InvalidInput` if the table lacks versions that a stream has read, whose next one is `version`.
+def check_read_versions_exist(options: SourceOptions, version: int, newest: int) -> None:
+    """Raise `InvalidInput` if a stream, which reads `version` next, has read one above the table's newest.
 
     A stream may begin at a version that is still to come.
     """

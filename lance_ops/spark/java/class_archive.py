@@ -1,8 +1,8 @@
 """Keep the classes of Spark as Java has loaded them, so that a JVM starts in half the time.
 
 Java maps such an archive (class data sharing) instead of reading, parsing and verifying thousands of classes. It is a
-file of about 190 MB in the user's cache folder. It fits one build of Java, the jars of one Spark and one class path,
-and its name is a digest of them. So no JVM is given the archive of another.
+file of about 190 MB in the user's cache folder. Its name is a digest of the Java, the jars of Spark, and the
+variables and settings that make the class path. A JVM whose class path differs otherwise ignores the archive.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def archive_options(home: Path) -> str | None:
 def make_archive(home: Path) -> Path:
     """Start a session that loads what most sessions need, archive its classes, and return the file.
 
-    Takes half a minute of two cores, or no time if the archive is there. It appears whole or not at all. Raises
-    `ConfigError` with what Java said if it makes none, as with files in a folder that is on the class path.
+    Takes half a minute of two cores, or no time if the archive is there. The file appears whole or not at all. Raises
+    `ConfigError` with what Java said if it makes none, for example if the class path has a folder with files.
     """
     archive = _archive(home)
     if archive.exists():
@@ -53,7 +53,7 @@ def make_archive(home: Path) -> Path:
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix="unfinished-") as folder:
         base, made = Path(folder, _base(archive).name), Path(folder, archive.name)
-        if not _has_base(home):
+        if not _has_base(home) and not _base(archive).exists():
             _run([home / "bin" / "java", "-Xshare:dump", f"-XX:SharedArchiveFile={base}"], base, home)
             base.replace(_base(archive))
         options = f"{_use_base(archive)} {_FIRST_COMPILER} {_quoted(f'-XX:ArchiveClassesAtExit={made}')}"
@@ -63,7 +63,7 @@ def make_archive(home: Path) -> Path:
 
 
 def _run(command: list[str | Path], made: Path, home: Path) -> None:
-    """Run a command to its end, and that of the JVM which has its output; raise `ConfigError` if no file is made."""
+    """Run a command until it and its JVM end. Raises `ConfigError` if it fails, takes too long or makes no file."""
     environment = {name: value for name, value in os.environ.items() if name != _OWN_SUBMIT} | {"JAVA_HOME": str(home)}
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=environment)
@@ -75,11 +75,14 @@ def _run(command: list[str | Path], made: Path, home: Path) -> None:
 
 
 def _archive(home: Path) -> Path:
+    """Return where the archive for this Java, Spark and class path is kept. It may not exist."""
     spark = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
     java = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False).stderr
     jars = sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in (spark / "jars").glob("*.jar"))
     paths = [os.environ.get(name) for name in _CLASS_PATH_VARIABLES]
-    digest = hashlib.sha256(repr((java, str(home), str(spark), jars, paths)).encode()).hexdigest()
+    # Files of settings are on the class path, too. Among them may be `spark.driver.defaultJavaOptions`.
+    settings = sorted(path.name for path in (spark / "conf").glob("*"))
+    digest = hashlib.sha256(repr((java, str(home), str(spark), jars, paths, settings)).encode()).hexdigest()
     return cache_folder() / "spark" / f"classes-{digest[:16]}.jsa"
 
 
