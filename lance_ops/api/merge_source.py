@@ -60,9 +60,10 @@ class TakesFrames(Protocol):
         columns: Sequence[str],
         keys: Sequence[str],
     ) -> None:
-        """Write a data frame, or these columns of it, as a new dataset, in the types and the spelling of `like`.
+        """Write a data frame, or only these columns of it, as a new dataset.
 
-        Raises `SchemaMismatch` for one of the `keys` that the cast to its type in `like` may change.
+        The dataset has the types of `like`, and spells names as `like` does. Raises `SchemaMismatch` for one of the
+        `keys` that the cast to its type in `like` may change.
         """
         ...
 
@@ -207,7 +208,7 @@ class _Stage:
 
     def checked(self, rows: by_tasks.SourceRows) -> by_tasks.SourceRows:
         """Return the rows unchanged. Raises `SchemaMismatch` if the cast of a key's type may change its values."""
-        self._check_key_types(rows.schema.to_arrow_storage())
+        self._check_key_casts(rows.schema.to_arrow_storage())
         return rows
 
     def frame(self, data: Any, runner: TakesFrames, on: tuple[str, ...]) -> by_tasks.SourceRows:
@@ -224,7 +225,9 @@ class _Stage:
         _check_has(given.names, (*self._keys, *on))
         typed = tuple(file for file in files if not ingest.is_text(file.uri))  # text is read in the table's types
         if typed:
-            self._check_key_types(ingest.unified_raw_schema(typed, {}, runner=self._runner))
+            has_text = len(typed) < len(files)
+            stored = ingest.unified_raw_schema(typed, {}, runner=self._runner) if has_text else given
+            self._check_key_casts(stored)
         others = ingest.ExtraColumns.IGNORE if on else ingest.ExtraColumns.REFUSE
         uri = self._create(on or _paths_of(given, self._target.schema.fields, self._target.uri))
         ingest.ingest(
@@ -238,7 +241,7 @@ class _Stage:
 
     def table(self, table: pa.Table) -> by_tasks.SourceRows:
         """Write rows that are in memory, for tasks that run elsewhere."""
-        self._check_key_types(table.schema)
+        self._check_key_casts(table.schema)
         uri = self._create(_paths_of(table.schema, self._target.schema.fields, self._target.uri))
         empty = Snapshot.open(uri, storage_options=self.storage_options)
         return by_tasks.SourceRows.of(writing.append(empty, table.to_batches(), writing.FragmentLimits(), {}))
@@ -258,8 +261,8 @@ class _Stage:
         writing.create_dataset(open_root(uri, self.storage_options), schema, PendingFiles(), version)
         return uri
 
-    def _check_key_types(self, given: pa.Schema) -> None:
-        merge_insert.check_key_types(given, self._joined, self._target.schema.to_arrow_storage())
+    def _check_key_casts(self, given: pa.Schema) -> None:
+        merge_insert.check_key_casts(given, self._joined, self._target.schema.to_arrow_storage())
 
     def _new_uri(self) -> str:
         self._folder = by_tasks.new_folder()

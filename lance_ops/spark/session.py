@@ -76,9 +76,8 @@ def get_or_create(
     if is_server or is_remote() or _REMOTE in os.environ:
         return _of_connect(master, config)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    java_options = None
-    if SparkSession.getActiveSession() is None and not submitted:
-        java_options = archive_options(use_java())
+    starts_jvm = SparkSession.getActiveSession() is None and not submitted
+    home = use_java() if starts_jvm else None
     if master is None and not submitted:
         master = "local[*]"
     settings = {**SETTINGS, "spark.app.name": app_name, "spark.ui.enabled": str(ui).lower()}
@@ -90,6 +89,7 @@ def get_or_create(
             settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
             # Only here, because every worker fails to start on an executor whose Python cannot import the module.
             settings["spark.python.daemon.module"] = DAEMON_MODULE
+            java_options = archive_options(home) if home is not None else None
             if java_options is not None:
                 settings |= {f"spark.{process}.defaultJavaOptions": java_options for process in ("driver", "executor")}
     session = SparkSession.builder.config(map={**settings, **(config or {})}).getOrCreate()

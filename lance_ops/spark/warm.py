@@ -30,7 +30,7 @@ def warm() -> Path:
 
 
 def load_classes(java_options: str) -> None:
-    """Read, join and write a little in a session of its own, as most sessions do; its JVM gets these options."""
+    """Start a session whose JVM gets these options, and let it read, join and write a few rows, as most sessions do."""
     with tempfile.TemporaryDirectory() as folder:
         session = get_or_create(
             "lance-ops warm",
@@ -59,7 +59,7 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def main() -> None:
-    """Make the archive and say where it is."""
+    """Make the archive, and print its path."""
     parser = argparse.ArgumentParser(prog="python -m lance_ops.spark.warm", description=__doc__)
     parser.add_argument("--load-classes", metavar="JAVA_OPTIONS", help=argparse.SUPPRESS)
     options = parser.parse_args().load_classes

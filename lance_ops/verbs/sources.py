@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lance_ops.api import LanceDataset, dataset
-from lance_ops.changing.merge_insert import check_key_types, check_key_values
+from lance_ops.changing.merge_insert import check_key_casts, check_key_values
 from lance_ops.committers import MANIFEST_STORE_OPTION
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.maintenance.ingest import (
@@ -24,7 +24,7 @@ from lance_ops.verbs.imported_functions import function_token
 from lance_ops.writing import conform_present_columns
 
 __all__ = [
-    "check_key_types_of_file",
+    "check_key_casts_of_file",
     "distinct_keys",
     "first_rows",
     "fit_keys",
@@ -97,14 +97,14 @@ def distinct_keys(keys: pa.Table) -> pa.Table:
     return keys.group_by(keys.schema.names).aggregate([]).select(keys.schema.names)
 
 
-def check_key_types_of_file(data: LanceDataset, source: str, on: Sequence[str]) -> None:
+def check_key_casts_of_file(data: LanceDataset, source: str, on: Sequence[str]) -> None:
     """Raise `SchemaMismatch` for a key of a raw file that is stored in a type whose cast to the table's may change it.
 
-    A dataset is passed over: `fit_keys` sees its values as they are. Text is read in the table's types.
+    It does not look at a dataset, because `fit_keys` checks the values, or at text, which is read in the table's types.
     """
     if not is_dataset(source) and not is_text(source):
         given = unified_raw_schema([found_file(source, {})], {})
-        check_key_types(given, on, data.snapshot.schema.to_arrow_storage())
+        check_key_casts(given, on, data.snapshot.schema.to_arrow_storage())
 
 
 def fit_keys(data: LanceDataset, source: str, on: Sequence[str], rows: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Archives of Spark's classes: which JVM gets which, and whether a session starts from one."""
+"""A JVM gets the archive of Spark's classes that fits it, and a session starts from it."""
 
 from __future__ import annotations
 

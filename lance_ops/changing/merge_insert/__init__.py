@@ -8,7 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.changing.merge_insert.explain import explain_merge_from
-    from lance_ops.changing.merge_insert.key_types import cast_may_change, check_key_types, check_key_values
+    from lance_ops.changing.merge_insert.key_types import cast_may_change, check_key_casts, check_key_values
     from lance_ops.changing.merge_insert.matching import find_matches
     from lance_ops.changing.merge_insert.merge import (
         MergeCounts,
@@ -35,7 +35,7 @@ __all__ = [
     "PreparedMerge",
     "WhenMatched",
     "cast_may_change",
-    "check_key_types",
+    "check_key_casts",
     "check_key_values",
     "commit_merge",
     "explain_merge_from",
@@ -56,7 +56,7 @@ _MODULES = {
     "PreparedMerge": "merge",
     "WhenMatched": "merge_request",
     "cast_may_change": "key_types",
-    "check_key_types": "key_types",
+    "check_key_casts": "key_types",
     "check_key_values": "key_types",
     "commit_merge": "merge",
     "explain_merge_from": "explain",

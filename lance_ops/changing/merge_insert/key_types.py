@@ -1,7 +1,7 @@
 """Refuse keys of a source that the cast to the table's types changes: they would match rows that they do not equal.
 
-Arrow gives no error when it cuts a moment to its day, or rounds a number to a float of fewer bits or to the
-digits of a decimal.
+Arrow gives no error when it cuts a moment to its day. It gives none when it rounds a number to a float of fewer bits,
+or to the digits of a decimal.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from lance_ops.core.arrow import decimals_as_text
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.schema import split_path
 
-__all__ = ["cast_may_change", "check_key_types", "check_key_values"]
+__all__ = ["cast_may_change", "check_key_casts", "check_key_values"]
 
 
 def cast_may_change(given: pa.DataType, stored: pa.DataType) -> bool:
-    """Return whether the cast of a key between these types may give another value instead of an error."""
+    """Return whether a cast from the type `given` to `stored` may change a key without an error."""
     given, stored = (kind.value_type if pt.is_dictionary(kind) else kind for kind in (given, stored))
     if pt.is_date(stored):
         return bool(pt.is_timestamp(given))
@@ -31,7 +31,7 @@ def cast_may_change(given: pa.DataType, stored: pa.DataType) -> bool:
     return bool(pt.is_decimal(given)) or (bool(pt.is_floating(given)) and given.bit_width > stored.bit_width)
 
 
-def check_key_types(given: pa.Schema, on: Iterable[str], table: pa.Schema) -> None:
+def check_key_casts(given: pa.Schema, on: Iterable[str], table: pa.Schema) -> None:
     """Raise `SchemaMismatch` for a key whose cast from the source's type to the table's may change values.
 
     A key that one of the schemas lacks is passed over.
@@ -58,7 +58,7 @@ def check_key_values(path: str, given: pa.Array, fitted: pa.Array) -> None:
 
 
 def _comparable(values: pa.Array, given: pa.DataType) -> pa.Array:
-    """Return a key as the source gives it, or after its cast, in a type that holds both: numbers as doubles."""
+    """Return keys in a type in which those before the cast and those after it compare: numbers as doubles."""
     if pt.is_timestamp(given):
         return values.cast(given)
     return values.cast(decimals_as_text(values.type, pa.float64())).cast(pa.float64())

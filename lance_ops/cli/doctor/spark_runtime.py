@@ -13,7 +13,7 @@ __all__ = ["examine_spark"]
 
 
 def examine_spark() -> Iterator[Finding]:
-    """Yield which Java Spark would run on, and whether its sessions start from an archive of classes."""
+    """Yield which Java Spark would run on, and whether local sessions start from an archive of Spark's classes."""
     try:
         home = find_java()
     except ConfigError as error:

@@ -29,7 +29,7 @@ def examine_store(uri: str, storage_options: Mapping[str, str] | None, *, read_o
     With `read_only` nothing is written, and only what readers need is examined.
     """
     root = open_root(uri, storage_options)
-    is_new = not _folder(root.store).exists()
+    is_new = not read_only and not _folder(root.store).exists()
     try:
         yield from examine_root(root, read_only=read_only)
     finally:
@@ -38,7 +38,7 @@ def examine_store(uri: str, storage_options: Mapping[str, str] | None, *, read_o
 
 
 def examine_root(root: DatasetRoot, *, read_only: bool = False) -> Iterator[Finding]:
-    """Yield what the store of an opened root can do, with `read_only` only what readers need."""
+    """Yield findings on the newest version, on writing, on the clock and on commits; `read_only` only on the first."""
     store = root.store
     try:
         versions = root.committer.versions()

@@ -30,7 +30,7 @@ _OPENS = "lance/opens"
 def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.AssetCheckEvaluation:
     """Evaluate the check on the newest version.
 
-    A dataset that does not exist passes if no version of it was recorded.
+    If the dataset does not exist, the check passes unless Dagster has recorded a version of it.
     """
     names = DatasetNames(config.name)
     remedy = f"run {names.of('verify')}, which names every damage, then {names.of('repair')}"
@@ -41,7 +41,7 @@ def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.As
     if snapshot is None:
         recorded = _recorded_version(instance, names)
         if recorded is None:
-            return _evaluation(names, None, {}, NO_VERSION_YET)
+            return _evaluation(names, NO_VERSION_YET, {}, passed=True)
         gone = (
             f"{config.table().public_uri} has no version, and version {recorded} was recorded: mount or bring back its "
             f"folder; if the table was removed on purpose, wipe the materializations of {names.head.to_user_string()}"
@@ -51,7 +51,7 @@ def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.As
         validate(snapshot)
     except CorruptFile as error:
         return _evaluation(names, f"{error}; {remedy}", {"lance/version": snapshot.version})
-    return _evaluation(names, None, {"lance/version": snapshot.version})
+    return _evaluation(names, None, {"lance/version": snapshot.version}, passed=True)
 
 
 def unless_reported(instance: dg.DagsterInstance, found: dg.AssetCheckEvaluation) -> list[dg.AssetCheckEvaluation]:
@@ -67,7 +67,7 @@ def unless_reported(instance: dg.DagsterInstance, found: dg.AssetCheckEvaluation
 
 
 def was_unopened(instance: dg.DagsterInstance, config: DatasetConfig) -> bool:
-    """Return whether the newest recorded evaluation says that the table does not open."""
+    """Return whether the newest evaluation that Dagster recorded says that the table does not open."""
     last = newest_evaluation(instance, dg.AssetCheckKey(DatasetNames(config.name).head, VALID))
     opens = None if last is None else last.evaluation.metadata.get(_OPENS)
     return opens is not None and opens.value is False
@@ -80,14 +80,14 @@ def _recorded_version(instance: dg.DagsterInstance, names: DatasetNames) -> str 
 
 
 def _evaluation(
-    names: DatasetNames, flaw: str | None, metadata: Mapping[str, bool | int], description: str | None = None
+    names: DatasetNames, description: str | None, metadata: Mapping[str, bool | int], *, passed: bool = False
 ) -> dg.AssetCheckEvaluation:
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
         check_name=VALID,
-        passed=flaw is None,
+        passed=passed,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=flaw or description,
+        description=description,
         metadata=dict(metadata),
         blocking=True,
     )

@@ -29,9 +29,10 @@ class TableSurvey:
 
 
 def survey_tables(location: StoreLocation) -> TableSurvey:
-    """Open each table beneath a folder, in the order of their paths. A folder that does not exist has none.
+    """Propose a dataset for each table beneath a folder, in the order of the paths.
 
-    A table whose newest version is damaged is declared, too: Dagster's checks then name the damage until it is mended.
+    A folder that does not exist gives no proposals. A table whose newest version is damaged gives one, too: Dagster's
+    checks then name the damage until it is mended. Raises `ConfigError` if the folder is a table itself.
     """
     found, refused = [], []
     try:

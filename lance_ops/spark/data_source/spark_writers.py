@@ -45,7 +45,7 @@ class LanceWriter(DataSourceArrowWriter):
     @classmethod
     def planned(cls, options: SourceOptions, schema: StructType, *, overwrite: bool) -> LanceWriter:
         """Return a writer of one version; raise what `plan_write` raises."""
-        return cls(plan_write(options, _arrow(schema), "overwrite" if overwrite else "append"))
+        return cls(plan_write(options, arrow_schema_of(schema), "overwrite" if overwrite else "append"))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsWritten:
         """Write one task's rows."""
@@ -73,7 +73,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
             raise InvalidInput("option 'batch' is for the write of a DataFrame: option 'query' names a stream")
         self._query = options.query
         self._options = replace(options, query=None)
-        self._schema = _arrow(schema)
+        self._schema = arrow_schema_of(schema)
         self._plan = plan_write(self._options, self._schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsWritten:
@@ -126,7 +126,3 @@ def _abort(plan: WritePlan, messages: Sequence[WriterCommitMessage | None]) -> N
 
 def _fragments(messages: Sequence[WriterCommitMessage | None]) -> list[Fragment]:
     return [fragment for message in messages if isinstance(message, FragmentsWritten) for fragment in message.fragments]
-
-
-def _arrow(schema: StructType) -> pa.Schema:
-    return arrow_schema_of(schema)

@@ -1,4 +1,4 @@
-"""Find a Java for Spark, and keep the classes that it loads."""
+"""Find a Java for Spark, and make the archive of classes that its sessions start from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Keep the classes of Spark as Java has loaded them, so that a JVM starts in half the time.
 
-Java maps such an archive (class data sharing) instead of reading, parsing and verifying thousands of classes. It is a
-file of about 190 MB in the user's cache folder. Its name is a digest of the Java, the jars of Spark, and the
-variables and settings that make the class path. A JVM whose class path differs otherwise ignores the archive.
+Java maps such an archive (class data sharing) instead of reading, parsing and verifying thousands of classes. The
+archive is a file of about 190 MB in the user's cache folder. Its name is a digest of the Java, of Spark's jars, and of
+the variables and settings that make the class path. A JVM whose class path differs in another way ignores the archive.
 """
 
 from __future__ import annotations
@@ -22,23 +22,21 @@ from lance_ops.spark.java.finding import cache_folder
 __all__ = ["archive_options", "make_archive"]
 
 _SILENT = "-Xlog:cds*=off"
-"""A JVM that cannot use an archive starts without it, and would say so on its standard output."""
+"""If a JVM cannot use an archive, it starts without one. This option keeps it from printing why."""
 
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
-"""A session that only loads classes is over before the second compiler is worth its time."""
+"""Java's second compiler costs a session of some seconds more time than it saves."""
 
 _CLASS_PATH_VARIABLES = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
 
 _SECONDS = 600
-"""A session that loads the classes and archives them takes half a minute on two cores."""
-
-_OWN_SUBMIT = "PYSPARK_SUBMIT_ARGS"
+"""How long the session that makes an archive may take. On two cores it takes half a minute."""
 
 
 def archive_options(home: Path) -> str | None:
-    """Return the options of a JVM that uses the archive of the Java in `home`; None if there is no archive."""
+    """Return the options that let a JVM of the Java in `home` map its archive; None if there is no archive."""
     archive = _archive(home)
-    return _use(archive) if archive.exists() else None
+    return _options(archive) if archive.exists() else None
 
 
 def make_archive(home: Path) -> Path:
@@ -56,7 +54,7 @@ def make_archive(home: Path) -> Path:
         if not _has_base(home) and not _base(archive).exists():
             _run([home / "bin" / "java", "-Xshare:dump", f"-XX:SharedArchiveFile={base}"], base, home)
             base.replace(_base(archive))
-        options = f"{_use_base(archive)} {_FIRST_COMPILER} {_quoted(f'-XX:ArchiveClassesAtExit={made}')}"
+        options = f"{_options(archive)} {_FIRST_COMPILER} {_quoted(f'-XX:ArchiveClassesAtExit={made}')}"
         _run([sys.executable, "-m", "lance_ops.spark.warm", "--load-classes", options], made, home)
         made.replace(archive)
     return archive
@@ -64,7 +62,9 @@ def make_archive(home: Path) -> Path:
 
 def _run(command: list[str | Path], made: Path, home: Path) -> None:
     """Run a command until it and its JVM end. Raises `ConfigError` if it fails, takes too long or makes no file."""
-    environment = {name: value for name, value in os.environ.items() if name != _OWN_SUBMIT} | {"JAVA_HOME": str(home)}
+    environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_SUBMIT_ARGS"} | {
+        "JAVA_HOME": str(home)
+    }
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=environment)
     except subprocess.TimeoutExpired:
@@ -87,7 +87,7 @@ def _archive(home: Path) -> Path:
 
 
 def _base(archive: Path) -> Path:
-    """Return the archive of Java's own classes, which is made for a Java that came without one."""
+    """Return where the archive of Java's own classes is kept. Only a Java that came without one needs it."""
     return archive.with_suffix(".base.jsa")
 
 
@@ -96,18 +96,13 @@ def _has_base(home: Path) -> bool:
     return answer.returncode == 0
 
 
-def _use_base(archive: Path) -> str:
-    base = _base(archive)
-    return f"{_SILENT} {_quoted(f'-XX:SharedArchiveFile={base}')}" if base.exists() else _SILENT
-
-
-def _use(archive: Path) -> str:
-    base = _base(archive)
-    files = os.pathsep.join(map(str, [base, archive] if base.exists() else [archive]))
-    return f"{_SILENT} {_quoted(f'-XX:SharedArchiveFile={files}')}"
+def _options(archive: Path) -> str:
+    """Return the options of a JVM that maps the archive and that of Java's own classes, as far as they are there."""
+    files = os.pathsep.join(str(path) for path in (_base(archive), archive) if path.exists())
+    return f"{_SILENT} {_quoted(f'-XX:SharedArchiveFile={files}')}" if files else _SILENT
 
 
 def _quoted(option: str) -> str:
-    """Return an option as Spark's launcher takes it, whatever the folder's name."""
+    """Quote an option for Spark's launcher, because the folder's name may have spaces and quotes."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -95,8 +95,7 @@ class Statement:
 
     def column(self, opened: LanceDataset, path: tuple[str, ...], *names: str | None) -> str:
         """Return the table's spelling of a top-level column, with or without the table's name before it."""
-        if len(path) == 2 and path[0].lower() in (name.lower() for name in names if name):
-            path = path[1:]
+        path = _without_table(path, names)
         found = self.case_rule.find(path[0], opened.snapshot.schema.names) if len(path) == 1 else None
         if found is None:
             known = ", ".join(opened.snapshot.schema.names)
@@ -204,15 +203,19 @@ def assigned_column(reader: Reader, *tables: str | None) -> str:
 
     Raises `UnsupportedFeature` for a field of a struct.
     """
-    path = reader.path("a column")
-    if len(path) == 2 and path[0].lower() in (name.lower() for name in tables if name):
-        path = path[1:]
+    path = _without_table(reader.path("a column"), tables)
     if len(path) > 1:
         raise UnsupportedFeature(
             f"a value for {'.'.join(path)} alone in a Lance table (merge the whole struct: MERGE INTO … USING (SELECT "
             f"key, named_struct('{path[-1]}', …) AS {path[0]} FROM …) … UPDATE SET {path[0]} = …)"
         )
     return path[0]
+
+
+def _without_table(path: tuple[str, ...], tables: Sequence[str | None]) -> tuple[str, ...]:
+    """Return the path of a column without the name of the table that may stand before it."""
+    has_table = len(path) == 2 and path[0].lower() in (name.lower() for name in tables if name)
+    return path[1:] if has_table else path
 
 
 def check_no_default(text: str) -> None:

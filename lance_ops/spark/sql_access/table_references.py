@@ -91,7 +91,7 @@ def _moment(reader: Reader) -> str:
 
 
 def _read_interval(reader: Reader) -> None:
-    """Read INTERVAL and its value, as in INTERVAL 1 DAY 2 HOURS, INTERVAL '1' DAY or INTERVAL '1 day'."""
+    """Read the word INTERVAL and its value: INTERVAL 1 DAY 2 HOURS, INTERVAL '1' DAY or INTERVAL '1 day'."""
     reader.expect("INTERVAL")
     while True:
         word = reader.next

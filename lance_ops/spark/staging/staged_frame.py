@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.changing import ROW_KEY
-from lance_ops.changing.merge_insert import check_key_types
+from lance_ops.changing.merge_insert import check_key_casts
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
@@ -40,7 +40,7 @@ def write_frame(
     missing = [name for name in columns if rule.find(name, frame.columns) is None]
     if missing:
         raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
-    check_key_types(arrow_schema_of(frame.schema), keys, like.schema.to_arrow_storage())
+    check_key_casts(arrow_schema_of(frame.schema), keys, like.schema.to_arrow_storage())
     chosen = frame.select(*map(_quoted, columns)) if columns else frame
     version = like.file_version
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own

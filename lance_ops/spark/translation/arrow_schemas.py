@@ -1,4 +1,4 @@
-"""Turn the schema of a DataFrame that is to be written into Arrow's, as Spark sends its rows."""
+"""Give the Arrow schema in which Spark sends the rows of a DataFrame."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, DecimalType, IntegralType, NullType, StructType
 
 from lance_ops.changing.merge_insert import cast_may_change
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
+from lance_ops.spark.translation.arrow_schemas import arrow_schema_of
 
 __all__ = ["check_half_floats", "check_key_types", "check_keys_are_kept", "has_nanoseconds"]
 
@@ -54,9 +54,9 @@ def check_keys_are_kept(work: str, given: StructType, table: Schema) -> None:
     A moment would become its day, and a number with more digits the nearest float: rows would match that Spark finds
     unequal. `given` are the keys under their names in the table.
     """
-    for field in given:
+    for field, sent in zip(given, arrow_schema_of(given), strict=True):
         kind = table.field(field.name).arrow_type
-        if cast_may_change(to_arrow_type(field.dataType, timezone="UTC"), kind):
+        if cast_may_change(sent.type, kind):
             raise UnsupportedFeature(
                 f"{work} by key {field.name!r}, which is {kind} in the table and {field.dataType.simpleString()} in "
                 f"the source: the cast may change values (cast the source's key to {kind}, if that is what you mean)"

@@ -31,12 +31,11 @@ __all__ = ["with_moments_of"]
 
 
 def with_moments_of(frame: DataFrame, table: pa.Schema, case_rule: CaseRule) -> DataFrame:
-    """Return the frame with its dates and moments in the kinds that the table's columns have, in lists, structs and
-    maps, too.
+    """Cast the frame's dates and timestamps to the kind of timestamp that the table has: with a zone or without.
 
-    The session's time zone decides: Spark gives a date, or a timestamp without a zone, the zone that the table's column
-    has. It turns a timestamp with a zone into the clock's time where the column has none. Other values stay as they
-    are.
+    It also casts those in lists, structs and maps. Spark reads a date, or a timestamp without a zone, in the session's
+    time zone. Where the table's column has no zone, Spark keeps the time that the session's clock shows. Other values
+    stay as they are.
     """
     kinds = {
         field.name: kind
@@ -59,8 +58,8 @@ def _kind_for(given: DataType, wanted: pa.DataType, case_rule: CaseRule) -> Data
     ):
         return ArrayType(_kind_for(given.elementType, wanted.value_type, case_rule), given.containsNull)
     if isinstance(given, MapType) and pt.is_map(wanted):
-        key, value = ((given.keyType, wanted.key_type), (given.valueType, wanted.item_type))
-        return MapType(_kind_for(*key, case_rule), _kind_for(*value, case_rule), given.valueContainsNull)
+        key = _kind_for(given.keyType, wanted.key_type, case_rule)
+        return MapType(key, _kind_for(given.valueType, wanted.item_type, case_rule), given.valueContainsNull)
     if not pt.is_timestamp(wanted):
         return given
     if wanted.tz is not None and isinstance(given, DateType | TimestampNTZType):

@@ -15,7 +15,7 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.verbs.rows.by_keys.keys_by_tasks import match_by_tasks
 from lance_ops.verbs.rows.by_keys.matched_keys import ComingRows, FirstRows, MatchedKeys
 from lance_ops.verbs.sources import (
-    check_key_types_of_file,
+    check_key_casts_of_file,
     distinct_keys,
     first_rows,
     fit_keys,
@@ -139,7 +139,7 @@ def _counted_keys(data: LanceDataset, files: Sequence[str], on: tuple[str, ...])
     names = key_names(data, on)
     parts = [no_keys(data, on)]
     for file in files:
-        check_key_types_of_file(data, file, on)
+        check_key_casts_of_file(data, file, on)
         parts += [fit_keys(data, file, on, rows) for rows in source_rows(data, file, names)]
     keys: pa.Table = pa.concat_tables(parts).group_by(list(on)).aggregate([([], "count_all")])
     return keys.rename_columns([_ROWS if name == "count_all" else name for name in keys.schema.names])
