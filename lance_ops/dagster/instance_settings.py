@@ -45,6 +45,13 @@ def _lacks(instance: dg.DagsterInstance) -> list[tuple[str, str]]:
         found.append(
             ("a run whose process is killed keeps its pool slot for good", "set run_monitoring: {enabled: true}")
         )
+    if not instance.run_launcher.supports_check_run_worker_health:
+        found.append(
+            (
+                "a run that dies together with its code server stays as started",
+                "set run_launcher: {module: lance_ops.dagster.instances.run_launcher, class: LocalRunLauncher}",
+            )
+        )
     if not instance.run_retries_enabled:
         found.append(("a run whose process is killed is not repeated", "set run_retries: {enabled: true}"))
     if instance.global_op_concurrency_default_limit is None:

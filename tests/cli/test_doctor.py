@@ -130,6 +130,7 @@ def test_an_instance_is_told_what_it_lacks(tmp_path: Path, monkeypatch: pytest.M
         line.partition(":")[2].split()[1] for line in result.stdout.splitlines() if line.startswith("dagster: set")
     ] == [
         "run_monitoring:",
+        "run_launcher:",
         "run_retries:",
         "concurrency:",
     ]

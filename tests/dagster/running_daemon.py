@@ -19,7 +19,7 @@ from dagster._core.scheduler.instigation import SensorInstigatorData
 from lance_ops.dagster.instances import instance_file
 from tests.manifest_servers import postgres_server
 
-__all__ = ["home_with", "running_daemon", "sensors_with_a_cursor", "team_instance", "wait_for"]
+__all__ = ["home_with", "killed_daemon", "running_daemon", "sensors_with_a_cursor", "team_instance", "wait_for"]
 
 
 def home_with(folder: Path, settings: str) -> dict[str, str]:
@@ -50,7 +50,28 @@ def team_instance(folder: Path) -> Iterator[dict[str, str]]:
 def running_daemon(
     location: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dg.DagsterInstance]:
-    """Run the daemon on a code location's file; yield its instance.
+    """Run the daemon on a code location's file; yield its instance, and let the daemon end at the end."""
+    with _daemon(location, environment, monkeypatch) as (instance, process):
+        yield instance
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=30)
+
+
+@contextmanager
+def killed_daemon(
+    location: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dg.DagsterInstance]:
+    """Run the daemon as `running_daemon` does; at the end kill it, its code server and its runs at once."""
+    with _daemon(location, environment, monkeypatch) as (instance, _):
+        yield instance
+
+
+@contextmanager
+def _daemon(
+    location: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[dg.DagsterInstance, subprocess.Popen[bytes]]]:
+    """Start the daemon; kill what is left of it at the end.
 
     The daemon starts a server of the code location, and that starts the runs. They outlive a daemon that ends, so the
     daemon gets a process group of its own, which is killed as a whole.
@@ -65,11 +86,8 @@ def running_daemon(
         with location.with_suffix(".log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            yield instance
+            yield instance, process
         finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=30)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -16,7 +16,7 @@ from lance_ops.maintenance.cleanup import CleanupOptions, explain_cleanup_old_ve
 from lance_ops.refs import ERASURES_DIR, list_erasures
 from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.mortal_location import Orders, write_location
-from tests.dagster.running_daemon import home_with, running_daemon, wait_for
+from tests.dagster.running_daemon import home_with, killed_daemon, running_daemon, wait_for
 from tests.groups import DAEMONS
 
 pytestmark = [pytest.mark.dagster, pytest.mark.timeout(900), DAEMONS]
@@ -72,6 +72,25 @@ def test_killed_runs_of_ingestion_and_upkeep_start_again_and_finish(
         assert sorted(deployment.data.to_table()["id"].to_pylist()) == list(range(10))
         assert deployment.data.describe_indices()[0].num_rows_indexed == 10
         assert instance.get_materialized_partitions(deployment.names.batches) == {"d0"}
+
+
+def test_a_run_that_died_with_the_daemon_and_the_code_server_starts_again(
+    deploy: Deploy, orders: Orders, laptop: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = deploy(indices=[], maintenance={"cron": None})
+    deployment.land("d0", range(10))
+    orders.hold("ingest into")
+    location = write_location(tmp_path / "location.py", deployment.config, orders)
+    with killed_daemon(location, laptop, monkeypatch):
+        wait_for(lambda: orders.are_met("hold/ingest into"), what="the run is not in mid-work")
+    with running_daemon(location, laptop, monkeypatch) as instance:
+        wait_for(lambda: bool(runs(instance, "trips_ingest", SUCCESS)), what="the run is not started again")
+        (again,) = runs(instance, "trips_ingest", SUCCESS)
+        (died,) = runs(instance, "trips_ingest", dg.DagsterRunStatus.FAILURE)
+        assert again.parent_run_id == died.run_id
+        assert sorted(deployment.data.to_table()["id"].to_pylist()) == list(range(10))
+        slots = instance.event_log_storage.get_concurrency_info
+        wait_for(lambda: not slots(deployment.names.pool).claimed_slots, what="the slot of the dead run is not free")
 
 
 def test_ingestion_erasure_and_maintenance_run_at_once_and_all_finish(
