@@ -6,8 +6,8 @@
     verify_uri(table, what is left)        files that were not verified for the longest time
 
 A table that fails does not hold the others back, until more tables have failed than the threshold tolerates: then the
-fault is likely to be that of the store or of the credentials, and the rest of the night is called off. A table that
-somebody removes meanwhile has not failed.
+fault is likely to be that of the store or of the credentials, and the rest of the night is called off. Damage and lost
+races are a table's own, and call nothing off. A table that somebody removes meanwhile has not failed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.errors import CommitConflict, CorruptFile, InvalidInput, LanceOpsError, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt import (
     DebtPolicy,
@@ -43,6 +43,8 @@ __all__ = ["Budget", "Measured", "maintain", "measure_fleet"]
 
 _FAILURES = (LanceOpsError, OSError, ValueError)
 """What one table of many may raise: hostile or damaged files are not always told by an error of this library."""
+_OF_ONE_TABLE = (CorruptFile, UnsupportedFeature, CommitConflict)
+"""Failures that say nothing of other tables. Any other may be that of the store, which all tables share."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class Measured:
-    """A table's debt, or the reason why it cannot be measured."""
+    """A table's debt, or the reason why it cannot be measured, and whether that is a fault of this table alone."""
 
     table: str
     debt: TableDebt | None
     reason: str | None = None
+    of_one_table: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class MeasureTable:
             snapshot = Snapshot.open(table_uri(self.root, table), storage_options=self.storage_options)
             return Measured(table, measure_debt(snapshot, self.policy))
         except _FAILURES as error:
-            return Measured(table, None, str(error))
+            return Measured(table, None, str(error), isinstance(error, _OF_ONE_TABLE))
 
 
 def measure_fleet(
@@ -154,7 +157,7 @@ def table_uri(root: str, table: str) -> str:
 
 
 class _Night:
-    """The state of one call: the ledger, what is left of the budget, and how many tables failed."""
+    """The state of one call: the ledger, what is left of the budget, and how many failures may be of the store."""
 
     def __init__(
         self,
@@ -193,7 +196,8 @@ class _Night:
                 self._ledger.save(self._store)  # a root whose last table is removed is then told from a lost one
         for each in self._measured:
             if each.debt is None:
-                yield self._failed(TableOutcome(each.table, FleetStatus.FAILED, reason=each.reason))
+                outcome = TableOutcome(each.table, FleetStatus.FAILED, reason=each.reason)
+                yield self._failed(outcome, each.of_one_table)
         debts = [(each.table, each.debt) for each in self._measured if each.debt is not None]
         for table, debt in sorted(debts, key=lambda each: (-each[1].score, each[0])):
             owed = unpaid_dues(debt, self._ledger.of(table).fruitless)
@@ -228,22 +232,23 @@ class _Night:
                 uri = table_uri(self._measure.root, table)
                 report = verify_uri(uri, None, dict(self._measure.storage_options), options, self._runner)
             except _FAILURES as error:
-                yield self._failed(replace(outcomes[table], status=FleetStatus.FAILED, reason=f"verify: {error}"))
+                outcome = replace(outcomes[table], status=FleetStatus.FAILED, reason=f"verify: {error}")
+                yield self._failed(outcome, isinstance(error, _OF_ONE_TABLE))
                 continue
             done = report.reaches_end_from(record.next_part)
             verified = now.isoformat() if done else record.verified_at
             record = replace(record, verified_at=verified, next_part=report.next_part or 0)
             self._ledger = self._ledger.with_table(table, record, report.size_bytes)
             self._ledger.save(self._store)
-            if not report.ok:  # a damage is the table's own, so it does not count towards calling the night off
+            if not report.ok:
                 reason = f"{len(report.damages)} damages, the first: {report.damages[0]}; run lance-ops repair"
                 yield replace(outcomes[table], status=FleetStatus.FAILED, reason=reason)
 
     def _refusal(self) -> str | None:
         """Return why no other table may be begun."""
         if self._num_failed > self._tolerated:
-            failed = f"{self._num_failed} of {len(self._measured)} tables failed"
-            return f"called off: {failed}, more than failure_threshold allows; mend them, or raise it"
+            failed = f"{self._num_failed} of {len(self._measured)} tables failed without damage of their own"
+            return f"called off: {failed}, more than failure_threshold allows; look at the store, or raise it"
         if self._deadline is not None and time.monotonic() >= self._deadline:
             return "the budget's time is over"
         if self._budget.max_tables is not None and self._num_begun >= self._budget.max_tables:
@@ -272,14 +277,17 @@ class _Night:
                 runner=self._runner,
             )
         except _FAILURES as error:
-            return self._failed(_outcome(table, debt, FleetStatus.FAILED, reason=str(error)))
+            outcome = _outcome(table, debt, FleetStatus.FAILED, reason=str(error))
+            return self._failed(outcome, isinstance(error, _OF_ONE_TABLE))
         self._ledger = self._ledger.with_table(table, replace(record, fruitless=paid.fruitless), paid.spent_bytes)
         self._ledger.save(self._store)
         outcome = _paid(table, paid)
-        return self._failed(outcome) if outcome.status is FleetStatus.FAILED else outcome
+        if outcome.status is not FleetStatus.FAILED:
+            return outcome
+        return self._failed(outcome, isinstance(paid.error, _OF_ONE_TABLE))
 
-    def _failed(self, outcome: TableOutcome) -> TableOutcome:
-        """Count a failure, unless the table was removed: then return that instead.
+    def _failed(self, outcome: TableOutcome, of_one_table: bool) -> TableOutcome:
+        """Count a failure that may be of the store, unless the table was removed: then return that instead.
 
         A table was removed if nothing at all lies where it was: data without versions is damage. If nothing lies
         beneath the root either, not even the ledger, the root itself is lost, and the table has failed.
@@ -291,7 +299,7 @@ class _Night:
                 outcome = replace(outcome, reason=f"nothing is left beneath {self._measure.root}: check it")
         except _FAILURES:  # the store does not answer, so the failure stands
             pass
-        self._num_failed += 1
+        self._num_failed += not of_one_table
         return outcome
 
     def _has_objects(self, table: str) -> bool:
