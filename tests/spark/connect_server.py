@@ -8,6 +8,7 @@ import sys
 from pyspark.sql import SparkSession
 
 from lance_ops.spark.java import archive_options, use_java
+from lance_ops.spark.session import DAEMON_MODULE
 
 _SETTINGS = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
@@ -16,6 +17,8 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
+    "spark.python.daemon.module": DAEMON_MODULE,
+    "spark.sql.shuffle.partitions": "2",
 }
 
 
