@@ -33,7 +33,7 @@ def build_jobs(config: DatasetConfig) -> list[dg.JobDefinition | dg.UnresolvedAs
     if config.raw is not None:
         jobs.append(ingest_job(config))
     jobs.append(_maintenance_job(config, ops))
-    jobs += [_job_of(config, verb, {verb: op}) for verb, op in ops.items()]
+    jobs += [_job_of(config, verb, op.description, {verb: op}) for verb, op in ops.items()]
     return jobs
 
 
@@ -77,6 +77,7 @@ def build_schedules(config: DatasetConfig) -> list[dg.ScheduleDefinition]:
             job_name=names.of(job),
             cron_schedule=cron,
             run_config=for_real.get(job),
+            description=f"Launches {names.of(job)}, which is then no dry run.",
             execution_timezone=config.maintenance.timezone,
             default_status=dg.DefaultScheduleStatus.RUNNING,
         )
@@ -93,11 +94,16 @@ def _maintenance_job(config: DatasetConfig, verbs: Mapping[str, dg.OpDefinition]
     ops = {**verbs, "health": health_op(config), "verdict": verdict_op(config)}
     steps = (Compact(), Reindex(), Cleanup())
     for_real = dg.RunConfig(ops={verb.name: launch(verb, dry_run=False) for verb in steps})
-    return _job_of(config, "maintenance", {step: ops[step] for step in _MAINTENANCE}, for_real)
+    description = f"Measure, compact, index and clean up {config.name} by its declared policy, and record verdicts."
+    return _job_of(config, "maintenance", description, {step: ops[step] for step in _MAINTENANCE}, for_real)
 
 
 def _job_of(
-    config: DatasetConfig, what: str, ops: Mapping[str, dg.OpDefinition], run_config: dg.RunConfig | None = None
+    config: DatasetConfig,
+    what: str,
+    description: str | None,
+    ops: Mapping[str, dg.OpDefinition],
+    run_config: dg.RunConfig | None = None,
 ) -> dg.JobDefinition:
     """Return a job that runs ops one after the other; its configuration names each by its short name."""
     before: list[str | None] = [None, *ops]
@@ -106,6 +112,9 @@ def _job_of(
         for previous, (step, op) in zip(before, ops.items(), strict=False)
     }
     graph = dg.GraphDefinition(
-        name=DatasetNames(config.name).of(what), node_defs=list(ops.values()), dependencies=dependencies
+        name=DatasetNames(config.name).of(what),
+        description=description,
+        node_defs=list(ops.values()),
+        dependencies=dependencies,
     )
     return graph.to_job(executor_def=dg.in_process_executor, config=run_config)

@@ -50,6 +50,24 @@ def test_freshness_is_a_check_and_a_sensor_where_the_declaration_has_a_limit() -
     assert dg.AssetCheckKey(dg.AssetKey("a"), "fresh") not in without.asset_graph.asset_check_keys
 
 
+@pytest.mark.parametrize(
+    ("described", "shown"),
+    [({}, "The table at ${LAKE}/a: each version is one materialization."), ({"description": "Trips."}, "Trips.")],
+)
+def test_every_asset_and_job_says_what_it_is(described: dict[str, str], shown: str) -> None:
+    declared = {"name": "a", "uri": "${LAKE}/a", "raw": {"uri": "/in"}, "indices": [{"column": "id"}], **described}
+    made = definitions(declared)
+    graph = made.resolve_asset_graph()
+    assert graph.get(dg.AssetKey("a")).description == shown
+    assert all(graph.get(key).description for key in graph.get_all_asset_keys())
+    repository = made.get_repository_def()
+    assert [job.name for job in repository.get_all_jobs() if not job.description and job.name != "__ASSET_JOB"] == []
+    assert [sensor.name for sensor in repository.sensor_defs if not sensor.description] == []
+    assert [schedule.name for schedule in repository.schedule_defs if not schedule.description] == []
+    checks = [graph.get_check_spec(key) for key in graph.asset_check_keys]
+    assert [check.name for check in checks if not check.description] == []
+
+
 def test_loading_definitions_reads_no_environment_and_opens_nothing() -> None:
     declared = {"name": "a", "uri": "${NOT_SET}/a", "raw": {"uri": "${NOT_SET}/in"}}
     dg.Definitions.validate_loadable(definitions(declared))

@@ -15,7 +15,7 @@ def head_spec(config: DatasetConfig) -> dg.AssetSpec:
     return dg.AssetSpec(
         names.head,
         deps=[names.batches] if config.raw is not None else [],
-        description=config.description,
+        description=config.description or f"The table at {config.uri}: each version is one materialization.",
         owners=list(config.owners),
         group_name=config.group_name,
         tags=config.tags,

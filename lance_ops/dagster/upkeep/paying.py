@@ -31,7 +31,8 @@ def upkeep_job(config: DatasetConfig) -> dg.JobDefinition:
     """Return the job `<dataset>_upkeep`."""
     op = verb_op(config, "upkeep", "Pay what the dataset owes, within its budget.", _upkeep, Upkeep)
     step = dg.NodeInvocation(op.name, alias="upkeep")
-    graph = dg.GraphDefinition(name=DatasetNames(config.name).of("upkeep"), node_defs=[op], dependencies={step: {}})
+    name = DatasetNames(config.name).of("upkeep")
+    graph = dg.GraphDefinition(name=name, description=op.description, node_defs=[op], dependencies={step: {}})
     return graph.to_job(executor_def=dg.in_process_executor)
 
 
