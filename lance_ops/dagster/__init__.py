@@ -22,7 +22,7 @@ from lance_ops.dagster.fleet_component import LanceFleetComponent
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.instance_settings import inspect_instance, open_instance
 from lance_ops.dagster.io import LanceDatasetResource, LanceIOManager
-from lance_ops.dagster.landing import BatchReport, BatchState, BatchStatus, batch_states
+from lance_ops.dagster.landing import BatchReport, BatchState, BatchStatus, OutsideGlob, batch_states
 from lance_ops.dagster.markdown import size_text
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "LanceDatasetResource",
     "LanceFleetComponent",
     "LanceIOManager",
+    "OutsideGlob",
     "Ticked",
     "batch_states",
     "build_asset_definitions",

@@ -41,6 +41,7 @@ def batches(
                 "batches": found,
                 "set_aside": report.set_aside,
                 "empty": report.empty,
+                "outside_glob": report.outside,
             }
         )
     else:
@@ -69,5 +70,7 @@ def batches(
             print_line(f"{counted(len(report.set_aside) - limit, 'more file')} set aside: --limit or --json", "yellow")
         for path in report.empty:
             print_line(f"{path}: 0 bytes, left out", "yellow")
+        for sentence in report.outside.sentences:
+            print_line(sentence, "yellow")
     if report.unsettled or report.set_aside:
         raise typer.Exit(1)

@@ -6,6 +6,7 @@ from lance_ops.dagster.landing.batches import batches_asset, record_planned_batc
 from lance_ops.dagster.landing.landing import LandedBatch, list_files, list_landing
 from lance_ops.dagster.landing.landing_check import build_landing_check
 from lance_ops.dagster.landing.landing_entries import LandedFile
+from lance_ops.dagster.landing.outside_glob import OutsideGlob
 from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
 from lance_ops.dagster.landing.settled_check import (
     UNSETTLED_BATCHES,
@@ -24,6 +25,7 @@ __all__ = [
     "BatchStatus",
     "LandedBatch",
     "LandedFile",
+    "OutsideGlob",
     "batch_states",
     "batches_asset",
     "build_landing_check",

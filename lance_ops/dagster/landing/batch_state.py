@@ -19,6 +19,7 @@ from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import RawFiles
 from lance_ops.dagster.landing.batch_runs import FailedRuns
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, original_key
+from lance_ops.dagster.landing.outside_glob import OutsideGlob
 from lance_ops.maintenance import IngestedBatch
 from lance_ops.maintenance.ingest import printable
 
@@ -101,6 +102,8 @@ class BatchReport:
     empty: tuple[str, ...] = ()
     """Files of 0 bytes that are left out."""
     num_only_counted: int = 0
+    outside: OutsideGlob = OutsideGlob()
+    """The complete files that `raw.glob` leaves out."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -132,7 +135,8 @@ def judge_batches(
     order = list(BatchState)
     found.sort(key=lambda status: (status.is_settled, order.index(status.state), status.key))
     set_aside = tuple(file.sentence for file in landing.set_aside)
-    return BatchReport(tuple(found), set_aside, tuple(map(printable, landing.empty)), num_only_counted)
+    empty = tuple(map(printable, landing.empty))
+    return BatchReport(tuple(found), set_aside, empty, num_only_counted, landing.outside)
 
 
 def late_batches(held: Mapping[str, IngestedBatch]) -> set[str]:

@@ -21,6 +21,7 @@ from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreLocation, safe_key
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 from lance_ops.dagster.landing.local_listing import list_local
+from lance_ops.dagster.landing.outside_glob import OutsideGlob, outside_glob
 from lance_ops.dagster.landing.remote_listing import list_remote
 from lance_ops.maintenance.ingest import IngestBatch, RawFile, batch_token, local_path
 
@@ -108,6 +109,8 @@ class Landing:
     """What is not read, with the reason: paths without a key, links, names that cannot be taken literally."""
     empty: tuple[str, ...] = ()
     """Paths of files of 0 bytes that are left out."""
+    outside: OutsideGlob = OutsideGlob()
+    """The complete files that `raw.glob` leaves out."""
 
     def wanted(self, raw: RawFiles) -> tuple[LandedBatch, ...]:
         """Return the ready batches whose rows belong into the table: all, or the newest if that is the whole table."""
@@ -168,7 +171,11 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
     wanted = PathGlob(raw.glob)
     listed, set_aside = _told_apart(files, raw.marker, wanted)
     completeness = _Completeness(raw, listed, now)
-    counting = [file for file in listed if _counts(file.path) and wanted.matches(file.path)]
+    counting: list[LandedFile] = []
+    others: list[LandedFile] = []
+    for file in listed:
+        if _counts(file.path):
+            (counting if wanted.matches(file.path) else others).append(file)
     counting.sort(key=lambda file: file.path)
     left_out = tuple(file.path for file in counting if completeness.leaves_out(file))
     counting = [file for file in counting if not completeness.leaves_out(file)]
@@ -184,7 +191,8 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
     for batch in batches:
         (ready if all(map(completeness.is_ready, batch.files)) else waiting).append(batch)
     set_aside.sort(key=lambda file: file.path)
-    return Landing(tuple(ready), tuple(waiting), tuple(set_aside), left_out)
+    outside = [file.path for file in others if completeness.has_landed(file) and _name(file.path) != raw.marker]
+    return Landing(tuple(ready), tuple(waiting), tuple(set_aside), left_out, outside_glob(raw.glob, outside))
 
 
 def _told_apart(
@@ -219,9 +227,16 @@ class _Completeness:
         may_grow = file.size_bytes == 0 and self._raw.empty == "wait" and self._raw.marker is None
         return self._is_complete(file) and not may_grow
 
+    def has_landed(self, file: LandedFile) -> bool:
+        """Return whether a file that waits for no marker has bytes and is old enough."""
+        return file.size_bytes > 0 and self._is_old(file)
+
     def _is_complete(self, file: LandedFile) -> bool:
         if self._raw.marker is not None:
             return _folder(file.path) in self._marked
+        return self._is_old(file)
+
+    def _is_old(self, file: LandedFile) -> bool:
         return (self._now - file.modified).total_seconds() >= self._raw.settle_seconds
 
 

@@ -1,11 +1,12 @@
 """Build the check that fails while a landing folder cannot be listed, or has files that ingestion does not take.
 
-The check blocks nothing: ingestion takes the other files.
+The check blocks nothing: ingestion takes the other files. It only warns of files that `raw.glob` leaves out and that
+look like batches. Other files that the glob leaves out are named, and the check passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,12 +15,25 @@ import dagster as dg
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.landing.landing import list_landing, shortened
+from lance_ops.dagster.landing.outside_glob import OutsideGlob
 
-__all__ = ["LANDING_CHECK", "build_landing_check", "evaluate_landing", "landing_evaluation", "was_listed"]
+__all__ = [
+    "LANDING_CHECK",
+    "build_landing_check",
+    "evaluate_landing",
+    "landing_evaluation",
+    "said_of_landing",
+    "was_listed",
+]
 
 LANDING_CHECK = "landing_readable"
 
 _SET_ASIDE = "lance/set_aside"
+_SET_ASIDE_FILES = "lance/set_aside_files"
+_OUTSIDE = "lance/outside_glob"
+_OUTSIDE_FILES = "lance/outside_glob_files"
+_ALIKE = "lance/outside_glob_alike"
+_ALIKE_FILES = "lance/outside_glob_alike_files"
 
 
 def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
@@ -29,12 +43,18 @@ def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 
     def landing_readable() -> dg.AssetCheckResult:
         found = evaluate_landing(config)
-        return dg.AssetCheckResult(passed=found.passed, description=found.description, metadata=dict(found.metadata))
+        return dg.AssetCheckResult(
+            passed=found.passed,
+            severity=found.severity,
+            description=found.description,
+            metadata=dict(found.metadata),
+        )
 
     return dg.asset_check(
         asset=names.head,
         name=LANDING_CHECK,
-        description="The landing folder can be listed, and no file is set aside for its path, its name or its kind.",
+        description="The landing folder can be listed, no file is set aside for its path, its name or its kind, and "
+        "raw.glob leaves out no file that looks like a batch.",
         additional_deps=[names.batches],
     )(landing_readable)
 
@@ -47,14 +67,25 @@ def evaluate_landing(config: DatasetConfig) -> dg.AssetCheckEvaluation:
     except (LanceOpsError, OSError) as error:
         # An error of the operating system may quote what is secret; errors of this library do not.
         reason = str(error) if isinstance(error, LanceOpsError) else type(error).__name__
-        return _evaluation(names, f"the landing folder cannot be listed: {reason}")
-    return landing_evaluation(names, [file.sentence for file in landing.set_aside])
+        return _evaluation(names, f"the landing folder cannot be listed: {reason}", {})
+    return landing_evaluation(names, [file.sentence for file in landing.set_aside], landing.outside)
 
 
-def landing_evaluation(names: DatasetNames, set_aside: Sequence[str]) -> dg.AssetCheckEvaluation:
+def landing_evaluation(names: DatasetNames, set_aside: Sequence[str], outside: OutsideGlob) -> dg.AssetCheckEvaluation:
     """Return the check's evaluation for a folder that was listed; `set_aside` has a sentence for each such file."""
     named = shortened(set_aside)
-    return _evaluation(names, ". ".join(named), num_set_aside=len(set_aside), named=named)
+    metadata: dict[str, dg.MetadataValue[Any]] = {_SET_ASIDE: dg.MetadataValue.int(len(set_aside))}
+    if named:
+        metadata[_SET_ASIDE_FILES] = dg.MetadataValue.json(list(named))
+    if outside.num_files:
+        metadata[_OUTSIDE] = dg.MetadataValue.int(outside.num_files)
+        metadata[_OUTSIDE_FILES] = dg.MetadataValue.json(list(outside.files))
+    if outside.num_alike:
+        metadata[_ALIKE] = dg.MetadataValue.int(outside.num_alike)
+        metadata[_ALIKE_FILES] = dg.MetadataValue.json(list(outside.alike))
+    told = ". ".join([*(named or ["no file is set aside"]), *outside.sentences])
+    warns = outside.num_alike > 0 and not set_aside
+    return _evaluation(names, told, metadata, passed=not (set_aside or outside.num_alike), warns=warns)
 
 
 def was_listed(evaluation: dg.AssetCheckEvaluation) -> bool:
@@ -62,19 +93,30 @@ def was_listed(evaluation: dg.AssetCheckEvaluation) -> bool:
     return _SET_ASIDE in evaluation.metadata
 
 
+def said_of_landing(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
+    """Return what another evaluation must differ in to be worth a record.
+
+    Why the folder cannot be listed is left out: errors of a store hold the time and the id of a request. So is how many
+    files the glob leaves out on purpose: a folder of handled files may grow all day.
+    """
+    told = (evaluation.metadata.get(name) for name in (_SET_ASIDE, _SET_ASIDE_FILES, _ALIKE, _ALIKE_FILES))
+    has_others = _OUTSIDE in evaluation.metadata
+    return evaluation.passed, has_others, *(each.value if each is not None else None for each in told)
+
+
 def _evaluation(
-    names: DatasetNames, flaw: str, *, num_set_aside: int | None = None, named: Sequence[str] = ()
+    names: DatasetNames,
+    description: str,
+    metadata: Mapping[str, dg.MetadataValue[Any]],
+    *,
+    passed: bool = False,
+    warns: bool = False,
 ) -> dg.AssetCheckEvaluation:
-    metadata: dict[str, dg.MetadataValue[Any]] = {}
-    if num_set_aside is not None:
-        metadata[_SET_ASIDE] = dg.MetadataValue.int(num_set_aside)
-    if named:
-        metadata["lance/set_aside_files"] = dg.MetadataValue.json(list(named))
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
         check_name=LANDING_CHECK,
-        passed=not flaw,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=flaw or "no file is set aside",
+        passed=passed,
+        severity=dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR,
+        description=description,
         metadata=metadata,
     )

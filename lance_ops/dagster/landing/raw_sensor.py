@@ -171,4 +171,5 @@ def _why_nothing(landing: Landing, tick: Tick) -> str:
         parts.append(f"{len(landing.set_aside)} files are set aside, see the log")
     if tick.changed:
         parts.append(f"{len(tick.changed)} changed after they were ingested and are left alone")
+    parts += landing.outside.sentences
     return "; ".join(parts)

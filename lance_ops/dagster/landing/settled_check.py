@@ -28,6 +28,7 @@ from lance_ops.dagster.landing.landing_check import (
     LANDING_CHECK,
     evaluate_landing,
     landing_evaluation,
+    said_of_landing,
     was_listed,
 )
 from lance_ops.dagster.markdown import table
@@ -102,7 +103,8 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
             # It fails again unless the folder was what failed.
             report = batch_states(config, context.instance, count_plain=True)
         found = _evaluate(names, report, _newest_recorded(names, context.instance))
-        return _reported(context.instance, [found, landing_evaluation(names, report.set_aside)], _LISTED)
+        landing = landing_evaluation(names, report.set_aside, report.outside)
+        return _reported(context.instance, [found, landing], _LISTED)
 
     return settled
 
@@ -175,12 +177,9 @@ def _doubted_since(last: dg.AssetCheckEvaluation | None) -> dict[str, str]:
 
 
 def _said(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
-    """Return what an evaluation says: its sentence, the batches that need somebody, and the doubtful ones.
-
-    Why the landing folder cannot be listed is left out: errors of a store hold the time and the id of a request.
-    """
-    if evaluation.check_name == LANDING_CHECK and not was_listed(evaluation):
-        return (evaluation.passed,)
+    """Return what an evaluation says: its sentence, the batches that need somebody, and the doubtful ones."""
+    if evaluation.check_name == LANDING_CHECK:
+        return said_of_landing(evaluation)
     found = (evaluation.metadata.get(name) for name in (_UNSETTLED, UNSETTLED_BATCHES, _DOUBTED_SINCE))
     return evaluation.passed, evaluation.description, *(each.value if each is not None else None for each in found)
 
