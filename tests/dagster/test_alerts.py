@@ -58,7 +58,7 @@ def alerts(deployment: Deployment, channel: str = "webhook") -> Ticked:
 def test_a_quarantine_is_told_once_also_after_a_restart_and_a_channel_that_was_down(
     deploy: Deploy, receiver: Receiver
 ) -> None:
-    deployment = deploy(alerts=[WEBHOOK])
+    deployment = deploy(alerts=[WEBHOOK], indices=[])
     assert alerts(deployment).skip_message == "nothing to tell"
     deployment.land("d1", range(3))
     land_junk(deployment, "d2")

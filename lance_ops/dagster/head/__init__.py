@@ -1,7 +1,7 @@
 """The head asset of a dataset: its events, its checks, and the sensor that records external versions."""
 
 from lance_ops.dagster.head.asset_specs import head_spec, index_specs
-from lance_ops.dagster.head.checks import build_checks
+from lance_ops.dagster.head.checks import build_checks, evaluate_head
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_sensor
 from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_part_to_verify
 from lance_ops.dagster.head.orphans import ORPHAN_BYTES
@@ -23,6 +23,7 @@ __all__ = [
     "debt_markdown",
     "debt_policy",
     "debts_markdown",
+    "evaluate_head",
     "head_spec",
     "health_markdown",
     "index_specs",

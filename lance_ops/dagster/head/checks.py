@@ -18,7 +18,8 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.head.freshness import build_freshness_check
+from lance_ops.dagster.evaluations import result_of
+from lance_ops.dagster.head.freshness import build_freshness_check, freshness
 from lance_ops.dagster.head.integrity import INTACT, verify_some
 from lance_ops.dagster.head.validity import NO_VERSION_YET, VALID, evaluate_valid
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
@@ -26,8 +27,9 @@ from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.health import VersionSummary, timeline
 
-__all__ = ["BatchAudit", "audit_batches", "build_checks"]
+__all__ = ["BatchAudit", "audit_batches", "build_checks", "evaluate_head"]
 
+_BATCHES = "batches_exactly_once"
 _SHOWN = 20
 _TOOK_ROWS_OUT = ("Overwrite", "Restore")
 _EXCHANGED_ROWS = "Update"
@@ -41,6 +43,22 @@ def build_checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
     if config.health.hours_without_version is not None:
         checks.append(build_freshness_check(config))
     return checks
+
+
+def evaluate_head(
+    instance: dg.DagsterInstance, config: DatasetConfig, ingested: AbstractSet[str]
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Evaluate the checks of a dataset's head, except `intact`, which reads files again.
+
+    `ingested` are the batches that the calling run has brought into the table: Dagster may not have stored the run's
+    events yet.
+    """
+    yield evaluate_valid(instance, config)
+    yield from _evaluate_health(config)
+    if config.raw is not None:
+        yield _evaluate_batches(instance, config, ingested)
+    if config.health.hours_without_version is not None:
+        yield freshness(instance, config).evaluation(DatasetNames(config.name).head)
 
 
 @dataclass(frozen=True)
@@ -78,39 +96,44 @@ def audit_batches(
 
 def _valid_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     def valid(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        found = evaluate_valid(context.instance, config)
-        return dg.AssetCheckResult(passed=found.passed, description=found.description, metadata=dict(found.metadata))
+        return result_of(evaluate_valid(context.instance, config))
 
     return _check(config, valid, VALID, "The manifest's invariants hold and its files are there, of the stated size.")
 
 
 def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
-    names = DatasetNames(config.name)
-
     def batches_exactly_once(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        recorded = context.instance.get_materialized_partitions(names.batches)
-        try:
-            snapshot = open_if_exists(config)
-        except CorruptFile as error:
-            return _not_looked_at("batches_exactly_once", error)
-        held = ingested_batches(snapshot) if snapshot else {}
-        if config.landing().schema_mode is SchemaMode.OVERWRITE:
-            recorded &= held.keys()  # the newest batch takes the others out
-        audit = audit_batches(recorded, held.keys(), timeline(snapshot) if snapshot else [])
-        return dg.AssetCheckResult(
-            passed=audit.passed,
-            description=audit.sentence,
-            metadata={
-                "lance/recorded": len(recorded),
-                "lance/held": len(held),
-                "lance/lost": len(audit.lost),
-                "lance/unrecorded": len(audit.unrecorded),
-                "lance/doubled": len(audit.doubled),
-            },
-        )
+        return result_of(_evaluate_batches(context.instance, config))
 
-    return _check(
-        config, batches_exactly_once, "batches_exactly_once", "Each recorded batch is in the history, and only once."
+    return _check(config, batches_exactly_once, _BATCHES, "Each recorded batch is in the history, and only once.")
+
+
+def _evaluate_batches(
+    instance: dg.DagsterInstance, config: DatasetConfig, ingested: AbstractSet[str] = frozenset()
+) -> dg.AssetCheckEvaluation:
+    names = DatasetNames(config.name)
+    recorded = instance.get_materialized_partitions(names.batches) | ingested
+    try:
+        snapshot = open_if_exists(config)
+    except CorruptFile as error:
+        return _not_looked_at(names.head, _BATCHES, error)
+    held = ingested_batches(snapshot) if snapshot else {}
+    if config.landing().schema_mode is SchemaMode.OVERWRITE:
+        recorded &= held.keys()  # the newest batch takes the others out
+    audit = audit_batches(recorded, held.keys(), timeline(snapshot) if snapshot else [])
+    return dg.AssetCheckEvaluation(
+        asset_key=names.head,
+        check_name=_BATCHES,
+        passed=audit.passed,
+        description=audit.sentence,
+        metadata={
+            "lance/recorded": len(recorded),
+            "lance/held": len(held),
+            "lance/lost": len(audit.lost),
+            "lance/unrecorded": len(audit.unrecorded),
+            "lance/doubled": len(audit.doubled),
+        },
+        blocking=True,
     )
 
 
@@ -125,12 +148,9 @@ def _intact_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     )
     def intact(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         if not _is_there(config):
-            return _not_there(INTACT)
+            return result_of(_not_there(names.head, INTACT))
         megabytes = config.maintenance.verification.max_megabytes
-        evaluation = verify_some(context.instance, config, max_megabytes=megabytes)
-        return dg.AssetCheckResult(
-            passed=evaluation.passed, description=evaluation.description, metadata=dict(evaluation.metadata)
-        )
+        return result_of(verify_some(context.instance, config, max_megabytes=megabytes))
 
     return intact
 
@@ -171,33 +191,32 @@ def _health_checks(config: DatasetConfig) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=names.of("health_checks"), specs=specs, can_subset=True)
     def health_checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         wanted = {key.name for key in context.selected_asset_check_keys}
-        try:
-            snapshot = open_if_exists(config)
-        except CorruptFile as error:
-            yield from (_not_looked_at(name, error) for name in sorted(wanted))
-            return
-        verdicts = {verdict.name: verdict for verdict in judge(config, measure(config, snapshot))} if snapshot else {}
-        for name in sorted(wanted):
-            verdict = verdicts.get(name)
-            if verdict is None:
-                yield _not_there(name)
-            else:
-                yield dg.AssetCheckResult(
-                    passed=verdict.passed, check_name=name, description=verdict.sentence, metadata=verdict.metadata
-                )
+        yield from (result_of(found) for found in _evaluate_health(config) if found.check_name in wanted)
 
     return health_checks
 
 
-def _not_there(name: str) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(passed=True, check_name=name, description=NO_VERSION_YET)
+def _evaluate_health(config: DatasetConfig) -> list[dg.AssetCheckEvaluation]:
+    head = DatasetNames(config.name).head
+    try:
+        snapshot = open_if_exists(config)
+    except CorruptFile as error:
+        return [_not_looked_at(head, name, error) for name in HEALTH_CHECKS]
+    if snapshot is None:
+        return [_not_there(head, name) for name in HEALTH_CHECKS]
+    return [verdict.evaluation(head) for verdict in judge(config, measure(config, snapshot))]
 
 
-def _not_looked_at(name: str, error: CorruptFile) -> dg.AssetCheckResult:
+def _not_there(head: dg.AssetKey, name: str) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(head, name, True, description=NO_VERSION_YET)
+
+
+def _not_looked_at(head: dg.AssetKey, name: str, error: CorruptFile) -> dg.AssetCheckEvaluation:
     """Return a warning: the check `valid` fails for the same damage, and alerts tell of that one."""
-    return dg.AssetCheckResult(
-        passed=False,
-        check_name=name,
+    return dg.AssetCheckEvaluation(
+        head,
+        name,
+        False,
         severity=dg.AssetCheckSeverity.WARN,
         description=f"not looked at, because the newest version does not open: {error}",
     )

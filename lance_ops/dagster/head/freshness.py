@@ -14,6 +14,7 @@ import dagster as dg
 
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.evaluations import result_of
 from lance_ops.dagster.head.recorded_versions import change_up_to, identity_of, recorded_versions
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
@@ -130,8 +131,7 @@ def build_freshness_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
         additional_deps=[names.batches] if config.raw is not None else None,
     )
     def fresh(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        found = freshness(context.instance, config).evaluation(names.head)
-        return dg.AssetCheckResult(passed=found.passed, description=found.description, metadata=dict(found.metadata))
+        return result_of(freshness(context.instance, config).evaluation(names.head))
 
     return fresh
 

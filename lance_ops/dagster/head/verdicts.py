@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import dagster as dg
+
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.markdown import size_text, table
@@ -47,6 +49,12 @@ class Verdict:
     def metadata(self) -> dict[str, Any]:
         """The numbers, so that the UI can plot them."""
         return {"lance/value": float(self.value), "lance/limit": float(self.limit)}
+
+    def evaluation(self, head: dg.AssetKey) -> dg.AssetCheckEvaluation:
+        """Return the result of the check."""
+        return dg.AssetCheckEvaluation(
+            head, self.name, self.passed, self.metadata, severity=dg.AssetCheckSeverity.ERROR, description=self.sentence
+        )
 
 
 def measure(config: DatasetConfig, snapshot: Snapshot) -> HealthReport:

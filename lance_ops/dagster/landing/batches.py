@@ -3,7 +3,8 @@
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,11 +14,13 @@ import dagster as dg
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.evaluations import log_evaluation
 from lance_ops.dagster.failures import retrying
-from lance_ops.dagster.head import report_versions
+from lance_ops.dagster.head import evaluate_head, report_versions
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
-from lance_ops.dagster.landing.settled_check import evaluate_settled, named_with_reasons
+from lance_ops.dagster.landing.landing_check import evaluate_landing
+from lance_ops.dagster.landing.settled_check import SETTLED_CHECK, evaluate_settled, named_with_reasons
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.maintenance import IngestedBatch, ingested_batches
@@ -145,19 +148,46 @@ def _record_refused(
         context.log_event(
             dg.AssetObservation(names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason})
         )
-    try:
-        settled = evaluate_settled(config, context.instance, result.refused)
-    except (LanceOpsError, OSError) as error:  # the run fails for the batches, not for this
-        failed = type(error).__name__  # an error of the operating system may quote what is secret
-        context.log.warning("the check of batches is left to the sensor %s: %s", names.of("settled"), failed)
-    else:
-        context.instance.report_runless_asset_event(settled)
+    _report_checks(context, config, ingested.keys(), result.refused)
     return dg.Failure(
         f"{len(result.refused)} of {len(metadata)} batches are set aside, the others are in the table. Mend or remove "
         f"these files; a mended one is asked for again:\n{named_with_reasons(result.refused)}",
         metadata={REFUSED_OF_RUN: dg.MetadataValue.json(dict(result.refused))},
         allow_retries=False,
     )
+
+
+def _report_checks(
+    context: dg.OpExecutionContext | dg.AssetExecutionContext,
+    config: DatasetConfig,
+    ingested: AbstractSet[str],
+    refused: Mapping[str, str],
+) -> None:
+    """Evaluate the check of batches, and the others that the run planned: their steps do not run after this one fails.
+
+    `ingested` are the run's batches that are in the table, and `refused` those that it sets aside.
+    """
+    instance, names = context.instance, DatasetNames(config.name)
+    planned = _planned_checks(instance, context.run.run_id)
+    evaluators: list[Callable[[], Iterable[dg.AssetCheckEvaluation]]] = [
+        lambda: [evaluate_settled(config, instance, refused)]
+    ]
+    if planned:
+        evaluators += [lambda: [evaluate_landing(config)], lambda: evaluate_head(instance, config, ingested)]
+    for evaluate in evaluators:
+        try:
+            for found in evaluate():
+                if found.check_name in {*planned, SETTLED_CHECK}:
+                    log_evaluation(context, found)
+        except (LanceOpsError, OSError) as error:  # the run fails for the batches, not for this
+            failed = type(error).__name__  # an error of the operating system may quote what is secret
+            context.log.warning("run %s later: a check could not be evaluated: %s", names.of("checks"), failed)
+
+
+def _planned_checks(instance: dg.DagsterInstance, run_id: str) -> set[str]:
+    planned = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
+    events = (record.dagster_event for record in planned)
+    return {event.asset_check_planned_data.check_name for event in events if event is not None}
 
 
 def _requested(

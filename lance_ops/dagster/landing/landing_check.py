@@ -14,6 +14,7 @@ import dagster as dg
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.evaluations import result_of
 from lance_ops.dagster.landing.landing import list_landing, shortened
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
 
@@ -42,13 +43,7 @@ def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
     def landing_readable() -> dg.AssetCheckResult:
-        found = evaluate_landing(config)
-        return dg.AssetCheckResult(
-            passed=found.passed,
-            severity=found.severity,
-            description=found.description,
-            metadata=dict(found.metadata),
-        )
+        return result_of(evaluate_landing(config))
 
     return dg.asset_check(
         asset=names.head,

@@ -1,8 +1,8 @@
 """Build the check that names the batches which need somebody, and the sensor that reports it.
 
-A run that sets batches aside reports the check itself, because the steps after a failed one do not run. Files also
-change without a run, and a run may fail before it reaches the check. The sensor therefore evaluates the check, and the
-check of the landing folder with it, and reports each whose result differs from the newest recorded one.
+A run that sets batches aside evaluates all checks that it planned, because the steps after a failed one do not run.
+Files also change without a run, and a run may fail before it reaches the check. The sensor therefore evaluates the
+check, and the check of the landing folder with it, and reports each whose result differs from the newest recorded one.
 
 A folder that cannot be listed once may be listed by the next tick. The sensor reports it if two ticks in a row cannot.
 
@@ -22,6 +22,7 @@ import dagster as dg
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.evaluations import result_of
 from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport
 from lance_ops.dagster.landing.landing_check import (
@@ -35,12 +36,15 @@ from lance_ops.dagster.markdown import table
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 
 __all__ = [
+    "SETTLED_CHECK",
     "UNSETTLED_BATCHES",
     "build_settled_check",
     "build_settled_sensor",
     "evaluate_settled",
     "named_with_reasons",
 ]
+
+SETTLED_CHECK = "batches_settled"
 
 UNSETTLED_BATCHES = "lance/unsettled_batches"
 """The metadata of the check's evaluations that names the first batches which need somebody, with the reasons."""
@@ -54,7 +58,6 @@ _LISTED = "listed"
 _NOT_LISTED = "not listed"
 """The cursors of the sensor: words, because Dagster keeps the cursor before instead of an empty one."""
 
-_NAME = "batches_settled"
 _SHOWN = 20
 _DOUBTED_FOR = timedelta(minutes=2)
 """How long a batch must have been doubtful before the check names it."""
@@ -68,12 +71,11 @@ def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
     def batches_settled(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        found = evaluate_settled(config, context.instance)
-        return dg.AssetCheckResult(passed=found.passed, description=found.description, metadata=dict(found.metadata))
+        return result_of(evaluate_settled(config, context.instance))
 
     return dg.asset_check(
         asset=names.head,
-        name=_NAME,
+        name=SETTLED_CHECK,
         description="No batch needs somebody: none is set aside, failed, or changed and left alone.",
         additional_deps=[names.batches],
     )(batches_settled)
@@ -87,7 +89,7 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
         name=names.of("settled"),
         minimum_interval_seconds=interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Reports the check {_NAME} of {config.name} when other batches need somebody than before.",
+        description=f"Reports the check {SETTLED_CHECK} of {config.name} when other batches need somebody than before.",
     )
     def settled(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         # The cursor says whether the last tick could list the folder.
@@ -127,7 +129,7 @@ def named_with_reasons(batches: Mapping[str, str]) -> str:
 
 
 def _newest_recorded(names: DatasetNames, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation | None:
-    recorded = newest_evaluation(instance, dg.AssetCheckKey(names.head, _NAME))
+    recorded = newest_evaluation(instance, dg.AssetCheckKey(names.head, SETTLED_CHECK))
     return None if recorded is None else recorded.evaluation
 
 
@@ -161,7 +163,7 @@ def _evaluate(
     num_doubtful = sum(key not in unsettled for key in doubtful)
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
-        check_name=_NAME,
+        check_name=SETTLED_CHECK,
         passed=not unsettled,
         severity=dg.AssetCheckSeverity.ERROR,
         description=_sentence(unsettled, num_doubtful),

@@ -7,8 +7,8 @@ from typing import Any
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.evaluations import log_evaluation
 from lance_ops.dagster.head import Verdict, health_markdown, judge, measure
-from lance_ops.dagster.ops.evaluations import log_evaluation
 from lance_ops.dagster.ops.verb import Work, verb_op
 from lance_ops.maintenance.health import HealthReport
 
@@ -48,12 +48,5 @@ def record_verdicts(work: Work) -> tuple[HealthReport, tuple[Verdict, ...]]:
     report = measure(work.config, work.snapshot.latest())
     verdicts = judge(work.config, report)
     for verdict in verdicts:
-        evaluation = dg.AssetCheckEvaluation(
-            asset_key=DatasetNames(work.config.name).head,
-            check_name=verdict.name,
-            passed=verdict.passed,
-            description=verdict.sentence,
-            metadata=verdict.metadata,
-        )
-        log_evaluation(work.context, evaluation)
+        log_evaluation(work.context, verdict.evaluation(DatasetNames(work.config.name).head))
     return report, verdicts

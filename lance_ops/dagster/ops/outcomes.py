@@ -7,9 +7,9 @@ from typing import Any
 
 import dagster as dg
 
+from lance_ops.dagster.evaluations import log_evaluation
 from lance_ops.dagster.head import intact_evaluation
 from lance_ops.dagster.landing import record_planned_batches
-from lance_ops.dagster.ops.evaluations import log_evaluation
 from lance_ops.dagster.ops.verb import Work
 from lance_ops.verbs import Executed, IngestedFiles, IngestFiles, Verb, Verify
 
