@@ -43,7 +43,14 @@ def test_a_newest_version_that_does_not_open_fails_valid_and_intact_and_the_othe
     red = {name: found for name, found in deployment.check().items() if not found.passed}
     errors = {name for name, found in red.items() if found.severity is dg.AssetCheckSeverity.ERROR}
     assert errors == {"valid", "intact"}
-    warned = {"batches_exactly_once", "small_fragments", "deleted_ratio", "unindexed_ratio", "versions"}
+    warned = {
+        "batches_settled",
+        "batches_exactly_once",
+        "small_fragments",
+        "deleted_ratio",
+        "unindexed_ratio",
+        "versions",
+    }
     assert red.keys() - errors == warned
     assert all(manifest.name in (found.description or "") for found in red.values())
     assert "trips_repair" in (red["valid"].description or "")

@@ -7,6 +7,7 @@ from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_par
 from lance_ops.dagster.head.orphans import ORPHAN_BYTES
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.report import report_versions
+from lance_ops.dagster.head.validity import not_looked_at
 from lance_ops.dagster.head.verdicts import Verdict, health_markdown, judge, measure
 from lance_ops.dagster.head.version_metadata import column_schema
 from lance_ops.dagster.head.version_sensor import build_version_sensor
@@ -31,5 +32,6 @@ __all__ = [
     "judge",
     "measure",
     "next_part_to_verify",
+    "not_looked_at",
     "report_versions",
 ]

@@ -21,7 +21,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import result_of
 from lance_ops.dagster.head.freshness import build_freshness_check, freshness
 from lance_ops.dagster.head.integrity import INTACT, verify_some
-from lance_ops.dagster.head.validity import NO_VERSION_YET, VALID, evaluate_valid
+from lance_ops.dagster.head.validity import NO_VERSION_YET, VALID, evaluate_valid, not_looked_at
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
@@ -116,7 +116,7 @@ def _evaluate_batches(
     try:
         snapshot = open_if_exists(config)
     except CorruptFile as error:
-        return _not_looked_at(names.head, _BATCHES, error)
+        return not_looked_at(names.head, _BATCHES, error)
     held = ingested_batches(snapshot) if snapshot else {}
     if config.landing().schema_mode is SchemaMode.OVERWRITE:
         recorded &= held.keys()  # the newest batch takes the others out
@@ -201,7 +201,7 @@ def _evaluate_health(config: DatasetConfig) -> list[dg.AssetCheckEvaluation]:
     try:
         snapshot = open_if_exists(config)
     except CorruptFile as error:
-        return [_not_looked_at(head, name, error) for name in HEALTH_CHECKS]
+        return [not_looked_at(head, name, error) for name in HEALTH_CHECKS]
     if snapshot is None:
         return [_not_there(head, name) for name in HEALTH_CHECKS]
     return [verdict.evaluation(head) for verdict in judge(config, measure(config, snapshot))]
@@ -209,17 +209,6 @@ def _evaluate_health(config: DatasetConfig) -> list[dg.AssetCheckEvaluation]:
 
 def _not_there(head: dg.AssetKey, name: str) -> dg.AssetCheckEvaluation:
     return dg.AssetCheckEvaluation(head, name, True, description=NO_VERSION_YET)
-
-
-def _not_looked_at(head: dg.AssetKey, name: str, error: CorruptFile) -> dg.AssetCheckEvaluation:
-    """Return a warning: the check `valid` fails for the same damage, and alerts tell of that one."""
-    return dg.AssetCheckEvaluation(
-        head,
-        name,
-        False,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=f"not looked at, because the newest version does not open: {error}",
-    )
 
 
 def _doubled(summaries: Sequence[VersionSummary]) -> tuple[str, ...]:

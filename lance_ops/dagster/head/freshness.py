@@ -12,12 +12,15 @@ from typing import Self
 
 import dagster as dg
 
+from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import result_of
 from lance_ops.dagster.head.recorded_versions import change_up_to, identity_of, recorded_versions
+from lance_ops.dagster.head.validity import not_looked_at
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.tick_failures import skipping_damage
 from lance_ops.maintenance.health import LastChange
 
 __all__ = ["FRESH", "Freshness", "build_freshness_check", "build_freshness_sensor", "freshness"]
@@ -131,7 +134,10 @@ def build_freshness_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
         additional_deps=[names.batches] if config.raw is not None else None,
     )
     def fresh(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        return result_of(freshness(context.instance, config).evaluation(names.head))
+        try:
+            return result_of(freshness(context.instance, config).evaluation(names.head))
+        except CorruptFile as error:
+            return result_of(not_looked_at(names.head, FRESH, error))
 
     return fresh
 
@@ -149,17 +155,22 @@ def build_freshness_sensor(config: DatasetConfig, interval_seconds: int = 60) ->
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Reports the check {FRESH} of {config.name} when it turns red or green.",
     )
+    @skipping_damage(config)
     def fresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         seen = _look(context.instance, config, _Seen.decode(context.cursor))
         change, cursor = (seen.change, seen.encode()) if seen else (None, None)
         found = Freshness(change, _limit(config), datetime.now(UTC)).evaluation(names.head)
         last = newest_evaluation(context.instance, dg.AssetCheckKey(names.head, FRESH))
-        if last is not None and last.evaluation.passed == found.passed:
-            result = "green" if found.passed else "red"
-            return dg.SensorResult(skip_reason=dg.SkipReason(f"still {result}: {found.description}"), cursor=cursor)
-        return dg.SensorResult(asset_events=[found], cursor=cursor)
+        is_told = last is not None and _result(last.evaluation) == _result(found)
+        words = f"{'still' if is_told else 'reported as'} {'green' if found.passed else 'red'}: {found.description}"
+        return dg.SensorResult(asset_events=[] if is_told else [found], skip_reason=words, cursor=cursor)
 
     return fresh
+
+
+def _result(evaluation: dg.AssetCheckEvaluation) -> tuple[bool, dg.AssetCheckSeverity]:
+    """Return the result; a check that could not look at the table has neither of the others."""
+    return evaluation.passed, evaluation.severity
 
 
 def _limit(config: DatasetConfig) -> timedelta:

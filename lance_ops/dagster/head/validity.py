@@ -15,9 +15,10 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.tick_failures import remedy_of_damage
 from lance_ops.snapshot import validate
 
-__all__ = ["NO_VERSION_YET", "VALID", "evaluate_valid", "unless_reported", "was_unopened"]
+__all__ = ["NO_VERSION_YET", "VALID", "evaluate_valid", "not_looked_at", "unless_reported", "was_unopened"]
 
 VALID = "valid"
 """The name of the check."""
@@ -33,7 +34,7 @@ def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.As
     If the dataset does not exist, the check passes unless Dagster has recorded a version of it.
     """
     names = DatasetNames(config.name)
-    remedy = f"run {names.of('verify')}, which names every damage, then {names.of('repair')}"
+    remedy = remedy_of_damage(names)
     try:
         snapshot = open_if_exists(config)
     except CorruptFile as error:
@@ -52,6 +53,17 @@ def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.As
     except CorruptFile as error:
         return _evaluation(names, f"{error}; {remedy}", {"lance/version": snapshot.version})
     return _evaluation(names, None, {"lance/version": snapshot.version}, passed=True)
+
+
+def not_looked_at(head: dg.AssetKey, name: str, error: CorruptFile) -> dg.AssetCheckEvaluation:
+    """Return a warning of another check: `valid` fails for the same damage, and alerts tell of that one."""
+    return dg.AssetCheckEvaluation(
+        head,
+        name,
+        False,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"not looked at, because the newest version does not open: {error}",
+    )
 
 
 def unless_reported(instance: dg.DagsterInstance, found: dg.AssetCheckEvaluation) -> list[dg.AssetCheckEvaluation]:

@@ -20,9 +20,10 @@ from typing import Any
 
 import dagster as dg
 
-from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import result_of
+from lance_ops.dagster.head import not_looked_at
 from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport
 from lance_ops.dagster.landing.landing_check import (
@@ -34,6 +35,7 @@ from lance_ops.dagster.landing.landing_check import (
 )
 from lance_ops.dagster.markdown import table
 from lance_ops.dagster.newest_evaluation import newest_evaluation
+from lance_ops.dagster.tick_failures import damage_sentence, skipping_damage
 
 __all__ = [
     "SETTLED_CHECK",
@@ -71,7 +73,10 @@ def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
     def batches_settled(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        return result_of(evaluate_settled(config, context.instance))
+        try:
+            return result_of(evaluate_settled(config, context.instance))
+        except CorruptFile as error:
+            return result_of(not_looked_at(names.head, SETTLED_CHECK, error))
 
     return dg.asset_check(
         asset=names.head,
@@ -91,17 +96,16 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Reports the check {SETTLED_CHECK} of {config.name} when other batches need somebody than before.",
     )
+    @skipping_damage(config)
     def settled(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        # The cursor says whether the last tick could list the folder.
         try:
             report = batch_states(config, context.instance, count_plain=True)
-        except (LanceOpsError, OSError):
+        except (LanceOpsError, OSError) as error:
             landing = evaluate_landing(config)
             if not was_listed(landing):
-                if context.cursor == _NOT_LISTED:
-                    return _reported(context.instance, [landing], _NOT_LISTED)
-                again = dg.SkipReason(f"looked at again: {landing.description}")
-                return dg.SensorResult(skip_reason=again, cursor=_NOT_LISTED)
+                return _not_listed(context, landing)
+            if isinstance(error, CorruptFile):
+                return _reported(context.instance, [landing], _LISTED, damage_sentence(config, error))
             # It fails again unless the folder was what failed.
             report = batch_states(config, context.instance, count_plain=True)
         found = _evaluate(names, report, _newest_recorded(names, context.instance))
@@ -133,17 +137,28 @@ def _newest_recorded(names: DatasetNames, instance: dg.DagsterInstance) -> dg.As
     return None if recorded is None else recorded.evaluation
 
 
-def _reported(instance: dg.DagsterInstance, found: Sequence[dg.AssetCheckEvaluation], cursor: str) -> dg.SensorResult:
-    """Return a tick's result that reports those evaluations that differ from the newest recorded ones."""
+def _not_listed(context: dg.SensorEvaluationContext, landing: dg.AssetCheckEvaluation) -> dg.SensorResult:
+    """Return the result of a tick that could not list the folder; the cursor says whether the tick before could."""
+    if context.cursor == _NOT_LISTED:
+        return _reported(context.instance, [landing], _NOT_LISTED)
+    return dg.SensorResult(skip_reason=f"looked at again: {landing.description}", cursor=_NOT_LISTED)
+
+
+def _reported(
+    instance: dg.DagsterInstance, found: Sequence[dg.AssetCheckEvaluation], cursor: str, why_no_more: str = ""
+) -> dg.SensorResult:
+    """Return a tick's result that reports those evaluations that differ from the newest recorded ones, and says so.
+
+    `why_no_more` says why the tick evaluates no other check.
+    """
     changed = [
         each
         for each in found
         if (last := newest_evaluation(instance, each.asset_check_key)) is None or _said(last.evaluation) != _said(each)
     ]
-    if changed:
-        return dg.SensorResult(asset_events=changed, cursor=cursor)
-    as_before = "; ".join(str(each.description) for each in found)
-    return dg.SensorResult(skip_reason=dg.SkipReason(f"as before: {as_before}"), cursor=cursor)
+    told = "; ".join(str(each.description) for each in changed or found)
+    reason = "; ".join(filter(None, [why_no_more, f"{'reported' if changed else 'as before'}: {told}"]))
+    return dg.SensorResult(asset_events=changed, skip_reason=reason, cursor=cursor)
 
 
 def _evaluate(
