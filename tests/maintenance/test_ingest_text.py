@@ -112,6 +112,52 @@ def test_delimiter_quote_encoding_and_a_missing_header(tmp_path: Path, isolated:
         load(tmp_path, "b.csv", "a;1\n", None, text, isolated)
 
 
+@BOTH
+@pytest.mark.parametrize("sign", [";", "\t", "|"])
+@pytest.mark.parametrize("content", ["code,n\n", "code,n\n01,2\n02,3\n", "\n\ncode,n\n\n01,2\n"])
+def test_another_delimiter_than_the_stated_one_is_named_with_its_option(
+    tmp_path: Path, sign: str, content: str, isolated: bool
+) -> None:
+    reason = f"its header is one column, {f'code{sign}n'!r}: set the delimiter {sign!r} (raw.text.delimiter, or --delim"
+    with pytest.raises(RawFileRefused, match=re.escape(reason)):
+        load(tmp_path, "a.csv", content.replace(",", sign), None, isolated=isolated)
+    assert not (tmp_path / "table.lance").exists(), "no table of one column is made"
+
+
+@pytest.mark.parametrize("content", ["a;b\n1\n2\n", "a;b\n1;2\n3\n", '"a;b"\n"1;2"\n', "note\na;b\n"])
+def test_a_column_whose_name_or_cells_hold_a_delimiter_is_read(tmp_path: Path, content: str) -> None:
+    assert load(tmp_path, "a.csv", content, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "remedy"),
+    [
+        (pa.int64(), "1.5", "make the column double, by write.columns (--schema) for a new table and by alter_columns"),
+        (pa.int32(), "3000000000", "make the column double"),
+        (pa.int64(), "many", "make the column string"),
+        (pa.float64(), "viel", "make the column string"),
+        (pa.float64(), '"1,5"', "say what its comma is by raw.text.decimal_point or raw.text.thousands (--decimal"),
+        (pa.date32(), "1.2.2026", "state its form in raw.text.date_formats (--date-format)"),
+        (pa.timestamp("us"), "1.2.2026", "state its form in raw.text.timestamp_formats (--timestamp-format)"),
+        (pa.bool_(), "maybe", "make the column string"),
+    ],
+)
+def test_a_cell_that_does_not_fit_is_told_with_a_remedy(
+    tmp_path: Path, kind: pa.DataType, cell: str, remedy: str
+) -> None:
+    reason = f"'{cell.strip(chr(34))}' is no {kind}; mend the file, or {remedy}"
+    with pytest.raises(RawFileRefused, match=re.escape(reason)):
+        load(tmp_path, "a.csv", f"n\n{cell}\n", pa.schema([("n", kind)]))
+
+
+def test_a_value_of_json_that_does_not_fit_is_told_with_a_remedy(tmp_path: Path) -> None:
+    table = pa.schema([("n", pa.int64())])
+    with pytest.raises(RawFileRefused, match=r"1\.5 is no int64; mend the file, or make the column double"):
+        load(tmp_path, "a.jsonl", '{"n": 1.5}\n', table)
+    with pytest.raises(RawFileRefused, match=r'"two" is no int64; mend the file, or make the column string'):
+        load(tmp_path, "b.jsonl", '{"n": "two"}\n', None)
+
+
 COMPRESSIONS: Mapping[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,

@@ -151,7 +151,8 @@ def _record_refused(
     _report_checks(context, config, ingested.keys(), result.refused)
     return dg.Failure(
         f"{len(result.refused)} of {len(metadata)} batches are set aside, the others are in the table. Mend or remove "
-        f"these files; a mended one is asked for again:\n{named_with_reasons(result.refused)}",
+        "these files; a mended one is asked for again. After a change of the declaration or of the table, ask for each "
+        f"with dg launch --job {names.of('ingest')} --partition KEY:\n{named_with_reasons(result.refused)}",
         metadata={REFUSED_OF_RUN: dg.MetadataValue.json(dict(result.refused))},
         allow_retries=False,
     )

@@ -15,6 +15,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -31,7 +33,7 @@ from lance_ops.maintenance.ingest.raw_limits import (
     TextReading,
     check_count,
 )
-from lance_ops.maintenance.ingest.raw_values import bad_text, holds_text_to_parse, is_number, parsed
+from lance_ops.maintenance.ingest.raw_values import bad_text, holds_text_to_parse, is_number, misfit, parsed
 
 __all__ = ["NO_UTF8", "decode_csv", "distinct_names"]
 
@@ -39,6 +41,11 @@ _BAD_CELL = re.compile(r"In CSV column #(\d+): CSV conversion error to (.+?): (.
 _BAD_ROW = re.compile(r"Expected (\d+) columns, got (\d+)")
 NO_UTF8 = "a cell is not UTF-8: set the file's encoding, such as cp1252"
 _SHOWN = 100
+_DELIMITERS = ",;\t|"
+_ROWS_OF_PROOF = 5
+"""How many rows beside the header must be parted alike by another delimiter than the stated one."""
+
+_WITH_COMMA = re.compile(r"[+-]?\d[\d.,]*")
 
 
 def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -169,13 +176,14 @@ def _header(source: RawSource, text: TextReading, limits: RawLimits) -> tuple[li
         start = stream.read(BLOCK_BYTES)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DecodingRefused("it is UTF-16: set the file's encoding to utf-16")
-    lines = io.StringIO(start.decode("utf-8-sig", "replace"), newline="")
+    decoded = start.decode("utf-8-sig", "replace")
     try:
-        rows = enumerate(_rows(_after_skipped(lines, text), text), 1)
+        rows = enumerate(_rows(_after_skipped(io.StringIO(decoded, newline=""), text), text), 1)
         num_rows, names = next(((number, cells) for number, cells in rows if cells), (0, []))
     except csv.Error as error:
         raise DecodingRefused(f"its header cannot be read: {error}") from error
     check_count(len(names), "columns", limits.columns)
+    _check_delimiter(decoded, text, names, num_rows)
     if text.distinct_names:
         return distinct_names(names), num_rows
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
@@ -225,7 +233,7 @@ def _named(read: Callable[[], Any], source: RawSource, text: TextReading, names:
         if row is not None:
             line = _line_where(source, text, lambda cells: len(cells) != int(row[1]))
             other = _other_delimiter(names, text)
-            hint = f": set the delimiter {other!r}" if other else ""
+            hint = f": {_set_delimiter(other)}" if other else ""
             first = "the header" if text.header else "the first row"
             raise DecodingRefused(f"{line}it has {row[2]} cells, and {first} has {row[1]}{hint}") from error
         raise
@@ -236,7 +244,31 @@ def _other_delimiter(names: Sequence[str], text: TextReading) -> str:
     if len(names) != 1:
         return ""
     only = names[0]
-    return max((sign for sign in ",;\t|" if sign != text.delimiter and sign in only), key=only.count, default="")
+    return max((sign for sign in _DELIMITERS if sign != text.delimiter and sign in only), key=only.count, default="")
+
+
+def _set_delimiter(sign: str) -> str:
+    return f"set the delimiter {sign!r} (raw.text.delimiter, or --delimiter)"
+
+
+def _check_delimiter(start: str, text: TextReading, names: Sequence[str], num_rows: int) -> None:
+    """Refuse a file of one column that another delimiter parts into as many cells in its header as in its first rows.
+
+    A name in quotes may hold any delimiter.
+    """
+    other = _other_delimiter(names, text)
+    if not other:
+        return
+    by_other = replace(text, delimiter=other)
+    with suppress(csv.Error):
+        rows = [_first_rows(start, each, num_rows + _ROWS_OF_PROOF)[num_rows - 1 :] for each in (text, by_other)]
+        num_cells, num_parts = ({len(cells) for cells in of_rows if cells} for of_rows in rows)
+        if num_cells == {1} and len(num_parts) == 1 and num_parts != {1}:
+            raise DecodingRefused(f"its header is one column, {names[0]!r}: {_set_delimiter(other)}")
+
+
+def _first_rows(start: str, text: TextReading, num_rows: int) -> list[list[str]]:
+    return list(islice(_rows(_after_skipped(io.StringIO(start, newline=""), text), text), num_rows))
 
 
 def _bad_cell(
@@ -256,9 +288,21 @@ def _bad_cell(
     name = names[at] if at < len(names) else f"#{at + 1}"
     if value is None:
         return DecodingRefused(f"{line}column {name!r}: {NO_UTF8}")
-    shown = repr(value[:_SHOWN])
-    why = "expected a zone offset" if "expected a zone" in str(error) else ""
-    return DecodingRefused(f"{line}column {name!r}: {shown} is no {kind}{why and f' ({why})'}")
+    why = " (expected a zone offset)" if "expected a zone" in str(error) else ""
+    return DecodingRefused(
+        line + misfit(name, repr(value[:_SHOWN]), f"{kind}{why}", _option_for(value, str(kind), text))
+    )
+
+
+def _option_for(value: str, kind: str, text: TextReading) -> str:
+    """Return what to set so that a cell may be read as a type, or an empty text."""
+    if kind.startswith("date"):
+        return "state its form in raw.text.date_formats (--date-format)"
+    if kind.startswith("timestamp"):
+        return "state its form in raw.text.timestamp_formats (--timestamp-format)"
+    if "," in value and text.decimal_point == "." and not text.thousands and _WITH_COMMA.fullmatch(value.strip()):
+        return "say what its comma is by raw.text.decimal_point or raw.text.thousands (--decimal-point, --thousands)"
+    return ""
 
 
 def _line_where(source: RawSource, text: TextReading, is_bad: Callable[[list[str]], bool]) -> str:

@@ -1,4 +1,4 @@
-"""Turn cells that were read as text into a column's type.
+"""Turn cells that were read as text into a column's type, and say what to do about a value that is none of it.
 
 The process that decodes runs this module's text, so it imports nothing but the standard library and pyarrow.
 """
@@ -13,9 +13,11 @@ import pyarrow.types as pt
 
 from lance_ops.maintenance.ingest.raw_limits import TextReading
 
-__all__ = ["bad_text", "holds_text_to_parse", "is_list", "is_number", "parsed"]
+__all__ = ["bad_text", "holds_text_to_parse", "is_list", "is_number", "misfit", "parsed"]
 
 _QUOTED = re.compile(r"'(?:1970-01-01T)?(.*?)'(?= as a scalar| is not a valid|[.,:]|$)", re.DOTALL)
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def parsed(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Array:
@@ -78,6 +80,23 @@ def bad_text(error: Exception) -> str | None:
     """Return the text that Arrow's error quotes as one that does not fit, or None."""
     found = _QUOTED.search(str(error))
     return found[1] if found else None
+
+
+def misfit(name: str, shown: str, kind: object, remedy: str = "") -> str:
+    """Return that a column's value, as it is shown, is none of the column's type, with what to do.
+
+    `remedy` is the option that reads such a value; otherwise the column needs another type.
+    """
+    remedy = remedy or (
+        f"make the column {_holder(shown, kind)}, by write.columns (--schema) for a new table and by alter_columns for "
+        "one that is there"
+    )
+    return f"column {name!r}: {shown} is no {kind}; mend the file, or {remedy}"
+
+
+def _holder(shown: str, kind: object) -> str:
+    """Return a type that holds a value which a type does not hold."""
+    return "double" if "int" in str(kind) and _NUMBER.fullmatch(shown.strip("'\" ")) else "string"
 
 
 def is_list(kind: pa.DataType) -> bool:
