@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lance_ops
-from lance_ops.errors import SchemaMismatch
+from lance_ops.errors import RawFileRefused, SchemaMismatch
 from lance_ops.runners import InThreads
 from lance_ops.verbs import DeleteRows, Upsert
 from tests.verbs.living import live
@@ -22,6 +22,8 @@ STORED = {
     "day": pa.array([date(2026, 1, 1), date(2026, 1, 2)]),
     "f": pa.array([0.1, 0.5], pa.float32()),
     "d": pa.array([Decimal("0.10"), Decimal("0.50")], pa.decimal128(10, 2)),
+    "clock": pa.array([time(13), time(14)], pa.time64("us")),
+    "x": pa.array([2.0**53, 0.5]),
 }
 CHANGED = [
     ("day", pa.array([datetime(2026, 1, 1, 13)], pa.timestamp("us"))),
@@ -30,6 +32,8 @@ CHANGED = [
     ("d", pa.array([0.101], pa.float64())),
     ("d", pa.array([0.1], pa.float32())),
     ("f", pa.array([0.1], pa.float64()).dictionary_encode()),
+    ("clock", pa.array([datetime(2026, 1, 1, 13)], pa.timestamp("us"))),
+    ("x", pa.array([Decimal(2**53 + 1)], pa.decimal128(20, 0))),
 ]
 NOT_STORED = ("day", pa.array([datetime(2026, 1, 1, 13)], pa.timestamp("us")).dictionary_encode())
 """No file holds a dictionary of moments."""
@@ -40,6 +44,9 @@ KEPT = [
     ("f", pa.array([0.5, float("nan")], pa.float64()).dictionary_encode()),
     ("d", pa.array([0.5], pa.float64())),
     ("d", pa.array([Decimal("0.5")], pa.decimal128(10, 1))),
+    ("clock", pa.array([time(14), None], pa.time32("s"))),
+    ("x", pa.array([Decimal("0.5"), None], pa.decimal128(20, 18))),
+    ("x", pa.array([Decimal("0.5")], pa.decimal128(15, 1))),
 ]
 
 
@@ -59,7 +66,7 @@ def test_a_key_in_memory_that_the_cast_changes_is_refused_with_its_value(
         lambda: dataset.merge_insert(name).when_not_matched_by_source_delete().execute(keys),
     ]
     for change in changes:
-        with pytest.raises(SchemaMismatch, match=f"key '{name}' is .* the cast changes "):
+        with pytest.raises(SchemaMismatch, match=f"'{name}' is .* (the cast changes |in the data)"):
             change()
     assert dataset.count_rows() == 2
 
@@ -91,6 +98,18 @@ def test_a_key_of_a_file_or_a_dataset_that_tasks_read_is_refused_by_its_type(
             live(verb, dataset)
     assert dataset.count_rows() == 2
     assert [path.name for path in Path(dataset.uri, "data").iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.parametrize(("name", "text"), [("d", "0.101"), ("d", '"0.101"'), ("clock", '"2026-01-01T13:00:00"')])
+def test_a_key_of_json_that_its_column_cannot_hold_is_refused_with_its_line(
+    tmp_path: Path, dataset: Any, name: str, text: str
+) -> None:
+    file = tmp_path / "keys.json"
+    file.write_text(f'{{"{name}": {text}}}\n')
+    for runner in (None, InThreads()):
+        with pytest.raises(RawFileRefused, match=f"line 1: column '{name}'"):
+            dataset.delete_by_keys(str(file), name, runner=runner)
+    assert dataset.count_rows() == 2
 
 
 def test_a_key_of_text_is_read_in_the_type_of_the_table(tmp_path: Path, dataset: Any) -> None:
