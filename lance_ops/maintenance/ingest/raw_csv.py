@@ -264,7 +264,7 @@ def _check_delimiter(start: str, text: TextReading, names: Sequence[str], num_ro
         rows = [_first_rows(start, each, num_rows + _ROWS_OF_PROOF)[num_rows - 1 :] for each in (text, by_other)]
         num_cells, num_parts = ({len(cells) for cells in of_rows if cells} for of_rows in rows)
         if num_cells == {1} and len(num_parts) == 1 and num_parts != {1}:
-            raise DecodingRefused(f"its header is one column, {names[0]!r}: {_set_delimiter(other)}")
+            raise DecodingRefused(f"its header is one column, {names[0]!r}: {_set_delimiter(other)}, or quote the name")
 
 
 def _first_rows(start: str, text: TextReading, num_rows: int) -> list[list[str]]:
