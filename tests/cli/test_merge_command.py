@@ -13,7 +13,7 @@ import pytest
 from lance_ops.api import dataset, write_dataset
 from lance_ops.cli import runners
 from lance_ops.verbs import Execution, Upsert, VerbResult
-from tests.cli.test_cli import answer, run, text
+from tests.cli.calls import answer, run, text
 from tests.pickling_runner import PicklingRunner
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from lance_ops.api import dataset, write_dataset
 from lance_ops.cli import app
 from lance_ops.verbs import ALL_VERBS, REASON_PROPERTY, Compact, Erase, IngestFiles, options_of
-from tests.cli.test_cli import answer, outcome, run, text
+from tests.cli.calls import answer, outcome, run, text
 
 
 def test_a_plan_is_shown_stored_and_executed(dataset_uri: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from lance_ops.api import dataset
 from lance_ops.maintenance.health import timeline
 from lance_ops.spark import OnSpark, sql, use_namespace
-from tests.cli.test_cli import answer, text
+from tests.cli.calls import answer, text
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

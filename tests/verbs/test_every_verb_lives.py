@@ -14,7 +14,7 @@ import pytest
 
 from lance_ops.api import dataset
 from lance_ops.verbs import ALL_VERBS, Clone, Measures, Repair, StoredPlan, Verb, Verify, make_plan, options_of
-from tests.cli.test_cli import answer
+from tests.cli.calls import answer
 from tests.verbs.examples import EXAMPLES, Example
 from tests.verbs.living import live
 

@@ -1,0 +1,104 @@
+"""The commands that look at a table: its properties, versions, health, debts and damages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import dataset, write_dataset
+from tests.cli.calls import answer, run, text
+
+
+def test_inspect_shows_the_dataset_s_properties(flights: str) -> None:
+    shown = text("inspect", flights)
+    assert "version    3 of 3" in shown
+    assert "10 live, 2 deleted" in shown
+    assert "v1 (version 2)" in shown
+    for line in ("0 x int64 allowed", "1 carrier string allowed", "x_idx BTree x 100%"):
+        assert line in " ".join(shown.split())
+
+
+def test_inspect_as_json_has_every_fact(flights: str) -> None:
+    facts = answer("inspect", flights)
+    assert (facts["version"], facts["num_rows"], facts["num_deleted_rows"], facts["num_fragments"]) == (3, 10, 2, 3)
+    assert facts["tags"] == {"v1": 2}
+    assert [index["name"] for index in facts["indices"]] == ["x_idx"]
+    assert facts["schema"][0] == {"id": 0, "name": "x", "type": "int64", "nullable": True}
+
+
+def test_inspect_accepts_a_version_or_a_tag(flights: str) -> None:
+    assert answer("inspect", flights, "--version", "1")["num_deleted_rows"] == 0
+    assert answer("inspect", flights, "--version", "v1")["version"] == 2
+
+
+def test_versions_lists_the_datasets_history(flights: str) -> None:
+    lines = [line.split() for line in text("versions", flights).splitlines()]
+    rows = {line[0]: line for line in lines if line[0].isdecimal()}
+    assert list(rows) == ["1", "2", "3"]
+    assert "v1" in rows["2"]
+    assert "100%" in rows["3"]
+    summaries = answer("versions", flights)
+    assert [summary["num_rows"] for summary in summaries] == [12, 10, 10]
+    assert [summary["batches"] for summary in summaries] == [["day"], [], []]
+    assert [summary["version"] for summary in answer("versions", flights, "--limit", "1")] == [3]
+
+
+def test_health_names_findings_and_fails_where_asked_to(flights: str) -> None:
+    shown = text("health", flights)
+    assert "16.7% of the stored rows are deleted" in " ".join(shown.split())
+    assert "compact" in shown
+    assert run("health", flights, "--fail-on", "warning").exit_code == 1
+    assert run("health", flights, "--fail-on", "error").exit_code == 0
+    report = answer("health", flights)
+    assert report["findings"][0]["severity"] == "warning"
+    assert report["deleted_ratio"] == pytest.approx(2 / 12)
+
+
+def test_a_dataset_without_findings_is_healthy(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [1]}), dataset_uri)
+    assert "healthy" in text("health", dataset_uri, "--fail-on", "warning")
+
+
+def test_verify_reports_a_complete_version(flights: str) -> None:
+    assert "version 3 is whole" in text("verify", flights)
+    assert answer("verify", flights, "--version", "1")["ok"] is True
+    assert answer("verify", flights, "--version", "v1", "--quick", "--all-versions")["versions"] == [1, 2, 3]
+
+
+def test_verify_goes_on_part_by_part(flights: str) -> None:
+    numbers = np.random.default_rng(1).integers(0, 1 << 62, 200_000)
+    dataset(flights).insert(pa.table({"x": numbers, "carrier": ["DL"] * len(numbers)}))
+    part = answer("verify", flights, "--max-megabytes", "1")["next_part"]
+    assert part is not None
+    shown = text("verify", flights, "--max-megabytes", "1")
+    assert "version 4 is whole" in shown and f"other files are left: go on with --first-part {part}" in shown
+    assert answer("verify", flights, "--max-megabytes", "1", "--first-part", str(part))["ok"] is True
+    assert "first_part belongs to max_megabytes" in run("verify", flights, "--first-part", "1").stderr
+
+
+def test_debt_prices_what_is_owed_and_can_fail_a_script(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": range(3)}), dataset_uri)
+    assert "compact" not in text("debt", dataset_uri, "--fail-if-owed")
+    for number in range(12):
+        write_dataset(pa.table({"x": [number]}), dataset_uri, mode="append")
+    result = run("debt", dataset_uri, "--fail-if-owed", "--orphans")
+    assert result.exit_code == 1 and "13 of 13 fragments are small" in result.stdout
+    found = answer("debt", dataset_uri, "--target-rows", "5")
+    # Rows are merged to three fragments of five rows.
+    assert found["dues"][0]["step"] == "compact" and found["dues"][0]["gain_bytes"] == 10 * 4 * 1024**2
+    assert found["read_amplification"] == pytest.approx(13 / 3, rel=0.01)
+
+
+@pytest.mark.parametrize("command", ["health", "versions", "inspect", "debt"])
+def test_a_newest_version_that_does_not_open_is_told_with_the_commands_that_mend_it(
+    tmp_path: Path, command: str
+) -> None:
+    write_dataset(pa.table({"x": [1]}), str(tmp_path / "a"))
+    (manifest,) = (tmp_path / "a" / "_versions").glob("*.manifest")
+    manifest.write_bytes(b"junk")
+    result = run(command, str(tmp_path / "a"))
+    assert result.exit_code == 1 and manifest.name in result.stderr
+    assert result.stderr.count("`lance-ops verify`") == result.stderr.count("`lance-ops repair`") == 1
