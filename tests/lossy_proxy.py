@@ -1,4 +1,7 @@
-"""An HTTP proxy that drops or delays requests, as networks do, or drops conditions, as servers without them do."""
+"""An HTTP proxy that drops, delays or refuses requests, as networks and servers do, or drops conditions.
+
+Servers that do not know conditions ignore them.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ _CONDITIONS = {"if-none-match", "ifgenerationmatch"}
 class LossyProxy:
     """A running proxy. `lose(method, path)` returns what to drop of a request, None for nothing.
 
+    Each request is answered with the status and the body of `refusal`, if there is one.
     `seen` holds the requests, and `sizes_bytes` how large the bodies of each request and its answer were together.
     """
 
@@ -28,6 +32,7 @@ class LossyProxy:
     loses_conditions: bool = False
     latency_seconds: float = 0.0
     lose: Callable[[str, str], Loss | None] = lambda method, path: None
+    refusal: tuple[int, str] | None = None
     seen: list[tuple[str, str]] = field(default_factory=list)
     sizes_bytes: list[int] = field(default_factory=list)
 
@@ -60,6 +65,14 @@ def lossy_proxy(endpoint: str, *, loses_conditions: bool = False, latency_second
             loss = proxy.lose(self.command, self.path)
             if loss == "request":
                 self.close_connection = True
+                return
+            if proxy.refusal is not None:
+                status, text = proxy.refusal
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(text.encode())
                 return
             server = http.client.HTTPConnection(address, timeout=240)
             dropped = _HOP_BY_HOP | (_CONDITIONS if proxy.loses_conditions else set())

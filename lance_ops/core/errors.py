@@ -35,6 +35,7 @@ __all__ = [
     "RetryableConflict",
     "SchemaMismatch",
     "StoreError",
+    "StoreUnreachable",
     "TasksLost",
     "TooManyConcurrentWriters",
     "UnsafePath",
@@ -179,6 +180,10 @@ class ChecksumMismatch(CorruptFile):
 
 class StoreError(LanceOpsError, OSError):
     """A store operation failed. The outcome of a write is then unknown, unless the error is a `WriteRefused`."""
+
+
+class StoreUnreachable(StoreError):
+    """A store could not be reached, or did not answer. The outcome of a write is unknown."""
 
 
 class ObjectNotFound(StoreError, FileNotFoundError):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lance_ops.store.process_resources import PROCESS_RESOURCES
     from lance_ops.store.ranges import merge_touching
     from lance_ops.store.remote import FsspecStore
+    from lance_ops.store.services import gives_no_answer, is_missing_bucket, known_failure
     from lance_ops.store.storage_options import read_bool
 
 __all__ = [
@@ -64,10 +65,13 @@ __all__ = [
     "check_path",
     "check_paths",
     "counted_in",
+    "gives_no_answer",
     "iops_counter",
     "is_local",
+    "is_missing_bucket",
     "is_same_bucket",
     "is_well_known",
+    "known_failure",
     "merge_touching",
     "open_store",
     "path_beneath",
@@ -102,6 +106,9 @@ _MODULES = {
     "bytes_read_counter": "io_counters",
     "check_path": "paths",
     "check_paths": "paths",
+    "gives_no_answer": "services",
+    "is_missing_bucket": "services",
+    "known_failure": "services",
     "counted_in": "io_counters",
     "iops_counter": "io_counters",
     "is_local": "opening",

@@ -20,11 +20,13 @@ from lance_ops.core.errors import (
     MissingPackage,
     ObjectNotFound,
     StoreError,
+    StoreUnreachable,
     UnsupportedFeature,
     WriteRefused,
 )
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import environment_secrets, public_uri, raise_alone, redact, secret_values, shown_key
+from lance_ops.store import services
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
 from lance_ops.store.io_counters import IoCounters
 from lance_ops.store.paths import check_directory, check_path, is_temporary
@@ -298,21 +300,28 @@ class FsspecStore(Store):
 
     @contextmanager
     def _translating(self, verb: str, path: str) -> Iterator[None]:
-        """Turn the errors of any package into `StoreError`s without secrets."""
+        """Turn the errors of any package into `StoreError`s without secrets.
+
+        A failure that the user can mend is told in one sentence, without the client's own errors behind it.
+        """
         try:
             yield
         except LanceOpsError:
             raise
         except Exception as error:  # noqa: BLE001 - every package and every HTTP client has its own errors
             secrets = secret_values(self._options) | environment_secrets(self._service.credential_variables)
-            raise_alone(self._translated(verb, path, error, secrets), error, secrets)
+            known = services.known_failure(error)
+            told = known or redact(f"{type(error).__name__}: {error}", secrets)
+            raise_alone(self._translated(verb, path, error, told), None if known else error, secrets)
 
-    def _translated(self, verb: str, path: str, error: Exception, secrets: frozenset[str]) -> StoreError:
+    def _translated(self, verb: str, path: str, error: Exception, told: str) -> StoreError:
         name = self.uri_of(path) if path else self.root
         if verb == "read" and isinstance(error, FileNotFoundError):
             return ObjectNotFound(name)
-        text = f"cannot {verb} {name}: " + redact(f"{type(error).__name__}: {error}", secrets)
-        return WriteRefused(text) if verb == "write" and self._service.is_refusal(error) else StoreError(text)
+        text = f"cannot {verb} {name}: {told}"
+        if verb == "write" and self._service.is_refusal(error):
+            return WriteRefused(text)
+        return StoreUnreachable(text) if services.gives_no_answer(error) else StoreError(text)
 
 
 class _RemoteWriter(StoreWriter):

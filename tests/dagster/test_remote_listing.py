@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import boto3
@@ -12,7 +12,9 @@ from fsspec.config import conf as fsspec_settings
 from lance_ops.dagster.declaration import StoreLocation
 from lance_ops.dagster.landing.landing import list_files
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
+from lance_ops.errors import StoreError, StoreUnreachable
 from lance_ops.store import FsspecStore, ObjectInfo
+from tests.lossy_proxy import lossy_proxy
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
 pytestmark = [pytest.mark.dagster, pytest.mark.server]
@@ -69,10 +71,31 @@ def test_the_store_lists_what_s3fs_lists(
     assert isinstance(found.get(REFUSED_BY_OBSTORE), SetAside) == (REFUSED_BY_OBSTORE in names)
 
 
-def test_a_folder_or_bucket_that_is_not_there_is_empty(s3_server: S3Server) -> None:
-    location = landing_with(s3_server)
-    assert list(list_files(location)) == []
-    assert list(list_files(replace(location, uri="s3://no-such-bucket-anywhere/in"))) == []
+def test_a_folder_that_is_not_there_is_empty(s3_server: S3Server) -> None:
+    assert list(list_files(landing_with(s3_server))) == []
+
+
+@pytest.mark.parametrize("place", [lambda location: location, by_s3fs], ids=["by the store", "by s3fs"])
+def test_a_bucket_that_is_not_there_is_named_with_the_remedy(
+    s3_server: S3Server, place: Callable[[StoreLocation], StoreLocation]
+) -> None:
+    location = replace(place(landing_with(s3_server)), uri="s3://no-such-bucket-anywhere/in")
+    with pytest.raises(StoreError, match=r"no-such-bucket-anywhere.*there is no such bucket .*: create it, or mend"):
+        list(list_files(location))
+
+
+def test_a_store_that_does_not_answer_is_not_asked_by_s3fs_too(s3_server: S3Server) -> None:
+    with lossy_proxy(s3_server.endpoint) as proxy:
+        location = landing_with(s3_server, "a.csv")
+        location = replace(location, storage_options={**location.storage_options, "endpoint_url": proxy.endpoint})
+        assert [entry.path for entry in list_files(location)] == ["a.csv"]
+        proxy.lose = lambda method, path: "request"
+        proxy.seen.clear()
+        with pytest.raises(StoreUnreachable, match="the store does not answer: see whether its endpoint is right"):
+            list_files(location)
+        assert len(proxy.seen) <= 11, "one client's attempts"
+        proxy.lose = lambda method, path: None
+        assert [entry.path for entry in list_files(location)] == ["a.csv"]
 
 
 def test_variables_that_only_stores_read_leave_the_listing_to_s3fs(

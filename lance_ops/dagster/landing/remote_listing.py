@@ -13,7 +13,7 @@ from typing import Any
 
 from fsspec.config import conf as fsspec_settings
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError, ObjectNotFound
+from lance_ops.core.errors import InvalidInput, LanceOpsError, ObjectNotFound, StoreUnreachable
 from lance_ops.dagster.declaration import StoreLocation
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 from lance_ops.maintenance.ingest import (
@@ -66,7 +66,7 @@ def list_remote(location: StoreLocation, *, follow_links: bool) -> Iterator[Land
 def _objects_in_s3(location: StoreLocation, folder: str) -> Sequence[ObjectInfo] | None:
     """Return what a store lists; None for a location, options and names of objects that are s3fs's alone.
 
-    s3fs then has the last word in every failure: its errors are what users know.
+    s3fs then has the last word in every failure but one: where the store does not answer, `StoreUnreachable` is raised.
     """
     given, variables = location.storage_options, os.environ
     if (
@@ -79,8 +79,14 @@ def _objects_in_s3(location: StoreLocation, folder: str) -> Sequence[ObjectInfo]
     if "key" in given and "token" not in given and _SESSION_TOKEN in variables:
         return None  # a store would complete the key by the variable
     options = {_S3_OPTIONS[name]: value for name, value in given.items()}
+    store = open_store(folder, {**options, "allow_http": "true"})
     try:
-        return list(open_store(folder, {**options, "allow_http": "true"}).list())
+        found = list(store.list())
+        if not found:
+            store.list_names("", 1)  # fails for a bucket that does not exist, which the listing takes for an empty one
+        return found
+    except StoreUnreachable:
+        raise  # s3fs would not reach it either, and tries for a minute
     except LanceOpsError:
         return None
 

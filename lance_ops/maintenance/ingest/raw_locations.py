@@ -26,7 +26,15 @@ from typing import Any
 import pyarrow as pa
 from fsspec import get_filesystem_class
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError, ObjectNotFound, RawFileRefused, StoreError
+from lance_ops import store
+from lance_ops.core.errors import (
+    InvalidInput,
+    LanceOpsError,
+    ObjectNotFound,
+    RawFileRefused,
+    StoreError,
+    StoreUnreachable,
+)
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import raise_alone, redact, secret_values, secrets_in
 from lance_ops.maintenance.ingest.raw_names import shown_uri
@@ -158,7 +166,8 @@ def moment_of(seconds: float) -> datetime | None:
 def failures_of_store(uri: str, storage_options: Mapping[str, str]) -> Iterator[None]:
     """Turn the errors of an fsspec file system into errors without secrets: `ObjectNotFound`, `StoreError`.
 
-    Its packages have errors of all classes, and many quote the URL of a request with its signature.
+    Its packages have errors of all classes, and many quote the URL of a request with its signature. A failure that the
+    user can mend is told in one sentence, without the package's own errors behind it.
     """
     try:
         yield
@@ -167,9 +176,12 @@ def failures_of_store(uri: str, storage_options: Mapping[str, str]) -> Iterator[
     except Exception as error:  # noqa: BLE001 - as above
         secrets = secret_values(storage_options) | secrets_in(uri)
         name = shown_uri(uri)
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) and not store.is_missing_bucket(error):
             raise_alone(ObjectNotFound(name), error, secrets)
-        raise_alone(StoreError(f"{name}: {redact(f'{type(error).__name__}: {error}', secrets)}"), error, secrets)
+        known = store.known_failure(error)
+        text = f"{name}: {known or redact(f'{type(error).__name__}: {error}', secrets)}"
+        kind = StoreUnreachable if store.gives_no_answer(error) else StoreError
+        raise_alone(kind(text), None if known else error, secrets)
 
 
 def open_local(path: str, listed: ListedFile | None) -> int:

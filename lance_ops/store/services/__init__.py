@@ -9,6 +9,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.store.services.contract import ListedObject, Service
     from lance_ops.store.services.credential_sources import digest_of_sources, environment_path
+    from lance_ops.store.services.known_failures import gives_no_answer, is_missing_bucket, known_failure
     from lance_ops.store.services.registry import ALL_SERVICES, chosen_service, service_of
     from lance_ops.store.services.s3 import S3
 
@@ -20,6 +21,9 @@ __all__ = [
     "chosen_service",
     "digest_of_sources",
     "environment_path",
+    "gives_no_answer",
+    "is_missing_bucket",
+    "known_failure",
     "service_of",
 ]
 
@@ -31,6 +35,9 @@ _MODULES = {
     "chosen_service": "registry",
     "digest_of_sources": "credential_sources",
     "environment_path": "credential_sources",
+    "gives_no_answer": "known_failures",
+    "is_missing_bucket": "known_failures",
+    "known_failure": "known_failures",
     "service_of": "registry",
 }
 
