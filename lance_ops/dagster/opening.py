@@ -6,8 +6,9 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.maintenance.repair import open_newest_readable
 from lance_ops.snapshot import Snapshot
+from lance_ops.store import with_short_requests
 
-__all__ = ["open_if_exists", "open_readable", "open_snapshot"]
+__all__ = ["open_for_run", "open_if_exists", "open_readable", "open_snapshot"]
 
 
 def open_snapshot(config: DatasetConfig, version: int | None = None) -> Snapshot:
@@ -26,6 +27,15 @@ def open_readable(config: DatasetConfig) -> Snapshot:
 
 
 def open_if_exists(config: DatasetConfig) -> Snapshot | None:
-    """Open the newest version; return None if no batch has created the dataset yet."""
+    """Open the newest version to look at it; return None if no batch has created the dataset yet.
+
+    A store that does not answer is given up within a minute, because a tick may not take longer.
+    """
+    location = config.table()
+    return Snapshot.open_if_exists(location.uri, with_short_requests(location.uri, location.storage_options))
+
+
+def open_for_run(config: DatasetConfig) -> Snapshot | None:
+    """Open the newest version for a run that writes, with the declared patience; return None if there is no dataset."""
     location = config.table()
     return Snapshot.open_if_exists(location.uri, location.storage_options)

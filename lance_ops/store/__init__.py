@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     )
     from lance_ops.store.local import LocalStore
     from lance_ops.store.memory import MemoryStore
-    from lance_ops.store.opening import is_local, is_same_bucket, is_well_known, open_store, path_beneath
+    from lance_ops.store.opening import (
+        is_local,
+        is_same_bucket,
+        is_well_known,
+        open_store,
+        path_beneath,
+        with_short_requests,
+    )
     from lance_ops.store.paths import TEMPORARY_PREFIX, check_path, check_paths
     from lance_ops.store.probe import prove_conditional_create, put_new_as_proof
     from lance_ops.store.process_resources import PROCESS_RESOURCES
@@ -78,6 +85,7 @@ __all__ = [
     "prove_conditional_create",
     "put_new_as_proof",
     "read_bool",
+    "with_short_requests",
 ]
 
 _MODULES = {
@@ -117,6 +125,7 @@ _MODULES = {
     "merge_touching": "ranges",
     "open_store": "opening",
     "path_beneath": "opening",
+    "with_short_requests": "opening",
     "prove_conditional_create": "probe",
     "put_new_as_proof": "probe",
     "read_bool": "storage_options",

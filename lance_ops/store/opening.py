@@ -13,13 +13,17 @@ from lance_ops.store import services
 from lance_ops.store.contract import Store
 from lance_ops.store.local import LocalStore
 
-__all__ = ["is_local", "is_same_bucket", "is_well_known", "open_store", "path_beneath"]
+__all__ = ["is_local", "is_same_bucket", "is_well_known", "open_store", "path_beneath", "with_short_requests"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # at least two letters, because `C:` is no scheme
 _LOCAL_SCHEMES = ("file", "file-object-store", "file+uring", "local")
 """The schemes of this machine's disk. The reference names ways to read the same files by the second and the third."""
 _LOCAL_URI = re.compile(rf"(?:{'|'.join(map(re.escape, _LOCAL_SCHEMES))}):(?=/)", re.IGNORECASE)
 _RELATIVE_FILE_URI = re.compile(r"file:(?!/)", re.IGNORECASE)
+
+_SHORT = {"connect_timeout": "5s", "request_timeout": "10s", "client_retry_timeout": "20s", "download_retry_count": "0"}
+"""A server that accepts connections and never answers is asked until the third limit: three times by obstore."""
+_OTHER_NAMES = {"request_timeout": ("timeout",)}
 
 
 def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None) -> Store:
@@ -46,6 +50,20 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object
     if "+" in scheme:
         raise UnsupportedFeature(f"the external manifest store of {scheme}://", "URI")
     return store.FsspecStore(text, storage_options)
+
+
+def with_short_requests(uri: str, storage_options: Mapping[str, str] | None) -> dict[str, str]:
+    """Return options by which an object store is given up within a minute, as far as the given ones do not say.
+
+    Somebody waits for a look at a table, and asks again. A run that writes may wait longer for its store.
+    """
+    given = dict(storage_options or {})
+    if is_local(uri) or not services.service_of(uri.partition("://")[0].lower()).takes_time_limits:
+        return given
+    names = {name.lower() for name in given}
+    return {
+        name: limit for name, limit in _SHORT.items() if names.isdisjoint({name, *_OTHER_NAMES.get(name, ())})
+    } | given
 
 
 def is_well_known(uri: str) -> bool:

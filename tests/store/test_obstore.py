@@ -291,6 +291,14 @@ def test_a_child_of_a_process_that_has_not_used_obstore_uses_it(s3: FsspecStore)
     subprocess.run(command, input=pickle.dumps(s3), check=True, timeout=240)
 
 
+def test_an_option_says_for_how_long_requests_are_sent_again() -> None:
+    def retried(**options: str) -> timedelta:
+        config: dict[str, timedelta] = ObstoreS3().arguments("bucket", options)["retry_config"]
+        return config["retry_timeout"]
+
+    assert retried(client_retry_timeout="20s") == timedelta(seconds=20) < retried()
+
+
 def test_throttled_requests_are_sent_again() -> None:
     throttled = (503, "<Error><Code>SlowDown</Code></Error>")
     with answering_server(lambda before, _: throttled if before < 2 else (200, "")) as server:

@@ -7,7 +7,16 @@ import fsspec
 import pytest
 
 from lance_ops.core.errors import InvalidInput, MissingPackage, UnsafePath, UnsupportedFeature
-from lance_ops.store import FsspecStore, LocalStore, MemoryStore, is_local, is_well_known, open_store, path_beneath
+from lance_ops.store import (
+    FsspecStore,
+    LocalStore,
+    MemoryStore,
+    is_local,
+    is_well_known,
+    open_store,
+    path_beneath,
+    with_short_requests,
+)
 
 
 def test_paths_of_every_spelling_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,3 +155,15 @@ def test_a_link_to_a_directory_is_that_location(tmp_path: Path) -> None:
 )
 def test_is_well_known_for_each_scheme(uri: str, known: bool) -> None:
     assert is_well_known(uri) is known
+
+
+def test_a_look_at_an_object_store_gives_up_within_a_minute_unless_its_options_say_otherwise() -> None:
+    limits = with_short_requests("s3://bucket/t", {})
+    assert limits.keys() == {"connect_timeout", "request_timeout", "client_retry_timeout", "download_retry_count"}
+    assert with_short_requests("az://container/t", limits) == limits
+    given = {"Timeout": "90s", "client_retry_timeout": "5m", "aws_region": "eu-central-1"}
+    found = with_short_requests("s3://bucket/t", given)
+    assert found.items() >= given.items() and "request_timeout" not in found
+    for uri in ("/data/t", "file:///data/t", "memory://t", "hdfs://host/t", "elsewhere://host/t"):
+        assert with_short_requests(uri, None) == {}
+    FsspecStore("s3://bucket/t", found)

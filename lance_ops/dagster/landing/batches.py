@@ -21,7 +21,7 @@ from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUS
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
 from lance_ops.dagster.landing.landing_check import evaluate_landing
 from lance_ops.dagster.landing.settled_check import SETTLED_CHECK, evaluate_settled, named_with_reasons
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import open_for_run
 from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.maintenance import IngestedBatch, ingested_batches
 from lance_ops.maintenance.ingest import IngestBatch, IngestResult, ingest
@@ -47,11 +47,11 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         with retrying():
             wanted = _wanted(context, names)
             landing = list_landing(config.landing(), started)
-            before = open_if_exists(config)
+            before = open_for_run(config)
             landed, recorded_only = _requested(config, landing, before, wanted, context.instance)
             result = _ingest(config, landed, runner.logging_to(context.log)) if landed else _NOTHING_DONE
             result = replace(result, skipped=(*result.skipped, *recorded_only))
-            newest = open_if_exists(config)
+            newest = open_for_run(config)
             if newest is not None:
                 report_versions(context, config, newest, before.version if before else 0, started)
         rows = _recorded_rows(context.instance, names.batches, tuple(recorded_only))

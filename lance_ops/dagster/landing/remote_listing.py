@@ -24,7 +24,7 @@ from lance_ops.maintenance.ingest import (
     remote_file_system,
     why_not_literal,
 )
-from lance_ops.store import ObjectInfo, open_store
+from lance_ops.store import ObjectInfo, open_store, with_short_requests
 
 __all__ = ["list_remote"]
 
@@ -49,6 +49,9 @@ _ONLY_STORES_READ = (
 """Variables that our store reads and s3fs does not. If one is set, the two could list different places."""
 
 _SESSION_TOKEN = "AWS_SESSION_TOKEN"
+
+_SHORT_REQUESTS = {"connect_timeout": 5, "read_timeout": 10, "retries": {"total_max_attempts": 3, "mode": "standard"}}
+"""What botocore is told for a listing: a tick may take a minute."""
 
 
 def list_remote(location: StoreLocation, *, follow_links: bool) -> Iterator[LandedFile | SetAside]:
@@ -79,7 +82,7 @@ def _objects_in_s3(location: StoreLocation, folder: str) -> Sequence[ObjectInfo]
     if "key" in given and "token" not in given and _SESSION_TOKEN in variables:
         return None  # a store would complete the key by the variable
     options = {_S3_OPTIONS[name]: value for name, value in given.items()}
-    store = open_store(folder, {**options, "allow_http": "true"})
+    store = open_store(folder, with_short_requests(folder, {**options, "allow_http": "true"}))
     try:
         found = list(store.list())
         if not found:
@@ -103,12 +106,23 @@ def _list_by_fsspec(location: StoreLocation, *, follow_links: bool) -> Iterator[
     """List a location by its file system of fsspec; no request is left for the caller's iteration."""
     try:
         with failures_of_store(location.uri, location.storage_options):
-            filesystem, root = remote_file_system(location.uri, location.storage_options)
+            filesystem, root = _short_file_system(location)
             filesystem.invalidate_cache()
             found = filesystem.find(root, detail=True)
     except ObjectNotFound:
         return iter(())
     return _entries_of(filesystem, root, found, follow_links=follow_links)
+
+
+def _short_file_system(location: StoreLocation) -> tuple[Any, str]:
+    """Return the file system of a location. That of S3 gives a store up within a minute, unless its options say so."""
+    given: dict[str, Any] = dict(location.storage_options)
+    if location.uri.partition("://")[0] not in _SCHEMES or "config_kwargs" in given:
+        return remote_file_system(location.uri, given)
+    # Raw files are read by another file system, whose options lack these: fsspec shares those of the same options.
+    filesystem, root = remote_file_system(location.uri, {**given, "config_kwargs": _SHORT_REQUESTS})
+    filesystem.retries = 1  # s3fs tries again what botocore has tried
+    return filesystem, root
 
 
 def _entries_of(

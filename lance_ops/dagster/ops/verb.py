@@ -14,7 +14,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
-from lance_ops.dagster.opening import open_if_exists, open_readable, open_snapshot
+from lance_ops.dagster.opening import open_for_run, open_readable, open_snapshot
 from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
@@ -73,7 +73,7 @@ def verb_op(
     the dataset need not exist. With `only_reads`, the op does not wait for the dataset's writers.
     """
     names = DatasetNames(config.name)
-    open_newest = open_if_exists if creates_table else open_readable if opens_damaged else open_snapshot
+    open_newest = open_for_run if creates_table else open_readable if opens_damaged else open_snapshot
 
     def compute(context: dg.OpExecutionContext) -> None:
         started = datetime.now(UTC)

@@ -99,7 +99,7 @@ def local_path(uri: str) -> str | None:
     return uri[len(found["scheme"]) + len("://") :] if found["scheme"].lower() in _LOCAL else None
 
 
-def remote_file_system(uri: str, storage_options: Mapping[str, str]) -> tuple[Any, str]:
+def remote_file_system(uri: str, storage_options: Mapping[str, object]) -> tuple[Any, str]:
     """Return the fsspec file system of a URI, which the scheme and the authority alone decide, and the path in it.
 
     Raises `InvalidInput` for a text that is no URI of a store.

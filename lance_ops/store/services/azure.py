@@ -75,6 +75,7 @@ class Azure(Service):
     schemes = ("az", "abfs", "abfss")
     package = "adlfs"
     extra = "azure"
+    takes_time_limits = True
     credential_variables = ("azure_", "identity_", "imds_", "msi_")
 
     def protocol(self, scheme: str) -> str:

@@ -29,13 +29,14 @@ GENERAL_ALIASES: Mapping[str, tuple[str, ...]] = {
     "connect_timeout": ("connect_timeout",),
     "request_timeout": ("request_timeout", "timeout"),
     "max_retries": ("client_max_retries",),
+    "retry_timeout": ("client_retry_timeout",),
     "download_retries": ("download_retry_count",),
     "proxy": ("proxy_url",),
     "proxy_certificate": ("proxy_ca_certificate",),
     "proxy_excludes": ("proxy_excludes",),
     "client": (CLIENT_OPTION,),
     # Accepted without effect, so that options written for the reference can be used.
-    "ignored": ("client_retry_timeout", "user_agent"),
+    "ignored": ("user_agent",),
 }
 
 
@@ -65,6 +66,8 @@ class Service(ABC):
     """The most ranges of one call of `get_ranges`. A client that takes several requests them at the same time."""
     well_known = True
     """Whether a manifest of another writer may name it."""
+    takes_time_limits = False
+    """Whether its options may say for how long a request is waited for and repeated."""
     credential_variables: tuple[str, ...] = ()
     """How the lower-case names of the environment variables begin from which credentials may come."""
 

@@ -44,6 +44,7 @@ class Gcs(Service):
     schemes = ("gs", "gcs")
     package = "gcsfs"
     extra = "gcs"
+    takes_time_limits = True
     credential_variables = ("google_", "cloudsdk_", "gce_metadata_", "storage_emulator_host")
 
     def protocol(self, scheme: str) -> str:

@@ -43,6 +43,7 @@ class S3(Service):
     schemes = ("s3", "s3a")
     package = "s3fs"
     deleted_at_once = 1000
+    takes_time_limits = True
     credential_variables = ("aws_", "boto_config")
 
     def protocol(self, scheme: str) -> str:

@@ -279,7 +279,8 @@ def _network(found: Mapping[str, str]) -> dict[str, Any]:
 def _retries(found: Mapping[str, str]) -> dict[str, Any]:
     """Return obstore's `retry_config`; it waits longer before each retry."""
     retries = read_count(found, "max_retries")
-    config: dict[str, Any] = {"retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
+    seconds = read_seconds(found, "retry_timeout") or _RETRY_SECONDS
+    config: dict[str, Any] = {"retry_timeout": timedelta(seconds=seconds)}
     if retries is not None:
         config["max_retries"] = retries
     return config
