@@ -90,3 +90,4 @@ def test_a_stream_that_is_refused_shows_no_error_of_sparks_worker(spark: SparkSe
     with pytest.raises(StreamingQueryException, match="'version' is not for streams") as refused:
         query.awaitTermination()
     assert "UnboundLocalError" not in str(refused.value)
+    assert "Traceback" not in str(refused.value)

@@ -248,7 +248,7 @@ def test_a_stream_of_changes_has_what_each_version_inserted_updated_and_deleted(
     assert changes() == [(1, "insert", 0, 0), (1, "insert", 1, 1), (1, "insert", 2, 2), (2, "insert", 3, 3)]
     assert changes() == [(3, "update", 0, 10), (4, "delete", 1, None)]
     assert changes() == []  # the compaction changed none
-    assert query.offset == {"version": opened.version + 1}
+    assert query.offset["version"] == opened.version + 1
     assert changes() == []
     opened.delete("x = 2")
     assert changes() == [(opened.version, "delete", 2, None)]
@@ -318,6 +318,51 @@ def test_a_stream_over_a_table_that_has_fewer_versions_again_is_refused(dataset_
     query.restart()
     with pytest.raises(InvalidInput, match="has read version 2, and the newest is 1.*with a new checkpoint"):
         query.next()
+
+
+@pytest.mark.parametrize("feed", ["false", "true"])
+def test_a_stream_over_a_table_that_was_made_again_and_has_as_many_versions_is_refused(
+    dataset_uri: str, feed: str
+) -> None:
+    def make(*values: int) -> None:
+        write_dataset(pa.table({"x": [0]}), dataset_uri, enable_stable_row_ids=True)
+        for value in values:
+            append(dataset_uri, value)
+
+    make(1)
+    query = Query(dataset_uri, starting_version="1", read_change_feed=feed)
+    start = query.offset
+    assert query.next() == [0, 1]
+    LanceDataset.drop(dataset_uri)
+    make(2, 3)
+    query.restart()
+    refusal = "version 2 is not the one that the stream has read.*a new checkpoint"
+    with pytest.raises(InvalidInput, match=refusal):
+        query.next()
+    with pytest.raises(InvalidInput, match=refusal):
+        query.rows(start, query.offset)
+
+
+@pytest.mark.parametrize("feed", ["false", "true"])
+def test_an_offset_without_the_moment_of_its_version_goes_on(dataset_uri: str, feed: str) -> None:
+    write_dataset(pa.table({"x": [0]}), dataset_uri, enable_stable_row_ids=True)
+    query = Query(dataset_uri, starting_version="1", read_change_feed=feed)
+    assert query.next() == [0]
+    del query.offset["made_at_ns"]
+    kept = dict(query.offset)
+    assert query.next() == []
+    assert query.offset == kept
+    append(dataset_uri, 1)
+    query.restart()
+    assert query.next() == [1]
+
+
+def test_a_stream_whose_last_read_version_is_cleaned_up_goes_on(dataset_uri: str) -> None:
+    append(dataset_uri, 1)
+    query = Query(dataset_uri)
+    assert query.next() == [1]
+    append(dataset_uri, 2).cleanup_old_versions(timedelta(0))
+    assert query.next() == [2]
 
 
 def append_with_y(opened: LanceDataset, x: int) -> LanceDataset:

@@ -3,9 +3,9 @@
     spark.readStream.format("lance").option("read_change_feed", "true").option("starting_version", 7).load(uri)
 
 A row of the stream is a change: `_change_type` (`insert`, `update`, `delete`), `_commit_version`, the row's id and
-versions, and its values. A deleted row has its id alone. An offset is the first version that is not read yet. One task
-compares one version with the version before it. So the stream also opens the version before the first one that it has
-not read, and clean-up must keep that version, too.
+versions, and its values. A deleted row has its id alone. An offset is the first version that is not read yet, and the
+moment of the version before it, if that is read. One task compares one version with the version before it. So the
+stream also opens the version before the first one that it has not read, and clean-up must keep that version, too.
 """
 
 from __future__ import annotations
@@ -22,8 +22,15 @@ from pyspark.sql.types import StructType
 from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
+from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.options import SourceOptions
-from lance_ops.spark.data_source.stream_reader import START_AGAIN, check_read_versions_exist, open_unread
+from lance_ops.spark.data_source.stream_reader import (
+    START_AGAIN,
+    check_is_same_table,
+    check_made_at,
+    moment_of_offset,
+    open_unread,
+)
 from lance_ops.spark.data_source.version_changes import change_schema, read_changes
 
 __all__ = ["LanceChangeReader", "change_stream_schema"]
@@ -73,13 +80,14 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._shape = to_arrow_schema(schema, timezone="UTC")
         self._last: int | None = None  # of a query that reads only what is available now
 
+    @without_frames(of_stream=True)
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the offset before the first change.
 
         Raises `VersionNotFound` if the table, a branch or a clone does not have the versions to begin there. A stream
         may begin after the newest version.
         """
-        newest = self._newest()
+        newest = open_unread(self._options).version
         for version in (self._first - 1, self._first):
             if 0 < version <= newest:
                 self._check_start(version)
@@ -90,22 +98,31 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = self._options.max_versions_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxFiles(most)
 
+    @without_frames(of_stream=True)
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the offset after the next micro-batch."""
         first = start["version"]
-        newest = self._last or self._newest()
-        check_read_versions_exist(self._options, first, newest)
-        stop = newest + 1
+        newest = open_unread(self._options)
+        check_is_same_table(self._options, first - 1, start.get("made_at_ns"), newest)
+        stop = (self._last or newest.version) + 1
         if isinstance(limit, ReadMaxFiles):
             stop = min(stop, first + limit.max_files)
-        return {"version": max(first, stop)}
+        if stop <= first:
+            return start
+        last = newest if newest.version == stop - 1 else open_unread(self._options, stop - 1)
+        return {"version": stop} | moment_of_offset(last.manifest.timestamp_ns)
 
+    @without_frames(of_stream=True)
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Read no version that comes later than this call."""
-        self._last = self._newest()
+        self._last = open_unread(self._options).version
 
+    @without_frames(of_stream=True)
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Return the versions between two offsets, each for a task of its own."""
+        if end["version"] > start["version"]:
+            last = open_unread(self._options, end["version"] - 1)
+            check_made_at(self._options, last.version, end.get("made_at_ns"), last.manifest.timestamp_ns)
         return [_Version(version) for version in range(start["version"], end["version"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -128,6 +145,3 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{error}: option {self._options.spelling('starting_version')!r} is {self._first}, and a stream of "
                 "changes compares a version with the version before it: begin after the oldest version that is kept"
             ) from error
-
-    def _newest(self) -> int:
-        return open_unread(self._options).version

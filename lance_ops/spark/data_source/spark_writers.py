@@ -80,6 +80,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         """Write one task's rows of a micro-batch."""
         return _write(self._plan, iterator)
 
+    @without_frames(of_stream=True)
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commit a micro-batch unless it has no rows or is a repeat; a repeat's files are left to clean-up."""
         fragments = _fragments(messages)

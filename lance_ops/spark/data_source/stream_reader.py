@@ -4,8 +4,10 @@
     spark.readStream.format("lance").option("starting_version", 7).load(uri)     what version 7 and later ones append
 
 An offset says how far the stream has come: the first `fragments` of those that `version` added are read, and all that
-earlier versions added. A version that is read to its end is never opened again, so that clean-up may remove it. The
-version `whole` (0 if there is none) counts as having added all of its fragments.
+earlier versions added. A version that is read to its end is not needed again, so that clean-up may remove it. The
+version `whole` (0 if there is none) counts as having added all of its fragments. `made_at_ns` is the moment at which
+the last version that is read, in part or to its end, was committed: a table that was made again has that number of
+another moment.
 
 Versions that only rearrange rows (compactions, indices, configuration, new or dropped columns) add none. A version that
 deletes or changes rows stops the stream, unless option `skip_changes` says to read appended rows only.
@@ -32,6 +34,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFo
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.snapshot import Snapshot
+from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.table_reader import LanceReader
 from lance_ops.spark.partitioning import FragmentGroup
@@ -50,7 +53,14 @@ from lance_ops.transactions import (
     read_version,
 )
 
-__all__ = ["START_AGAIN", "LanceStreamReader", "check_read_versions_exist", "open_unread"]
+__all__ = [
+    "START_AGAIN",
+    "LanceStreamReader",
+    "check_is_same_table",
+    "check_made_at",
+    "moment_of_offset",
+    "open_unread",
+]
 
 START_AGAIN = "start again with a new checkpoint, and keep versions longer than a stream may stand still"
 
@@ -63,13 +73,29 @@ class _Offset:
     whole: int
     version: int
     fragments: int
+    made_at_ns: int | None = None
+    """None before the first version is read, and in an offset of a release that did not store it."""
 
     @classmethod
     def of(cls, stored: dict[str, int]) -> _Offset:
-        return cls(stored["whole"], stored["version"], stored["fragments"])
+        return cls(stored["whole"], stored["version"], stored["fragments"], stored.get("made_at_ns"))
 
     def stored(self) -> dict[str, int]:
-        return {"whole": self.whole, "version": self.version, "fragments": self.fragments}
+        numbers = {"whole": self.whole, "version": self.version, "fragments": self.fragments}
+        return numbers | moment_of_offset(self.made_at_ns)
+
+    @property
+    def last_read(self) -> int:
+        """The last version of which a fragment is read."""
+        return self.version if self.fragments else self.version - 1
+
+
+@dataclass(frozen=True)
+class _Added:
+    """What a version added, and when it was committed."""
+
+    fragments: Sequence[Fragment]
+    made_at_ns: int | None
 
 
 @dataclass(frozen=True)
@@ -89,12 +115,13 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: int | None = None  # of a query that reads only what is available now
         self._added = lru_cache(_KNOWN_VERSIONS)(self._find_added)
 
+    @without_frames(of_stream=True)
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the offset before the first row."""
         first = self._options.starting_version
         if first is not None:
             return _Offset(0, first, 0).stored()
-        now = self._newest()
+        now = open_unread(self._options).version
         return _Offset(now, now, 0).stored()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
@@ -105,24 +132,28 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxFiles(self._options.max_fragments_per_trigger)
         return ReadAllAvailable()
 
+    @without_frames(of_stream=True)
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the offset after the next micro-batch: as much as the limit allows, and at least one fragment."""
-        offset, newest = _Offset.of(start), self._last or self._newest()
-        check_read_versions_exist(self._options, offset.version, newest)
+        offset, newest = _Offset.of(start), open_unread(self._options)
+        check_is_same_table(self._options, offset.last_read, offset.made_at_ns, newest)
         rows, count = 0, 0
-        while offset.version <= newest:
-            for fragment in self._added(offset.version, offset.whole)[offset.fragments :]:
+        while offset.version <= (self._last or newest.version):
+            added = self._added(offset.version, offset.whole)
+            for fragment in added.fragments[offset.fragments :]:
                 rows, count = rows + fragment.physical_rows, count + 1
                 if count > 1 and not _allows(limit, rows, count):
                     return offset.stored()
-                offset = replace(offset, fragments=offset.fragments + 1)
-            offset = replace(offset, version=offset.version + 1, fragments=0)
+                offset = replace(offset, fragments=offset.fragments + 1, made_at_ns=added.made_at_ns)
+            offset = replace(offset, version=offset.version + 1, fragments=0, made_at_ns=added.made_at_ns)
         return offset.stored()
 
+    @without_frames(of_stream=True)
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Read no version that comes later than this call."""
-        self._last = self._newest()
+        self._last = open_unread(self._options).version
 
+    @without_frames(of_stream=True)
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Share the fragments between two offsets among tasks."""
         first, last = _Offset.of(start), _Offset.of(end)
@@ -130,7 +161,10 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for version in range(first.version, last.version + (last.fragments > 0)):
             skipped = first.fragments if version == first.version else 0
             stop = last.fragments if version == last.version else None
-            fragments = self._added(version, last.whole)[skipped:stop]
+            added = self._added(version, last.whole)
+            if version == last.last_read:
+                check_made_at(self._options, version, last.made_at_ns, added.made_at_ns)
+            fragments = added.fragments[skipped:stop]
             if fragments:
                 reader = self._reader(version, tuple(fragment.id for fragment in fragments))
                 found += (_VersionGroup(version, group) for group in reader.partitions())
@@ -147,14 +181,14 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _reader(self, version: int, fragment_ids: tuple[int, ...] | None = None) -> LanceReader:
         return LanceReader(replace(self._options, version=version), self._schema, fragment_ids)
 
-    def _newest(self) -> int:
-        return open_unread(self._options).version
-
-    def _find_added(self, version: int, whole: int) -> Sequence[Fragment]:
-        """Return the fragments whose rows a version added; raise `InvalidInput` for one that changed rows."""
+    def _find_added(self, version: int, whole: int) -> _Added:
         snapshot = open_unread(self._options, version)
-        if version == whole:
-            return snapshot.fragments
+        fragments = snapshot.fragments if version == whole else self._added_to(snapshot)
+        return _Added(fragments, snapshot.manifest.timestamp_ns)
+
+    def _added_to(self, snapshot: Snapshot) -> Sequence[Fragment]:
+        """Return the fragments whose rows a version added; raise `InvalidInput` for one that changed rows."""
+        version = snapshot.version
         transaction = read_version(snapshot.store, snapshot.committer, version).transaction
         if transaction is None:
             raise UnsupportedFeature("a stream over a version whose transaction was not kept", snapshot.manifest_uri)
@@ -183,15 +217,36 @@ def open_unread(options: SourceOptions, version: int | None = None) -> Snapshot:
         ) from error
 
 
-def check_read_versions_exist(options: SourceOptions, version: int, newest: int) -> None:
-    """Raise `InvalidInput` if a stream, which reads `version` next, has read one above the table's newest.
+def moment_of_offset(made_at_ns: int | None) -> dict[str, int]:
+    """Return what an offset says of the moment at which the last version that it has read was committed."""
+    return {} if made_at_ns is None else {"made_at_ns": made_at_ns}
 
-    A stream may begin at a version that is still to come.
+
+def check_is_same_table(options: SourceOptions, last_read: int, made_at_ns: int | None, newest: Snapshot) -> None:
+    """Raise `InvalidInput` unless the table has the version that a stream has read last, committed at `made_at_ns`.
+
+    A stream may begin at a version that is still to come. Clean-up may have removed the version.
     """
-    if version > newest + 1 and version != options.starting_version:
+    if last_read > newest.version and last_read + 1 != options.starting_version:
         raise InvalidInput(
-            f"{public_uri(options.path)}: the stream has read version {version - 1}, and the newest is {newest}. "
+            f"{public_uri(options.path)}: the stream has read version {last_read}, and the newest is {newest.version}. "
             "The table was made again or replaced by an older copy: start again with a new checkpoint"
+        )
+    if made_at_ns is None:
+        return
+    try:
+        found = newest if newest.version == last_read else replace(options, version=last_read).open()
+    except VersionNotFound:
+        return
+    check_made_at(options, last_read, made_at_ns, found.manifest.timestamp_ns)
+
+
+def check_made_at(options: SourceOptions, version: int, made_at_ns: int | None, found_ns: int | None) -> None:
+    """Raise `InvalidInput` unless a version that a stream has read is still the one of that moment. None allows any."""
+    if made_at_ns not in (None, found_ns):
+        raise InvalidInput(
+            f"{public_uri(options.path)}: version {version} is not the one that the stream has read. The table was "
+            "made again or replaced by another one: start again with a new checkpoint"
         )
 
 
