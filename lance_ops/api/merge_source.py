@@ -72,14 +72,17 @@ class TakesFrames(Protocol):
         frame: Any,
         key: str,
         names: Sequence[str],
-        like: Snapshot | None,
+        target: Snapshot,
         uri: str,
         storage_options: Mapping[str, str],
         version: FileVersion,
+        *,
+        replaces: bool,
     ) -> None:
         """Write the columns `names` of a data frame as a new dataset, with `key` as its column `ROW_KEY`.
 
-        They are in the types and the spelling of `like`, or without it in those of the frame.
+        They are in the types and the spelling of `target` if it `replaces` columns, and else in those of the frame.
+        Raises `SchemaMismatch` for columns that cannot replace those of `target`, or be new ones of it.
         """
         ...
 

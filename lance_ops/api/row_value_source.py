@@ -88,7 +88,8 @@ def staged_row_values(
     """Give the staged rows of `data`: with `replaces` in the types of the target's columns, else in their own.
 
     `data` is what `row_value_source` returns. Raises `InvalidInput` for data without a column of keys, or with nothing
-    else, and `SchemaMismatch` naming a column that is to be replaced and is not there, or that one of the files lacks.
+    else, and `SchemaMismatch` naming a column that is to be replaced and is not there, or a column or field of a struct
+    that the data lacks.
     """
     taker = _taker(runner, data)
     names = list(data.columns) if taker is not None else data.schema.names
@@ -110,8 +111,10 @@ def staged_row_values(
         if there is None or there.version < _WITH_ROWS:
             store.clear()
             if taker is not None:
-                taker.write_row_values(data, key, chosen, target if replaces else None, uri, options, version)
+                taker.write_row_values(data, key, chosen, target, uri, options, version, replaces=replaces)
             else:
+                if replaces and not isinstance(data, _RowFiles):
+                    changing.check_struct_fields(data.schema, target.schema.fields)
                 like = target.schema.to_arrow_storage() if replaces else None
                 stage = _empty_stage(data.schema, chosen, like, uri, options, version)
                 if isinstance(data, _RowFiles):
@@ -122,6 +125,8 @@ def staged_row_values(
         staged = Snapshot.open(uri, storage_options=options)
         yield changing.RowValues(by_tasks.SourceRows.of(staged), by_id=key == ROW_ID)
         done = True
+    except SchemaMismatch as error:  # of a key, which the stage has under its own name
+        raise SchemaMismatch(str(error).replace(repr(changing.ROW_KEY), repr(key))) from error
     finally:
         if done or checkpoint is None:
             store.clear()

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from lance_ops.changing.row_lookup import key_and_values, locate_rows, named_rows
     from lance_ops.changing.row_replacement import replace_matching, replace_rows
     from lance_ops.changing.row_updates import bind_updates, update
-    from lance_ops.changing.row_values import ROW_KEY, RowValues, add_row_values, replace_row_values
+    from lance_ops.changing.row_values import (
+        ROW_KEY,
+        RowValues,
+        add_row_values,
+        check_struct_fields,
+        replace_row_values,
+    )
     from lance_ops.changing.source_keys import SourceKeys, key_hashes
     from lance_ops.changing.table_metadata import MetadataValues, bind_field_metadata, bind_metadata, update_config
 
@@ -32,6 +38,7 @@ __all__ = [
     "bind_field_metadata",
     "bind_metadata",
     "bind_updates",
+    "check_struct_fields",
     "commit_deletion",
     "delete",
     "delete_by_keys",
@@ -65,6 +72,7 @@ _MODULES = {
     "bind_field_metadata": "table_metadata",
     "bind_metadata": "table_metadata",
     "bind_updates": "row_updates",
+    "check_struct_fields": "row_values",
     "commit_deletion": "deletion",
     "delete": "deletion",
     "delete_by_keys": "key_deletion",

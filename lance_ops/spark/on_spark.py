@@ -56,10 +56,13 @@ class OnSpark(WorkerTasks):
         frame: DataFrame,
         key: str,
         names: Sequence[str],
-        like: Snapshot | None,
+        target: Snapshot,
         uri: str,
         storage_options: Mapping[str, str],
         version: FileVersion,
+        *,
+        replaces: bool,
     ) -> None:
         """Write values for rows that the column `key` names; see `staging.write_row_values`."""
-        staging.write_row_values(self.session, frame, key, names, like, uri, storage_options, version)
+        session = self.session
+        staging.write_row_values(session, frame, key, names, target, uri, storage_options, version, replaces=replaces)

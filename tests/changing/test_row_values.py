@@ -143,6 +143,16 @@ def test_data_that_cannot_be_values_by_row_is_refused(dataset_uri: str) -> None:
     assert not left(dataset)
 
 
+def test_a_struct_that_lacks_a_field_is_refused_before_nulls_replace_its_values(dataset_uri: str) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"s": [{"x": 1, "in": {"y": 2, "z": 3}}]}), dataset_uri)
+    row = pa.array([0], pa.uint64())
+    for part, field in ({"x": 5}, "s.in"), ({"x": 5, "in": {"y": 6}}, "s.in.z"):
+        with pytest.raises(SchemaMismatch, match=f"no field '{field}', and nulls would replace"):
+            dataset.update_columns(pa.table({"_rowaddr": row, "s": [part]}))
+    dataset.update_columns(pa.table({"_rowaddr": row, "s": [{"in": {"z": 6, "y": 5}, "x": 4}]}))
+    assert dataset.to_table().to_pylist() == [{"s": {"x": 4, "in": {"y": 5, "z": 6}}}]
+
+
 class FailsAt:
     """Runs tasks one after another and stops before that of one fragment."""
 

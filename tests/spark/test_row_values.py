@@ -74,7 +74,26 @@ def test_a_data_frame_that_is_refused_leaves_the_table_as_it_was(spark: SparkSes
         dataset.add_columns(spark.range(8), runner=runner)
     with pytest.raises(SchemaMismatch, match="'v'"):
         dataset.update_columns(spark.range(8).selectExpr("id AS _rowaddr", "id AS v"), runner=runner)
+    with pytest.raises(SchemaMismatch, match="column '_rowaddr' is double"):
+        dataset.update_columns(spark.sql("SELECT 0.5D AS _rowaddr, 1L AS id"), runner=runner)
+    with pytest.raises(SchemaMismatch, match="has a column 'id': give 'ID' another name"):
+        dataset.add_columns(spark.sql("SELECT 0L AS _rowaddr, 1L AS ID"), runner=runner)
+    with pytest.raises(SchemaMismatch, match="column 'v' is there twice in the DataFrame"):
+        dataset.add_columns(spark.sql("SELECT 0L AS _rowaddr, 1L AS v, 2L AS V"), runner=runner)
+    with pytest.raises(SchemaMismatch, match="column 'id' is there twice in the DataFrame"):
+        dataset.delete_by_keys(spark.sql("SELECT 0L AS id, 1L AS ID"), "id", runner=runner)
     assert (sorted(Path(dataset_uri).rglob("*")), lance_ops.dataset(dataset_uri).version) == (before, 1)
+
+
+def test_a_struct_of_a_data_frame_replaces_whole_values_by_the_names_of_its_fields(
+    spark: SparkSession, dataset_uri: str
+) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"s": [{"x": 1, "y": "a"}]}), dataset_uri)
+    runner = OnSpark(spark)
+    with pytest.raises(SchemaMismatch, match="no field 's.x', and nulls would replace"):
+        dataset.update_columns(spark.sql("SELECT 0L AS _rowaddr, named_struct('y', 'b') AS s"), runner=runner)
+    dataset.update_columns(spark.sql("SELECT 0L AS _rowaddr, named_struct('Y', 'b', 'x', 2L) AS S"), runner=runner)
+    assert dataset.to_table().to_pylist() == [{"s": {"x": 2, "y": "b"}}]
 
 
 def test_the_driver_reads_no_row_of_files_whose_values_are_planned_and_written(

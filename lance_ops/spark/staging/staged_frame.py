@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lance_ops.changing import ROW_KEY
+from lance_ops.changing import ROW_KEY, check_struct_fields
 from lance_ops.changing.merge_insert import check_key_casts
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema import CaseRule, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.frame_write import write
@@ -40,6 +41,7 @@ def write_frame(
     missing = [name for name in columns if rule.find(name, frame.columns) is None]
     if missing:
         raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
+    _check_names_differ(frame, columns, rule)
     check_key_casts(arrow_schema_of(frame.schema), keys, like.schema.to_arrow_storage())
     chosen = frame.select(*map(_quoted, columns)) if columns else frame
     version = like.file_version
@@ -54,25 +56,51 @@ def write_row_values(
     frame: DataFrame,
     key: str,
     names: Sequence[str],
-    like: Snapshot | None,
+    target: Snapshot,
     uri: str,
     storage_options: Mapping[str, str],
     version: FileVersion,
+    *,
+    replaces: bool,
 ) -> None:
     """Write these columns of a DataFrame as a new dataset, with the column `key` as `ROW_KEY`, a number of 64 bits.
 
-    The columns have the types that a new table would have, by hints in their metadata too, or those of `like`. Raises
-    `SchemaMismatch` naming a column that `like` does not have, or a key that is no row's.
+    The columns have the types that a new table would have, by hints in their metadata too, or with `replaces` those of
+    the table `target`. Raises `SchemaMismatch` naming a column that `target` lacks, or with new columns one that it
+    has, a field of a struct that the DataFrame lacks, a name that is there twice, or a key that is no row's.
     """
+    rule = session_case_rule(session)
+    _check_names_differ(frame, [key, *names], rule)
     chosen = frame.select(*(_quoted(name) for name in names))
-    if like is None:
-        given = schema_from_spark(arrow_schema_of(chosen.schema))
+    if replaces:
+        check_struct_fields(arrow_schema_of(chosen.schema), target.schema.fields)
+        given = _part_of(session, chosen, target).to_arrow_storage()
     else:
-        given = _part_of(session, chosen, like).to_arrow_storage()
+        _check_new_names(names, target, rule)
+        given = schema_from_spark(arrow_schema_of(chosen.schema))
     schema = table_schema(pa.schema([pa.field(ROW_KEY, pa.uint64()), *given]), version)
     create_dataset(open_root(uri, storage_options), schema, PendingFiles(), version)
     keyed = frame.select(frame[_quoted(key)].alias(ROW_KEY), *(_quoted(name) for name in names))
     write(keyed, uri, storage_options=storage_options)
+
+
+def _check_names_differ(frame: DataFrame, names: Sequence[str], rule: CaseRule) -> None:
+    """Raise `SchemaMismatch` for one of the names that Spark would not find, since several columns have it."""
+    meant = Counter(_meant(name, rule) for name in frame.columns)
+    twice = next((name for name in names if meant[_meant(name, rule)] > 1), None)
+    if twice is not None:
+        raise SchemaMismatch(f"column {twice!r} is there twice in the DataFrame: drop or rename one")
+
+
+def _check_new_names(names: Sequence[str], target: Snapshot, rule: CaseRule) -> None:
+    for name in names:
+        there = rule.find(name, target.schema.names)
+        if there is not None:
+            raise SchemaMismatch(f"{target.uri} has a column {there!r}: give {name!r} another name")
+
+
+def _meant(name: str, rule: CaseRule) -> str:
+    return name if rule is CaseRule.SENSITIVE else name.lower()
 
 
 def _part_of(session: SparkSession, frame: DataFrame, like: Snapshot) -> Schema:
