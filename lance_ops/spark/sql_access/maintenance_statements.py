@@ -166,7 +166,12 @@ def _restore(statement: Statement) -> DataFrame | None:
     if clause is None:
         raise reader.error("VERSION AS OF or TIMESTAMP AS OF")
     reader.end()
-    opened = statement.tables.open(table, clause)
+    newest, opened = statement.tables.open(table), statement.tables.open(table, clause)
+    if opened.uri != newest.uri:
+        raise InvalidInput(
+            f"RESTORE of {newest.uri} to a version of {opened.uri}: a branch has versions of its own, so restore it by "
+            f"its path (RESTORE lance.`{opened.uri}` TO VERSION AS OF {opened.version})"
+        )
     restored = opened.version
     opened.restore()
     return statement.result("version bigint, restored_version bigint", [(opened.version, restored)])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
-from lance_ops.api import LanceDataset, write_dataset
+from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import (
     DatasetAlreadyExists,
     IndexNotFound,
@@ -193,6 +193,19 @@ def test_history_detail_and_restore(run: Any, lake: Path) -> None:
     assert len(stored(lake)) == 10
     run(f"RESTORE numbers TO TIMESTAMP AS OF '{history[0].timestamp}'")
     assert len(stored(lake)) == 5
+
+
+def test_a_table_is_not_restored_to_a_version_of_a_branch(run: Any, lake: Path) -> None:
+    run("CREATE BRANCH trial ON numbers")
+    trial = f"lance.`{lake}/numbers.lance/tree/trial`"
+    run(f"DELETE FROM {trial}")
+    dataset(str(lake / "numbers.lance")).tags.create("tried", ("trial", 2))
+    for name in ("tried", "trial", "trial@v2"):
+        with pytest.raises(
+            InvalidInput, match=r"restore it by its path \(RESTORE lance.`.*/tree/trial` TO VERSION AS OF"
+        ):
+            run(f"RESTORE numbers TO VERSION AS OF '{name}'")
+    assert first(run(f"RESTORE {trial} TO VERSION AS OF 'tried'")) == {"version": 3, "restored_version": 2}
 
 
 def test_tags_and_branches(run: Any, lake: Path) -> None:
