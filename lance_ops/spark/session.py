@@ -12,13 +12,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
-from pyspark.errors import PySparkRuntimeError
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException, PySparkImportError, PySparkRuntimeError
 from pyspark.sql import SparkSession, is_remote
 
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import ConfigError, InvalidInput
 from lance_ops.spark.java import archive_options, use_java
+from lance_ops.spark.masters import check_answers, check_master, endpoint_of
 from lance_ops.spark.session_kind import server_of
 
 __all__ = ["DAEMON_MODULE", "SETTINGS", "get_or_create"]
@@ -65,7 +66,7 @@ def get_or_create(
 
     `master` defaults to that of `spark-submit`, or else to all cores of this machine. `config` overrides `SETTINGS`.
     Sets JAVA_HOME and, for a local master, PYSPARK_PYTHON, which the new JVM reads. Raises `ConfigError` if no Java is
-    found.
+    found, for a `master` that is none or does not answer, and if Spark does not start.
 
     A `master` such as `sc://host:15002` is a server of Spark Connect. In a process of Spark Connect, return its session
     or that of `SPARK_REMOTE`, with the settings that a client can set. Raises `InvalidInput` for a `master` that is no
@@ -77,6 +78,8 @@ def get_or_create(
         return _of_connect(master, config)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     starts_jvm = SparkSession.getActiveSession() is None and not submitted
+    if starts_jvm and master is not None:
+        check_master(master)
     home = use_java() if starts_jvm else None
     if master is None and not submitted:
         master = "local[*]"
@@ -92,11 +95,22 @@ def get_or_create(
             java_options = archive_options(home) if home is not None else None
             if java_options is not None:
                 settings |= {f"spark.{process}.defaultJavaOptions": java_options for process in ("driver", "executor")}
-    session = SparkSession.builder.config(map={**settings, **(config or {})}).getOrCreate()
+    builder = SparkSession.builder.config(map={**settings, **(config or {})})
+    session = _started(builder, master) if starts_jvm else builder.getOrCreate()
     # Spark finds a data source by the session that is active in the calling thread. No public call makes a session
     # active, but this one does so.
     session.createDataFrame([], "x int")
     return session
+
+
+def _started(builder: SparkSession.Builder, master: str | None) -> SparkSession:
+    """Start a session; raise `ConfigError` with Spark's first line if it does not start."""
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        told = str(getattr(error, "java_exception", None) or error).partition("\n")[0]
+        named = "" if master is None else f" on master {master}"
+        raise ConfigError(f"Spark did not start{named}, and says why above: {told}") from error
 
 
 def _of_connect(master: str | None, config: Mapping[str, str] | None) -> SparkSession:
@@ -115,11 +129,15 @@ def _of_connect(master: str | None, config: Mapping[str, str] | None) -> SparkSe
     if server is not None:  # PySpark returns the session that is there, and yet asks for one URL, of either place
         builder = builder if _REMOTE in os.environ else builder.remote(f"{_CONNECT}{server}")
     elif master is not None:
+        check_answers(f"{_CONNECT}{_endpoint(master)}", [endpoint_of(master, _CONNECT_PORT)])
         builder = builder.remote(master)
     elif os.environ.get(_REMOTE, "").startswith("local"):  # then Spark starts the server here
         use_java()
     settings = {key: value for key, value in SETTINGS.items() if key.startswith("spark.sql.")}
-    return builder.config(map={**settings, **(config or {})}).getOrCreate()
+    try:
+        return builder.config(map={**settings, **(config or {})}).getOrCreate()
+    except PySparkImportError as error:
+        raise ConfigError(f"Spark Connect needs a package besides: {error}") from error
 
 
 def _server_of_session() -> str | None:
@@ -133,12 +151,6 @@ def _server_of_session() -> str | None:
 
 
 def _endpoint(url: str) -> str:
-    """Return host and port of a server's URL; raise `InvalidInput`, without its parameters, if it names none."""
-    try:
-        parts = urlsplit(url.partition(";")[0])  # parameters may hold a token
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise InvalidInput(f"a server of Spark Connect is named as {_CONNECT}host:{_CONNECT_PORT}: {error}") from None
-    if not host:
-        raise InvalidInput(f"a server of Spark Connect is named as {_CONNECT}host:{_CONNECT_PORT}: there is no host")
-    return f"{f'[{host}]' if ':' in host else host}:{port or _CONNECT_PORT}"
+    """Return host and port of a server's URL, as a session names it."""
+    host, port = endpoint_of(url, _CONNECT_PORT)
+    return f"{f'[{host}]' if ':' in host else host}:{port}"
