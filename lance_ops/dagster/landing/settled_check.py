@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 SETTLED_CHECK = "batches_settled"
+"""The name of the check."""
 
 UNSETTLED_BATCHES = "lance/unsettled_batches"
 """The metadata of the check's evaluations that names the first batches which need somebody, with the reasons."""
