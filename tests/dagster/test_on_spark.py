@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.api import dataset
+from lance_ops.core.errors import SchemaMismatch
 from lance_ops.dagster import LanceDatasetResource, LanceIOManager
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
@@ -71,6 +72,20 @@ def test_frames_are_stored_merged_and_loaded_by_spark(spark: SparkSession, tmp_p
     assert isinstance(loaded, frames)
     assert [tuple(row) for row in loaded.collect()] == [(5, "x")]
     assert sorted(dataset(stored.uri).to_table()["id"].to_pylist()) == [3, 4]
+
+
+def test_a_frame_of_spark_is_stored_as_the_library_writes_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Moments are in the session's time zone, and an error is one of this library."""
+    stored = StoredDataset(str(tmp_path / "moments.lance"))
+    stored.write(pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))}), "overwrite", [])
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        stored.write(spark.sql("SELECT TIMESTAMP_NTZ '1970-01-01 09:00:01' AS at"), "append", [])
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert dataset(stored.uri).to_table()["at"].cast(pa.int64()).to_pylist() == [0, 1_000_000]
+    with pytest.raises(SchemaMismatch, match="'other'"):
+        stored.write(spark.sql("SELECT 1 AS other"), "append", [])
 
 
 def test_a_frame_of_spark_gives_data_versions_and_column_lineage(spark: SparkSession, tmp_path: Path) -> None:

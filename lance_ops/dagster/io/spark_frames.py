@@ -13,6 +13,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.core.errors import DatasetNotFound
 from lance_ops.dagster.io.partition_rows import PartitionRows
 from lance_ops.spark import OnSpark, get_or_create, private_format
+from lance_ops.spark import write as write_frame
 
 if TYPE_CHECKING:
     from lance_ops.dagster.io.stored_dataset import StoredDataset
@@ -37,7 +38,8 @@ def write(stored: StoredDataset, frame: Any, mode: str, keys: Sequence[str]) -> 
         merge = target.merge_insert(keys).when_matched_update_all().when_not_matched_insert_all()
         merge.execute(frame, runner=OnSpark(frame.sparkSession))
         return target
-    _writer(stored, frame).mode(mode).save(stored.uri if target is None else target.uri)
+    uri = stored.uri if target is None else target.uri
+    write_frame(frame, uri, "append" if mode == "append" else "overwrite", storage_options=stored.storage_options)
     return stored.open()
 
 
@@ -46,7 +48,7 @@ def replace(stored: StoredDataset, frame: Any, partitions: PartitionRows) -> Lan
     target = _begun(stored, frame, partitions)
     condition = partitions.condition(target.schema)
     where = reading.bind_filter(target.snapshot, condition).to_sql()
-    _writer(stored, frame).mode("overwrite").option("replaceWhere", where).save(target.uri)
+    write_frame(frame, target.uri, "overwrite", replace_where=where, storage_options=stored.storage_options)
     return stored.open()
 
 
@@ -57,10 +59,6 @@ def _begun(stored: StoredDataset, frame: Any, partitions: PartitionRows | None =
     except DatasetNotFound:
         if partitions is not None:
             partitions.columns(pa.schema([pa.field(name, pa.null()) for name in frame.columns]))
-        _writer(stored, frame.limit(0)).mode("append").save(stored.uri)
+        write_frame(frame.limit(0), stored.uri, storage_options=stored.storage_options)
         schema = stored.open().schema
     return stored.open_to_write(schema)
-
-
-def _writer(stored: StoredDataset, frame: Any) -> Any:
-    return frame.write.format(private_format(frame.sparkSession, stored.storage_options))
