@@ -39,8 +39,9 @@ def write(stored: StoredDataset, frame: Any, mode: str, keys: Sequence[str]) -> 
         merge.execute(frame, runner=OnSpark(frame.sparkSession))
         return target
     uri = stored.uri if target is None else target.uri
-    write_frame(frame, uri, "append" if mode == "append" else "overwrite", storage_options=stored.storage_options)
-    return stored.open()
+    return write_frame(
+        frame, uri, "append" if mode == "append" else "overwrite", storage_options=stored.storage_options
+    )
 
 
 def replace(stored: StoredDataset, frame: Any, partitions: PartitionRows) -> LanceDataset:
@@ -48,8 +49,7 @@ def replace(stored: StoredDataset, frame: Any, partitions: PartitionRows) -> Lan
     target = _begun(stored, frame, partitions)
     condition = partitions.condition(target.schema)
     where = reading.bind_filter(target.snapshot, condition).to_sql()
-    write_frame(frame, target.uri, "overwrite", replace_where=where, storage_options=stored.storage_options)
-    return stored.open()
+    return write_frame(frame, target.uri, "overwrite", replace_where=where, storage_options=stored.storage_options)
 
 
 def _begun(stored: StoredDataset, frame: Any, partitions: PartitionRows | None = None) -> LanceDataset:
