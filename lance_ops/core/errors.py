@@ -183,7 +183,7 @@ class StoreError(LanceOpsError, OSError):
 
 
 class StoreUnreachable(StoreError):
-    """A store could not be reached, or did not answer. The outcome of a write is unknown."""
+    """A store could not be reached, or did not answer. The outcome of a write then counts as unknown."""
 
 
 class ObjectNotFound(StoreError, FileNotFoundError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-__all__ = ["log_evaluation", "result_of"]
+__all__ = ["check_result_of", "log_evaluation"]
 
 
 def log_evaluation(
@@ -22,7 +22,7 @@ def log_evaluation(
     log(evaluation)
 
 
-def result_of(evaluation: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
+def check_result_of(evaluation: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
     """Return what a check's function returns for an evaluation."""
     return dg.AssetCheckResult(
         passed=evaluation.passed,

@@ -6,7 +6,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.maintenance.repair import open_newest_readable
 from lance_ops.snapshot import Snapshot
-from lance_ops.store import with_short_requests
+from lance_ops.store import with_short_timeouts
 
 __all__ = ["open_for_run", "open_if_exists", "open_readable", "open_snapshot"]
 
@@ -27,15 +27,15 @@ def open_readable(config: DatasetConfig) -> Snapshot:
 
 
 def open_if_exists(config: DatasetConfig) -> Snapshot | None:
-    """Open the newest version to look at it; return None if no batch has created the dataset yet.
+    """Open the newest version to look at it; return None if the dataset does not exist.
 
     A store that does not answer is given up within a minute, because a tick may not take longer.
     """
     location = config.table()
-    return Snapshot.open_if_exists(location.uri, with_short_requests(location.uri, location.storage_options))
+    return Snapshot.open_if_exists(location.uri, with_short_timeouts(location.uri, location.storage_options))
 
 
 def open_for_run(config: DatasetConfig) -> Snapshot | None:
-    """Open the newest version for a run that writes, with the declared patience; return None if there is no dataset."""
+    """Open the newest version for a run that writes, with the declared patience; return None if it does not exist."""
     location = config.table()
     return Snapshot.open_if_exists(location.uri, location.storage_options)

@@ -1,7 +1,8 @@
 """Say in a sensor's own words why it cannot look at a table that is damaged.
 
-A sensor cannot mend a damage, and a tick that fails shows a traceback every minute. Its tick is skipped instead, with
-the table and the remedy. The check `valid` is red meanwhile, so alerts tell of the damage once.
+A sensor cannot mend a damage, and a tick that fails shows a traceback every minute. Where the newest version does not
+open, the tick is skipped instead, with the table and the remedy. The check `valid` is red meanwhile, so alerts tell of
+the damage once. No check tells of a damage of older versions, so a tick that needs these fails.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import dagster as dg
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.opening import open_if_exists
 
-__all__ = ["damage_sentence", "remedy_of_damage", "skipping_damage"]
+__all__ = ["damage_sentence", "remedy_of_damage", "skip_tick_if_damaged", "why_unopened"]
 
 _Result = TypeVar("_Result")
 _Tick = Callable[[dg.SensorEvaluationContext], _Result]
 
 
-def skipping_damage(config: DatasetConfig) -> Callable[[_Tick[_Result]], _Tick[_Result | dg.SkipReason]]:
-    """Return a decorator of a sensor's function: a damage of the table skips the tick, which keeps its cursor."""
+def skip_tick_if_damaged(config: DatasetConfig) -> Callable[[_Tick[_Result]], _Tick[_Result | dg.SkipReason]]:
+    """Return a decorator of a sensor's function: a newest version that does not open skips the tick."""
 
     def decorate(evaluate: _Tick[_Result]) -> _Tick[_Result | dg.SkipReason]:
         @wraps(evaluate)
@@ -30,11 +32,20 @@ def skipping_damage(config: DatasetConfig) -> Callable[[_Tick[_Result]], _Tick[_
             try:
                 return evaluate(context)
             except CorruptFile as error:
-                return dg.SkipReason(damage_sentence(config, error))
+                return dg.SkipReason(why_unopened(config, error))
 
         return evaluate_or_skip
 
     return decorate
+
+
+def why_unopened(config: DatasetConfig, error: CorruptFile) -> str:
+    """Return what `damage_sentence` does if the newest version does not open; raise `error` if it does."""
+    try:
+        open_if_exists(config)
+    except CorruptFile:
+        return damage_sentence(config, error)
+    raise error
 
 
 def damage_sentence(config: DatasetConfig, error: CorruptFile) -> str:

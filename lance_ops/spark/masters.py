@@ -1,4 +1,4 @@
-"""Refuse a Spark master that is none, or that does not answer, before a session is asked of it.
+"""Refuse a Spark master of no known form, or that does not answer, before a session is asked of it.
 
 Spark itself starts a JVM first, tries an absent master for minutes, and then prints hundreds of lines of frames.
 """
@@ -24,7 +24,10 @@ _PATIENCE_S = 5.0
 
 
 def check_master(master: str) -> None:
-    """Raise `ConfigError` for a text that names no master, and for a standalone one that accepts no connection."""
+    """Raise `ConfigError` for a text of no known form, and for a standalone master that accepts no connection.
+
+    Whatever has a scheme passes: Spark loads managers of other clusters by it.
+    """
     if "://" not in master and master != "yarn" and not _LOCAL.fullmatch(master):
         raise ConfigError(f"Spark has no master {master!r}: there are {_KINDS}")
     if master.startswith(_STANDALONE):
@@ -50,7 +53,10 @@ def check_answers(master: str, endpoints: Sequence[tuple[str, int]]) -> None:
 
 
 def endpoint_of(url: str, default_port: int) -> tuple[str, int]:
-    """Return host and port of a master's URL; raise `ConfigError`, without its parameters, if it names none."""
+    """Return host and port of a master's URL.
+
+    Raise `ConfigError` if it names no host; the message leaves out the parameters of the URL.
+    """
     scheme = url.partition("://")[0]
     try:
         parts = urlsplit(url.partition(";")[0])  # parameters may hold a token

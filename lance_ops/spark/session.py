@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException, PySparkImportError, PySparkRuntimeError
 from pyspark.sql import SparkSession, is_remote
 
@@ -66,7 +67,7 @@ def get_or_create(
 
     `master` defaults to that of `spark-submit`, or else to all cores of this machine. `config` overrides `SETTINGS`.
     Sets JAVA_HOME and, for a local master, PYSPARK_PYTHON, which the new JVM reads. Raises `ConfigError` if no Java is
-    found, for a `master` that is none or does not answer, and if Spark does not start.
+    found, for a `master` that Spark does not know or that does not answer, and if Spark does not start.
 
     A `master` such as `sc://host:15002` is a server of Spark Connect. In a process of Spark Connect, return its session
     or that of `SPARK_REMOTE`, with the settings that a client can set. Raises `InvalidInput` for a `master` that is no
@@ -77,7 +78,7 @@ def get_or_create(
     if is_server or is_remote() or _REMOTE in os.environ:
         return _of_connect(master, config)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    starts_jvm = SparkSession.getActiveSession() is None and not submitted
+    starts_jvm = SparkContext._active_spark_context is None and not submitted
     if starts_jvm and master is not None:
         check_master(master)
     home = use_java() if starts_jvm else None
@@ -96,14 +97,14 @@ def get_or_create(
             if java_options is not None:
                 settings |= {f"spark.{process}.defaultJavaOptions": java_options for process in ("driver", "executor")}
     builder = SparkSession.builder.config(map={**settings, **(config or {})})
-    session = _started(builder, master) if starts_jvm else builder.getOrCreate()
+    session = _start(builder, master) if starts_jvm else builder.getOrCreate()
     # Spark finds a data source by the session that is active in the calling thread. No public call makes a session
     # active, but this one does so.
     session.createDataFrame([], "x int")
     return session
 
 
-def _started(builder: SparkSession.Builder, master: str | None) -> SparkSession:
+def _start(builder: SparkSession.Builder, master: str | None) -> SparkSession:
     """Start a session; raise `ConfigError` with Spark's first line if it does not start."""
     try:
         return builder.getOrCreate()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         is_well_known,
         open_store,
         path_beneath,
-        with_short_requests,
+        with_short_timeouts,
     )
     from lance_ops.store.paths import TEMPORARY_PREFIX, check_path, check_paths
     from lance_ops.store.probe import prove_conditional_create, put_new_as_proof
@@ -85,7 +85,7 @@ __all__ = [
     "prove_conditional_create",
     "put_new_as_proof",
     "read_bool",
-    "with_short_requests",
+    "with_short_timeouts",
 ]
 
 _MODULES = {
@@ -125,7 +125,7 @@ _MODULES = {
     "merge_touching": "ranges",
     "open_store": "opening",
     "path_beneath": "opening",
-    "with_short_requests": "opening",
+    "with_short_timeouts": "opening",
     "prove_conditional_create": "probe",
     "put_new_as_proof": "probe",
     "read_bool": "storage_options",

@@ -13,7 +13,7 @@ from lance_ops.store import services
 from lance_ops.store.contract import Store
 from lance_ops.store.local import LocalStore
 
-__all__ = ["is_local", "is_same_bucket", "is_well_known", "open_store", "path_beneath", "with_short_requests"]
+__all__ = ["is_local", "is_same_bucket", "is_well_known", "open_store", "path_beneath", "with_short_timeouts"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # at least two letters, because `C:` is no scheme
 _LOCAL_SCHEMES = ("file", "file-object-store", "file+uring", "local")
@@ -21,8 +21,8 @@ _LOCAL_SCHEMES = ("file", "file-object-store", "file+uring", "local")
 _LOCAL_URI = re.compile(rf"(?:{'|'.join(map(re.escape, _LOCAL_SCHEMES))}):(?=/)", re.IGNORECASE)
 _RELATIVE_FILE_URI = re.compile(r"file:(?!/)", re.IGNORECASE)
 
-_SHORT = {"connect_timeout": "5s", "request_timeout": "10s", "client_retry_timeout": "20s", "download_retry_count": "0"}
-"""A server that accepts connections and never answers is asked until the third limit: three times by obstore."""
+_SHORT = {"connect_timeout": "5s", "request_timeout": "20s", "client_retry_timeout": "20s", "download_retry_count": "0"}
+"""Time enough to read a large manifest. A server that never answers is asked twice at most."""
 _OTHER_NAMES = {"request_timeout": ("timeout",)}
 
 
@@ -52,7 +52,7 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object
     return store.FsspecStore(text, storage_options)
 
 
-def with_short_requests(uri: str, storage_options: Mapping[str, str] | None) -> dict[str, str]:
+def with_short_timeouts(uri: str, storage_options: Mapping[str, str] | None) -> dict[str, str]:
     """Return options by which an object store is given up within a minute, as far as the given ones do not say.
 
     Somebody waits for a look at a table, and asks again. A run that writes may wait longer for its store.

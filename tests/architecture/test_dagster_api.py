@@ -12,7 +12,7 @@ FOLDERS = ("lance_ops/dagster", "assets", "jobs")
 
 PRIVATE_IMPORT = re.compile(r"^\s*(?:from|import) dagster(?:\.\w+)*\._\w+", re.MULTILINE)
 LAUNCHER = "lance_ops/dagster/instances/run_launcher.py"
-"""What a launcher answers to run monitoring, and the tag in which it names the code server, have no public name."""
+"""What a launcher gets and answers, and the tag in which it names the code server, have no public name."""
 UNTYPED = re.compile(r"#\s*type:\s*ignore")
 
 
@@ -42,7 +42,7 @@ def test_code_for_dagster_imports_no_private_module_of_dagster() -> None:
 def test_the_launcher_imports_only_the_private_names_that_it_was_excepted_for() -> None:
     imported = re.findall(r"^from (dagster\._.*) import (.*)$", (ROOT / LAUNCHER).read_text(), re.MULTILINE)
     assert imported == [
-        ("dagster._core.launcher", "CheckRunHealthResult, WorkerStatus"),
+        ("dagster._core.launcher", "CheckRunHealthResult, LaunchRunContext, WorkerStatus"),
         ("dagster._core.storage.tags", "GRPC_INFO_TAG"),
     ]
     assert len(findings(PRIVATE_IMPORT)) == len(imported)

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 from dagster._core.loader import LoadingContextForTest
 
-from lance_ops.dagster.landing import batches
+from lance_ops.dagster.head import checks
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.errors import StoreError
 from tests.dagster.deployment import Deploy, Deployment
@@ -75,15 +75,17 @@ def test_a_run_that_sets_a_batch_aside_shows_what_else_is_wrong(deploy: Deploy) 
     assert set(found.values()) == {"FAILED", "SUCCEEDED"}
 
 
-def test_a_check_that_cannot_look_does_not_hide_the_batches_that_were_set_aside(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [StoreError("no answer"), RuntimeError("of a package")])
+def test_a_check_that_cannot_look_hides_neither_the_batches_that_were_set_aside_nor_other_checks(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def failed(*arguments: object) -> None:
-        raise StoreError("no answer")
+        raise error
 
-    monkeypatch.setattr(batches, "evaluate_head", failed)
+    monkeypatch.setattr(checks, "evaluate_valid", failed)
     land_junk(deployment, "a")
     run = ingest_all(deployment, "a")
     (failure,) = (event for event in run.all_events if event.is_step_failure)
     assert "1 of 1 batches are set aside" in str(failure.step_failure_data)
-    assert shown(deployment)["batches_settled"] == "FAILED"
+    states = shown(deployment)
+    assert (states["batches_settled"], states["batches_exactly_once"]) == ("FAILED", "SUCCEEDED")

@@ -55,7 +55,7 @@ def test_nothing_is_outside_a_glob_that_matches_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("glob", "path", "is_alike"),
+    ("glob", "path", "is_near_miss"),
     [
         ("*.csv", "day.csv.gz", True),
         ("*.csv", "day.CSV", True),
@@ -63,6 +63,9 @@ def test_nothing_is_outside_a_glob_that_matches_all() -> None:
         ("*.csv.gz", "day.csv", True),
         ("trips-*.parquet", "Trips-1.parquet", True),
         ("*/*.csv", "2024/day.csv.gz", True),
+        ("*.gz", "day.GZ", True),
+        ("*.gz", "readme.txt", False),
+        ("**/*.zip", "old/readme.txt", False),
         ("*.csv", "day.csv.tmp", False),
         ("*.csv", "old/day.csv", False),
         ("*.csv", "readme.txt", False),
@@ -70,17 +73,19 @@ def test_nothing_is_outside_a_glob_that_matches_all() -> None:
         ("trips-*.parquet", "rides-1.parquet", False),
     ],
 )
-def test_a_file_is_alike_that_differs_only_in_case_or_compression(glob: str, path: str, *, is_alike: bool) -> None:
+def test_a_file_is_near_miss_that_differs_only_in_case_or_compression(
+    glob: str, path: str, *, is_near_miss: bool
+) -> None:
     found = outside_glob(glob, [path])
     assert (found.num_files, found.files) == (1, (path,))
-    assert found.alike == ((path,) if is_alike else ())
+    assert found.near_misses == ((path,) if is_near_miss else ())
 
 
 def test_a_few_files_are_named_and_all_are_counted() -> None:
     found = outside_glob("*.csv", [*(f"{number}.txt" for number in range(9)), "b.csv.gz", "a\n.CSV"])
-    of_all, of_alike = found.sentences
+    of_all, of_near_misses = found.sentences
     assert of_all == "raw.glob (*.csv) leaves out 11 files: 0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 6 more"
-    assert of_alike.startswith(
+    assert of_near_misses.startswith(
         "raw.glob leaves out 2 files for case or compression alone: a\\u{a}.CSV, b.csv.gz; rename"
     )
     assert OutsideGlob().sentences == ()
@@ -101,8 +106,8 @@ def test_a_compressed_file_beside_the_glob_is_named_by_the_sensor_the_check_and_
         "lance/set_aside": 0,
         "lance/outside_glob": 2,
         "lance/outside_glob_files": ["b.parquet.gz", "old/c.parquet"],
-        "lance/outside_glob_alike": 1,
-        "lance/outside_glob_alike_files": ["b.parquet.gz"],
+        "lance/outside_glob_near_misses": 1,
+        "lance/outside_glob_near_misses_files": ["b.parquet.gz"],
     }
     declaration = tmp_path / "trips.yaml"
     declaration.write_text(deployment.config.model_dump_json(exclude={"write", "maintenance", "health"}))
@@ -110,7 +115,7 @@ def test_a_compressed_file_beside_the_glob_is_named_by_the_sensor_the_check_and_
     assert shown.exit_code == 0, "a batch that is landed needs nobody"
     assert "leaves out 2 files: b.parquet.gz, old/c.parquet" in shown.output
     told = CliRunner().invoke(app, ["batches", str(declaration), "--json"], env={"DAGSTER_HOME": None})
-    assert json.loads(told.output)["outside_glob"]["alike"] == ["b.parquet.gz"]
+    assert json.loads(told.output)["outside_glob"]["near_misses"] == ["b.parquet.gz"]
 
 
 def test_a_file_in_a_folder_is_named_and_the_check_passes(deployment: Deployment) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ import dagster as dg
 import psutil
 import pytest
 from dagster._core.events import EngineEventData
+from dagster._core.launcher import LaunchRunContext
 from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._daemon.monitoring.run_monitoring import monitor_started_run
 
@@ -41,9 +43,12 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-def started_run(instance: dg.DagsterInstance, server: Mapping[str, object], pid: int | None) -> dg.DagsterRun:
+def started_run(
+    instance: dg.DagsterInstance, server: Mapping[str, object], pid: int | None, host: str | None = None
+) -> dg.DagsterRun:
     """Return a run that a code server has started, in a process that has reported itself if `pid` is given."""
-    status, tags = dg.DagsterRunStatus.STARTED, {GRPC_INFO_TAG: json.dumps(server)}
+    tags = {GRPC_INFO_TAG: json.dumps(server), "lance/launched_on": host or socket.gethostname()}
+    status = dg.DagsterRunStatus.STARTED
     run = instance.create_run_for_job(a_job, status=status, tags=tags)
     instance.report_engine_event("Waiting", run)
     if pid is not None:
@@ -109,3 +114,22 @@ def test_nothing_is_said_of_a_process_that_no_code_server_of_this_machine_starte
 def test_a_process_that_has_not_reported_itself_counts_as_living(instance: dg.DagsterInstance) -> None:
     run = started_run(instance, SOCKET, None)
     assert status_when_watched(instance, run) == dg.DagsterRunStatus.STARTED
+
+
+def test_nothing_is_said_of_a_run_that_another_host_launched(instance: dg.DagsterInstance, gone: int) -> None:
+    run = started_run(instance, SOCKET, gone, host="the-host-before")
+    assert status_when_watched(instance, run) == dg.DagsterRunStatus.STARTED
+
+
+def test_a_launched_run_names_its_host_before_its_process_starts(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = instance.create_run_for_job(a_job)
+    tags: list[Mapping[str, str]] = []
+
+    def launch(_: object, context: LaunchRunContext) -> None:
+        tags.append(instance.get_run_records()[0].dagster_run.tags)
+
+    monkeypatch.setattr(dg.DefaultRunLauncher, "launch_run", launch)
+    instance.run_launcher.launch_run(LaunchRunContext(run, None))
+    assert [each["lance/launched_on"] for each in tags] == [socket.gethostname()]

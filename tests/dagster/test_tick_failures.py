@@ -7,6 +7,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from lance_ops.dagster.head import checks
+from lance_ops.dagster.landing import raw_sensor
+from lance_ops.errors import CorruptFile
 from tests.dagster.deployment import Deploy, Deployment
 
 pytestmark = pytest.mark.dagster
@@ -68,6 +71,23 @@ def test_the_checks_of_batches_and_of_freshness_warn_for_a_damaged_table(damaged
     for name in ("batches_settled", "fresh"):
         assert not found[name].passed and found[name].severity is dg.AssetCheckSeverity.WARN
         assert manifest_of(damaged).name in (found[name].description or "")
+
+
+def test_a_damage_that_the_newest_version_does_not_show_fails_the_tick_and_turns_a_check_red(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise CorruptFile("ledger.json", "batches", "are no batch events")
+
+    deployment = sound(deploy)
+    deployment.land("b", range(3))
+    monkeypatch.setattr(raw_sensor, "ingested_batches", fail)
+    monkeypatch.setattr(checks, "ingested_batches", fail)
+    with pytest.raises((CorruptFile, dg.DagsterError)):
+        deployment.tick("raw_files")
+    red = deployment.check()["batches_exactly_once"]
+    assert not red.passed and red.severity is dg.AssetCheckSeverity.ERROR
+    assert "ledger.json" in (red.description or "") and "trips_repair" in (red.description or "")
 
 
 def test_a_tick_that_reports_a_check_says_what_it_reported(deploy: Deploy) -> None:

@@ -129,11 +129,18 @@ def test_a_column_whose_name_or_cells_hold_a_delimiter_is_read(tmp_path: Path, c
     assert load(tmp_path, "a.csv", content, None)
 
 
+def test_a_date_of_json_that_does_not_fit_is_told_with_its_option(tmp_path: Path) -> None:
+    with pytest.raises(RawFileRefused, match=r"\"1.2.2026\" is no date32\[day\]; mend .* raw.text.date_formats"):
+        load(tmp_path, "a.jsonl", '{"n": "1.2.2026"}\n', pa.schema([("n", pa.date32())]))
+
+
 @pytest.mark.parametrize(
     ("kind", "cell", "remedy"),
     [
         (pa.int64(), "1.5", "make the column double, by write.columns (--schema) for a new table and by alter_columns"),
-        (pa.int32(), "3000000000", "make the column double"),
+        (pa.int32(), "3000000000", "make the column int64"),
+        (pa.int64(), "9223372036854775808", "make the column uint64"),
+        (pa.int64(), "-9223372036854775809", "make the column decimal128(38, 0)"),
         (pa.int64(), "many", "make the column string"),
         (pa.float64(), "viel", "make the column string"),
         (pa.float64(), '"1,5"', "say what its comma is by raw.text.decimal_point or raw.text.thousands (--decimal"),

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from lance_ops.errors import ConfigError
 from lance_ops.spark.masters import check_answers, check_master
-from lance_ops.spark.session import _started
+from lance_ops.spark.session import _start
 
 
 @pytest.fixture
@@ -75,4 +75,4 @@ def test_a_session_that_does_not_start_is_told_in_a_sentence() -> None:
     with pytest.raises(
         ConfigError, match=r"^Spark did not start on master yarn, and says why above: the gateway exited$"
     ):
-        _started(builder, "yarn")
+        _start(builder, "yarn")

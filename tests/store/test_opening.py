@@ -15,7 +15,7 @@ from lance_ops.store import (
     is_well_known,
     open_store,
     path_beneath,
-    with_short_requests,
+    with_short_timeouts,
 )
 
 
@@ -158,12 +158,12 @@ def test_is_well_known_for_each_scheme(uri: str, known: bool) -> None:
 
 
 def test_a_look_at_an_object_store_gives_up_within_a_minute_unless_its_options_say_otherwise() -> None:
-    limits = with_short_requests("s3://bucket/t", {})
+    limits = with_short_timeouts("s3://bucket/t", {})
     assert limits.keys() == {"connect_timeout", "request_timeout", "client_retry_timeout", "download_retry_count"}
-    assert with_short_requests("az://container/t", limits) == limits
+    assert with_short_timeouts("az://container/t", limits) == limits
     given = {"Timeout": "90s", "client_retry_timeout": "5m", "aws_region": "eu-central-1"}
-    found = with_short_requests("s3://bucket/t", given)
+    found = with_short_timeouts("s3://bucket/t", given)
     assert found.items() >= given.items() and "request_timeout" not in found
     for uri in ("/data/t", "file:///data/t", "memory://t", "hdfs://host/t", "elsewhere://host/t"):
-        assert with_short_requests(uri, None) == {}
+        assert with_short_timeouts(uri, None) == {}
     FsspecStore("s3://bucket/t", found)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_ops.cli.doctor.finding import Finding, Verdict
 from lance_ops.committers import MANIFEST_STORE_OPTION, DatasetRoot, open_root
 from lance_ops.core.errors import CorruptFile, LanceOpsError, StoreError, UnsafeStore
-from lance_ops.store import TEMPORARY_PREFIX, Store, prove_conditional_create, with_short_requests
+from lance_ops.store import TEMPORARY_PREFIX, Store, prove_conditional_create, with_short_timeouts
 from lance_ops.transactions import read_manifest
 
 __all__ = ["examine_root", "examine_store"]
@@ -28,7 +28,7 @@ def examine_store(uri: str, storage_options: Mapping[str, str] | None, *, read_o
 
     With `read_only` nothing is written, and only what readers need is examined.
     """
-    root = open_root(uri, with_short_requests(uri, storage_options))
+    root = open_root(uri, with_short_timeouts(uri, storage_options))
     is_new = not read_only and not _folder(root.store).exists()
     try:
         yield from examine_root(root, read_only=read_only)

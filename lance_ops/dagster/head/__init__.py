@@ -1,13 +1,13 @@
 """The head asset of a dataset: its events, its checks, and the sensor that records external versions."""
 
 from lance_ops.dagster.head.asset_specs import head_spec, index_specs
-from lance_ops.dagster.head.checks import build_checks, evaluate_head
+from lance_ops.dagster.head.checks import build_checks, head_evaluators
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_sensor
 from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_part_to_verify
 from lance_ops.dagster.head.orphans import ORPHAN_BYTES
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.report import report_versions
-from lance_ops.dagster.head.validity import not_looked_at
+from lance_ops.dagster.head.validity import unopened_warning
 from lance_ops.dagster.head.verdicts import Verdict, health_markdown, judge, measure
 from lance_ops.dagster.head.version_metadata import column_schema
 from lance_ops.dagster.head.version_sensor import build_version_sensor
@@ -24,7 +24,7 @@ __all__ = [
     "debt_markdown",
     "debt_policy",
     "debts_markdown",
-    "evaluate_head",
+    "head_evaluators",
     "head_spec",
     "health_markdown",
     "index_specs",
@@ -32,6 +32,6 @@ __all__ = [
     "judge",
     "measure",
     "next_part_to_verify",
-    "not_looked_at",
     "report_versions",
+    "unopened_warning",
 ]

@@ -9,7 +9,7 @@ others warn that they could not look.
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 import dagster as dg
@@ -18,16 +18,17 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.evaluations import result_of
+from lance_ops.dagster.evaluations import check_result_of
 from lance_ops.dagster.head.freshness import build_freshness_check, freshness
 from lance_ops.dagster.head.integrity import INTACT, verify_some
-from lance_ops.dagster.head.validity import NO_VERSION_YET, VALID, evaluate_valid, not_looked_at
+from lance_ops.dagster.head.validity import NO_VERSION_YET, VALID, evaluate_valid, unopened_warning
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.tick_failures import damage_sentence
 from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.health import VersionSummary, timeline
 
-__all__ = ["BatchAudit", "audit_batches", "build_checks", "evaluate_head"]
+__all__ = ["BatchAudit", "audit_batches", "build_checks", "head_evaluators"]
 
 _BATCHES = "batches_exactly_once"
 _SHOWN = 20
@@ -45,20 +46,23 @@ def build_checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
     return checks
 
 
-def evaluate_head(
+def head_evaluators(
     instance: dg.DagsterInstance, config: DatasetConfig, ingested: AbstractSet[str]
-) -> Iterator[dg.AssetCheckEvaluation]:
-    """Evaluate the checks of a dataset's head, except `intact`, which reads files again.
+) -> list[Callable[[], Iterable[dg.AssetCheckEvaluation]]]:
+    """Return what evaluates `valid`, the checks of health, `batches_exactly_once` and `fresh`, each by itself.
 
     `ingested` are the batches that the calling run has brought into the table: Dagster may not have stored the run's
     events yet.
     """
-    yield evaluate_valid(instance, config)
-    yield from _evaluate_health(config)
+    found: list[Callable[[], Iterable[dg.AssetCheckEvaluation]]] = [
+        lambda: [evaluate_valid(instance, config)],
+        lambda: _evaluate_health(config),
+    ]
     if config.raw is not None:
-        yield _evaluate_batches(instance, config, ingested)
+        found.append(lambda: [_evaluate_batches(instance, config, ingested)])
     if config.health.hours_without_version is not None:
-        yield freshness(instance, config).evaluation(DatasetNames(config.name).head)
+        found.append(lambda: [freshness(instance, config).evaluation(DatasetNames(config.name).head)])
+    return found
 
 
 @dataclass(frozen=True)
@@ -96,14 +100,14 @@ def audit_batches(
 
 def _valid_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     def valid(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        return result_of(evaluate_valid(context.instance, config))
+        return check_result_of(evaluate_valid(context.instance, config))
 
     return _check(config, valid, VALID, "The manifest's invariants hold and its files are there, of the stated size.")
 
 
 def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     def batches_exactly_once(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        return result_of(_evaluate_batches(context.instance, config))
+        return check_result_of(_evaluate_batches(context.instance, config))
 
     return _check(config, batches_exactly_once, _BATCHES, "Each recorded batch is in the history, and only once.")
 
@@ -116,11 +120,17 @@ def _evaluate_batches(
     try:
         snapshot = open_if_exists(config)
     except CorruptFile as error:
-        return not_looked_at(names.head, _BATCHES, error)
-    held = ingested_batches(snapshot) if snapshot else {}
+        return unopened_warning(names.head, _BATCHES, error)
+    try:
+        held = ingested_batches(snapshot) if snapshot else {}
+        history = timeline(snapshot) if snapshot else []
+    except CorruptFile as error:  # of the record of batches, or of an older version: `valid` does not read them
+        return dg.AssetCheckEvaluation(
+            names.head, _BATCHES, False, description=damage_sentence(config, error), blocking=True
+        )
     if config.landing().schema_mode is SchemaMode.OVERWRITE:
         recorded &= held.keys()  # the newest batch takes the others out
-    audit = audit_batches(recorded, held.keys(), timeline(snapshot) if snapshot else [])
+    audit = audit_batches(recorded, held.keys(), history)
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
         check_name=_BATCHES,
@@ -148,9 +158,9 @@ def _intact_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     )
     def intact(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         if not _is_there(config):
-            return result_of(_not_there(names.head, INTACT))
+            return check_result_of(_not_there(names.head, INTACT))
         megabytes = config.maintenance.verification.max_megabytes
-        return result_of(verify_some(context.instance, config, max_megabytes=megabytes))
+        return check_result_of(verify_some(context.instance, config, max_megabytes=megabytes))
 
     return intact
 
@@ -191,7 +201,7 @@ def _health_checks(config: DatasetConfig) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=names.of("health_checks"), specs=specs, can_subset=True)
     def health_checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         wanted = {key.name for key in context.selected_asset_check_keys}
-        yield from (result_of(found) for found in _evaluate_health(config) if found.check_name in wanted)
+        yield from (check_result_of(found) for found in _evaluate_health(config) if found.check_name in wanted)
 
     return health_checks
 
@@ -201,7 +211,7 @@ def _evaluate_health(config: DatasetConfig) -> list[dg.AssetCheckEvaluation]:
     try:
         snapshot = open_if_exists(config)
     except CorruptFile as error:
-        return [not_looked_at(head, name, error) for name in HEALTH_CHECKS]
+        return [unopened_warning(head, name, error) for name in HEALTH_CHECKS]
     if snapshot is None:
         return [_not_there(head, name) for name in HEALTH_CHECKS]
     return [verdict.evaluation(head) for verdict in judge(config, measure(config, snapshot))]

@@ -15,12 +15,12 @@ import dagster as dg
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.evaluations import result_of
+from lance_ops.dagster.evaluations import check_result_of
 from lance_ops.dagster.head.recorded_versions import change_up_to, identity_of, recorded_versions
-from lance_ops.dagster.head.validity import not_looked_at
+from lance_ops.dagster.head.validity import unopened_warning
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
-from lance_ops.dagster.tick_failures import skipping_damage
+from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.maintenance.health import LastChange
 
 __all__ = ["FRESH", "Freshness", "build_freshness_check", "build_freshness_sensor", "freshness"]
@@ -135,9 +135,9 @@ def build_freshness_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     )
     def fresh(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         try:
-            return result_of(freshness(context.instance, config).evaluation(names.head))
+            return check_result_of(freshness(context.instance, config).evaluation(names.head))
         except CorruptFile as error:
-            return result_of(not_looked_at(names.head, FRESH, error))
+            return check_result_of(unopened_warning(names.head, FRESH, error))
 
     return fresh
 
@@ -155,7 +155,7 @@ def build_freshness_sensor(config: DatasetConfig, interval_seconds: int = 60) ->
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Reports the check {FRESH} of {config.name} when it turns red or green.",
     )
-    @skipping_damage(config)
+    @skip_tick_if_damaged(config)
     def fresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         seen = _look(context.instance, config, _Seen.decode(context.cursor))
         change, cursor = (seen.change, seen.encode()) if seen else (None, None)

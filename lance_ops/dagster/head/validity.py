@@ -18,7 +18,7 @@ from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.tick_failures import remedy_of_damage
 from lance_ops.snapshot import validate
 
-__all__ = ["NO_VERSION_YET", "VALID", "evaluate_valid", "not_looked_at", "unless_reported", "was_unopened"]
+__all__ = ["NO_VERSION_YET", "VALID", "evaluate_valid", "unless_reported", "unopened_warning", "was_unopened"]
 
 VALID = "valid"
 """The name of the check."""
@@ -55,7 +55,7 @@ def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.As
     return _evaluation(names, None, {"lance/version": snapshot.version}, passed=True)
 
 
-def not_looked_at(head: dg.AssetKey, name: str, error: CorruptFile) -> dg.AssetCheckEvaluation:
+def unopened_warning(head: dg.AssetKey, name: str, error: CorruptFile) -> dg.AssetCheckEvaluation:
     """Return a warning of another check: `valid` fails for the same damage, and alerts tell of that one."""
     return dg.AssetCheckEvaluation(
         head,

@@ -17,7 +17,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.report import unrecorded
 from lance_ops.dagster.head.validity import evaluate_valid, unless_reported, was_unopened
 from lance_ops.dagster.opening import open_if_exists
-from lance_ops.dagster.tick_failures import skipping_damage
+from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 
 __all__ = ["build_version_sensor"]
 
@@ -38,7 +38,7 @@ def build_version_sensor(
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Records versions of {config.name} that no run recorded.",
     )
-    @skipping_damage(config)
+    @skip_tick_if_damaged(config)
     def versions(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         try:
             newest = open_if_exists(config)

@@ -11,12 +11,12 @@ from typing import Any
 
 import dagster as dg
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import log_evaluation
 from lance_ops.dagster.failures import retrying
-from lance_ops.dagster.head import evaluate_head, report_versions
+from lance_ops.dagster.head import head_evaluators, report_versions
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
 from lance_ops.dagster.landing.landing_check import evaluate_landing
@@ -169,26 +169,28 @@ def _report_checks(
     `ingested` are the run's batches that are in the table, and `refused` those that it sets aside.
     """
     instance, names = context.instance, DatasetNames(config.name)
-    planned = _planned_checks(instance, context.run.run_id)
+    planned = _planned_checks(instance, context.run.run_id, names.head)
     evaluators: list[Callable[[], Iterable[dg.AssetCheckEvaluation]]] = [
         lambda: [evaluate_settled(config, instance, refused)]
     ]
     if planned:
-        evaluators += [lambda: [evaluate_landing(config)], lambda: evaluate_head(instance, config, ingested)]
+        evaluators += [lambda: [evaluate_landing(config)], *head_evaluators(instance, config, ingested)]
     for evaluate in evaluators:
         try:
             for found in evaluate():
                 if found.check_name in {*planned, SETTLED_CHECK}:
                     log_evaluation(context, found)
-        except (LanceOpsError, OSError) as error:  # the run fails for the batches, not for this
+        except Exception as error:  # noqa: BLE001 - the run fails for the batches, whatever else fails
             failed = type(error).__name__  # an error of the operating system may quote what is secret
-            context.log.warning("run %s later: a check could not be evaluated: %s", names.of("checks"), failed)
+            context.log.warning("run %s later: some checks could not be evaluated: %s", names.of("checks"), failed)
 
 
-def _planned_checks(instance: dg.DagsterInstance, run_id: str) -> set[str]:
-    planned = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
-    events = (record.dagster_event for record in planned)
-    return {event.asset_check_planned_data.check_name for event in events if event is not None}
+def _planned_checks(instance: dg.DagsterInstance, run_id: str, head: dg.AssetKey) -> set[str]:
+    """Return the names of the head's checks that a run planned; it may have planned those of other assets, too."""
+    records = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
+    events = (record.dagster_event for record in records)
+    planned = [event.asset_check_planned_data for event in events if event is not None]
+    return {each.check_name for each in planned if each.asset_key == head}
 
 
 def _requested(

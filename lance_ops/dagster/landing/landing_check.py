@@ -14,7 +14,7 @@ import dagster as dg
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.evaluations import result_of
+from lance_ops.dagster.evaluations import check_result_of
 from lance_ops.dagster.landing.landing import list_landing, shortened
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
 
@@ -33,8 +33,8 @@ _SET_ASIDE = "lance/set_aside"
 _SET_ASIDE_FILES = "lance/set_aside_files"
 _OUTSIDE = "lance/outside_glob"
 _OUTSIDE_FILES = "lance/outside_glob_files"
-_ALIKE = "lance/outside_glob_alike"
-_ALIKE_FILES = "lance/outside_glob_alike_files"
+_NEAR_MISSES = "lance/outside_glob_near_misses"
+_NEAR_MISS_FILES = "lance/outside_glob_near_misses_files"
 
 
 def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
@@ -43,7 +43,7 @@ def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
     def landing_readable() -> dg.AssetCheckResult:
-        return result_of(evaluate_landing(config))
+        return check_result_of(evaluate_landing(config))
 
     return dg.asset_check(
         asset=names.head,
@@ -75,12 +75,12 @@ def landing_evaluation(names: DatasetNames, set_aside: Sequence[str], outside: O
     if outside.num_files:
         metadata[_OUTSIDE] = dg.MetadataValue.int(outside.num_files)
         metadata[_OUTSIDE_FILES] = dg.MetadataValue.json(list(outside.files))
-    if outside.num_alike:
-        metadata[_ALIKE] = dg.MetadataValue.int(outside.num_alike)
-        metadata[_ALIKE_FILES] = dg.MetadataValue.json(list(outside.alike))
+    if outside.num_near_misses:
+        metadata[_NEAR_MISSES] = dg.MetadataValue.int(outside.num_near_misses)
+        metadata[_NEAR_MISS_FILES] = dg.MetadataValue.json(list(outside.near_misses))
     told = ". ".join([*(named or ["no file is set aside"]), *outside.sentences])
-    warns = outside.num_alike > 0 and not set_aside
-    return _evaluation(names, told, metadata, passed=not (set_aside or outside.num_alike), warns=warns)
+    warns = outside.num_near_misses > 0 and not set_aside
+    return _evaluation(names, told, metadata, passed=not (set_aside or outside.num_near_misses), warns=warns)
 
 
 def was_listed(evaluation: dg.AssetCheckEvaluation) -> bool:
@@ -94,7 +94,7 @@ def said_of_landing(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
     Why the folder cannot be listed is left out: errors of a store hold the time and the id of a request. So is how many
     files the glob leaves out on purpose: a folder of handled files may grow all day.
     """
-    told = (evaluation.metadata.get(name) for name in (_SET_ASIDE, _SET_ASIDE_FILES, _ALIKE, _ALIKE_FILES))
+    told = (evaluation.metadata.get(name) for name in (_SET_ASIDE, _SET_ASIDE_FILES, _NEAR_MISSES, _NEAR_MISS_FILES))
     has_others = _OUTSIDE in evaluation.metadata
     return evaluation.passed, has_others, *(each.value if each is not None else None for each in told)
 

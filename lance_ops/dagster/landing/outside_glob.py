@@ -8,6 +8,7 @@ rather a batch that its sender named otherwise.
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Sequence
 
 from lance_ops.core.records import dataclass
@@ -22,43 +23,51 @@ _COMPRESSIONS = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".br", ".zip")
 
 @dataclass(frozen=True)
 class OutsideGlob:
-    """How many files a glob leaves out, and how many of them are alike to those it matches; the first are named."""
+    """How many files a glob leaves out, and how many of them it misses by case or compression; the first are named."""
 
     glob: str = "**"
     num_files: int = 0
     files: tuple[str, ...] = ()
-    num_alike: int = 0
-    alike: tuple[str, ...] = ()
+    num_near_misses: int = 0
+    near_misses: tuple[str, ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What a user must know: nothing, the files, or the files and what to do about those that are alike."""
+        """What a user must know: nothing, the files, or the files and what to do about the near misses."""
         if not self.num_files:
             return ()
         told = f"raw.glob ({self.glob}) leaves out {_counted(self.num_files)}: {_listed(self.files, self.num_files)}"
-        if not self.num_alike:
+        if not self.num_near_misses:
             return (told,)
         alike = (
-            f"raw.glob leaves out {_counted(self.num_alike)} for case or compression alone: "
-            f"{_listed(self.alike, self.num_alike)}; rename or remove such files, or widen raw.glob"
+            f"raw.glob leaves out {_counted(self.num_near_misses)} for case or compression alone: "
+            f"{_listed(self.near_misses, self.num_near_misses)}; rename or remove such files, or widen raw.glob unless "
+            "they repeat files that it matches"
         )
         return told, alike
 
 
 def outside_glob(glob: str, paths: Sequence[str]) -> OutsideGlob:
-    """Return what to tell of paths that a glob does not match."""
-    family = _family(glob)
-    matches_family = PathGlob(family).matches
-    # A path in the form of its family can only match a glob in that form as it stands, and it does not.
-    forms = ((path, _family(path)) for path in paths)
-    alike = [path for path, form in forms if (form != path or family != glob) and matches_family(form)]
-    return OutsideGlob(glob, len(paths), _first(paths), len(alike), _first(alike))
+    """Return what to tell of paths that a glob does not match.
+
+    A near miss matches the glob if neither case nor a compression's ending counts.
+    """
+    plain = _without_compression(glob.lower())
+    is_stripped = re.search(r"\w", plain) is not None  # of `*.gz` only a wildcard would be left, which matches anything
+    wanted = plain if is_stripped else glob.lower()
+    matches = PathGlob(wanted).matches
+
+    def is_near_miss(path: str) -> bool:
+        normalised = _without_compression(path.lower()) if is_stripped else path.lower()
+        # If neither the path nor the glob changes, the glob was tried already, and did not match.
+        return (normalised != path or wanted != glob) and matches(normalised)
+
+    near = list(filter(is_near_miss, paths))
+    return OutsideGlob(glob, len(paths), _first(paths), len(near), _first(near))
 
 
-def _family(path: str) -> str:
-    """Return what paths have in common that differ only in case or in a compression's ending."""
-    lower = path.lower()
-    return lower.rpartition(".")[0] if lower.endswith(_COMPRESSIONS) else lower
+def _without_compression(path: str) -> str:
+    return path.rpartition(".")[0] if path.endswith(_COMPRESSIONS) else path
 
 
 def _first(paths: Sequence[str]) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from lance_ops.dagster.landing.tick import (
     plan_tick,
 )
 from lance_ops.dagster.opening import open_if_exists
-from lance_ops.dagster.tick_failures import skipping_damage
+from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.maintenance import IngestedBatch, ingested_batches
 from lance_ops.maintenance.ingest import printable
 
@@ -51,7 +51,7 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Asks for the batches that land for {config.name}.",
     )
-    @skipping_damage(config)
+    @skip_tick_if_damaged(config)
     def raw_files(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         now = datetime.now(UTC)
         cursor = Cursor.decode(context.cursor)

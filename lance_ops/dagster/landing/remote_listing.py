@@ -24,7 +24,7 @@ from lance_ops.maintenance.ingest import (
     remote_file_system,
     why_not_literal,
 )
-from lance_ops.store import ObjectInfo, open_store, with_short_requests
+from lance_ops.store import ObjectInfo, open_store, with_short_timeouts
 
 __all__ = ["list_remote"]
 
@@ -82,7 +82,7 @@ def _objects_in_s3(location: StoreLocation, folder: str) -> Sequence[ObjectInfo]
     if "key" in given and "token" not in given and _SESSION_TOKEN in variables:
         return None  # a store would complete the key by the variable
     options = {_S3_OPTIONS[name]: value for name, value in given.items()}
-    store = open_store(folder, with_short_requests(folder, {**options, "allow_http": "true"}))
+    store = open_store(folder, with_short_timeouts(folder, {**options, "allow_http": "true"}))
     try:
         found = list(store.list())
         if not found:

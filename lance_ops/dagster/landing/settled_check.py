@@ -22,8 +22,8 @@ import dagster as dg
 
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.evaluations import result_of
-from lance_ops.dagster.head import not_looked_at
+from lance_ops.dagster.evaluations import check_result_of
+from lance_ops.dagster.head import unopened_warning
 from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport
 from lance_ops.dagster.landing.landing_check import (
@@ -35,7 +35,7 @@ from lance_ops.dagster.landing.landing_check import (
 )
 from lance_ops.dagster.markdown import table
 from lance_ops.dagster.newest_evaluation import newest_evaluation
-from lance_ops.dagster.tick_failures import damage_sentence, skipping_damage
+from lance_ops.dagster.tick_failures import skip_tick_if_damaged, why_unopened
 
 __all__ = [
     "SETTLED_CHECK",
@@ -75,9 +75,9 @@ def build_settled_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 
     def batches_settled(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         try:
-            return result_of(evaluate_settled(config, context.instance))
+            return check_result_of(evaluate_settled(config, context.instance))
         except CorruptFile as error:
-            return result_of(not_looked_at(names.head, SETTLED_CHECK, error))
+            return check_result_of(unopened_warning(names.head, SETTLED_CHECK, error))
 
     return dg.asset_check(
         asset=names.head,
@@ -97,7 +97,7 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Reports the check {SETTLED_CHECK} of {config.name} when other batches need somebody than before.",
     )
-    @skipping_damage(config)
+    @skip_tick_if_damaged(config)
     def settled(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         try:
             report = batch_states(config, context.instance, count_plain=True)
@@ -106,7 +106,7 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
             if not was_listed(landing):
                 return _not_listed(context, landing)
             if isinstance(error, CorruptFile):
-                return _reported(context.instance, [landing], _LISTED, damage_sentence(config, error))
+                return _reported(context.instance, [landing], _LISTED, why_unopened(config, error))
             # It fails again unless the folder was what failed.
             report = batch_states(config, context.instance, count_plain=True)
         found = _evaluate(names, report, _newest_recorded(names, context.instance))

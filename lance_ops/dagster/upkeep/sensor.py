@@ -11,7 +11,7 @@ import dagster as dg
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, UpkeepPolicy
 from lance_ops.dagster.head import debt_policy
 from lance_ops.dagster.opening import open_if_exists
-from lance_ops.dagster.tick_failures import skipping_damage
+from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.dagster.upkeep.records import allowance, fruitless_steps
 from lance_ops.maintenance.debt import affordable, dated_key, measure_debt, unpaid
 
@@ -38,7 +38,7 @@ def build_upkeep_sensor(config: DatasetConfig, policy: UpkeepPolicy) -> dg.Senso
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Asks for upkeep of {config.name} when something is owed.",
     )
-    @skipping_damage(config)
+    @skip_tick_if_damaged(config)
     def debt(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         snapshot = open_if_exists(config)
         if snapshot is None:

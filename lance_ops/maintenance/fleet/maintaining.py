@@ -18,7 +18,14 @@ from contextlib import suppress
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
-from lance_ops.core.errors import CommitConflict, CorruptFile, InvalidInput, LanceOpsError, UnsupportedFeature
+from lance_ops.core.errors import (
+    CommitConflict,
+    CorruptFile,
+    InvalidInput,
+    LanceOpsError,
+    ObjectNotFound,
+    UnsupportedFeature,
+)
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt import (
     DebtPolicy,
@@ -43,8 +50,8 @@ __all__ = ["Budget", "Measured", "maintain", "measure_fleet"]
 
 _FAILURES = (LanceOpsError, OSError, ValueError)
 """What one table of many may raise: hostile or damaged files are not always told by an error of this library."""
-_OF_ONE_TABLE = (CorruptFile, UnsupportedFeature, CommitConflict)
-"""Failures that say nothing of other tables. Any other may be that of the store, which all tables share."""
+_OWN_FAULTS = (CorruptFile, UnsupportedFeature, CommitConflict, ObjectNotFound)
+"""Errors that the table causes: a damage, a lost race, a file that is gone."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class Measured:
     table: str
     debt: TableDebt | None
     reason: str | None = None
-    of_one_table: bool = False
+    is_own_fault: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class MeasureTable:
             snapshot = Snapshot.open(table_uri(self.root, table), storage_options=self.storage_options)
             return Measured(table, measure_debt(snapshot, self.policy))
         except _FAILURES as error:
-            return Measured(table, None, str(error), isinstance(error, _OF_ONE_TABLE))
+            return Measured(table, None, str(error), _is_own_fault(error))
 
 
 def measure_fleet(
@@ -197,7 +204,7 @@ class _Night:
         for each in self._measured:
             if each.debt is None:
                 outcome = TableOutcome(each.table, FleetStatus.FAILED, reason=each.reason)
-                yield self._failed(outcome, each.of_one_table)
+                yield self._failed(outcome, each.is_own_fault)
         debts = [(each.table, each.debt) for each in self._measured if each.debt is not None]
         for table, debt in sorted(debts, key=lambda each: (-each[1].score, each[0])):
             owed = unpaid_dues(debt, self._ledger.of(table).fruitless)
@@ -233,7 +240,7 @@ class _Night:
                 report = verify_uri(uri, None, dict(self._measure.storage_options), options, self._runner)
             except _FAILURES as error:
                 outcome = replace(outcomes[table], status=FleetStatus.FAILED, reason=f"verify: {error}")
-                yield self._failed(outcome, isinstance(error, _OF_ONE_TABLE))
+                yield self._failed(outcome, _is_own_fault(error))
                 continue
             done = report.reaches_end_from(record.next_part)
             verified = now.isoformat() if done else record.verified_at
@@ -247,7 +254,7 @@ class _Night:
     def _refusal(self) -> str | None:
         """Return why no other table may be begun."""
         if self._num_failed > self._tolerated:
-            failed = f"{self._num_failed} of {len(self._measured)} tables failed without damage of their own"
+            failed = f"{self._num_failed} of {len(self._measured)} tables failed for what may be the store's fault"
             return f"called off: {failed}, more than failure_threshold allows; look at the store, or raise it"
         if self._deadline is not None and time.monotonic() >= self._deadline:
             return "the budget's time is over"
@@ -278,15 +285,15 @@ class _Night:
             )
         except _FAILURES as error:
             outcome = _outcome(table, debt, FleetStatus.FAILED, reason=str(error))
-            return self._failed(outcome, isinstance(error, _OF_ONE_TABLE))
+            return self._failed(outcome, _is_own_fault(error))
         self._ledger = self._ledger.with_table(table, replace(record, fruitless=paid.fruitless), paid.spent_bytes)
         self._ledger.save(self._store)
         outcome = _paid(table, paid)
         if outcome.status is not FleetStatus.FAILED:
             return outcome
-        return self._failed(outcome, isinstance(paid.error, _OF_ONE_TABLE))
+        return self._failed(outcome, _is_own_fault(paid.error))
 
-    def _failed(self, outcome: TableOutcome, of_one_table: bool) -> TableOutcome:
+    def _failed(self, outcome: TableOutcome, is_own_fault: bool) -> TableOutcome:
         """Count a failure that may be of the store, unless the table was removed: then return that instead.
 
         A table was removed if nothing at all lies where it was: data without versions is damage. If nothing lies
@@ -299,12 +306,17 @@ class _Night:
                 outcome = replace(outcome, reason=f"nothing is left beneath {self._measure.root}: check it")
         except _FAILURES:  # the store does not answer, so the failure stands
             pass
-        self._num_failed += not of_one_table
+        self._num_failed += not is_own_fault
         return outcome
 
     def _has_objects(self, table: str) -> bool:
         store = open_store(table_uri(self._measure.root, table), self._measure.storage_options)
         return next(store.list(), None) is not None
+
+
+def _is_own_fault(error: BaseException | None) -> bool:
+    """Return whether a table itself causes an error. Any other may come from the store, which all tables share."""
+    return isinstance(error, _OWN_FAULTS) or (isinstance(error, ValueError) and not isinstance(error, LanceOpsError))
 
 
 def _paid(table: str, paid: Payment) -> TableOutcome:

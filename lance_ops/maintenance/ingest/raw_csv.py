@@ -33,7 +33,14 @@ from lance_ops.maintenance.ingest.raw_limits import (
     TextReading,
     check_count,
 )
-from lance_ops.maintenance.ingest.raw_values import bad_text, holds_text_to_parse, is_number, misfit, parsed
+from lance_ops.maintenance.ingest.raw_values import (
+    bad_text,
+    form_option,
+    holds_text_to_parse,
+    is_number,
+    misfit_message,
+    parsed,
+)
 
 __all__ = ["NO_UTF8", "decode_csv", "distinct_names"]
 
@@ -43,7 +50,7 @@ NO_UTF8 = "a cell is not UTF-8: set the file's encoding, such as cp1252"
 _SHOWN = 100
 _DELIMITERS = ",;\t|"
 _ROWS_OF_PROOF = 5
-"""How many rows beside the header must be parted alike by another delimiter than the stated one."""
+"""How many rows after the header are parted by another delimiter than the stated one, and compared with it."""
 
 _WITH_COMMA = re.compile(r"[+-]?\d[\d.,]*")
 
@@ -290,19 +297,16 @@ def _bad_cell(
         return DecodingRefused(f"{line}column {name!r}: {NO_UTF8}")
     why = " (expected a zone offset)" if "expected a zone" in str(error) else ""
     return DecodingRefused(
-        line + misfit(name, repr(value[:_SHOWN]), f"{kind}{why}", _option_for(value, str(kind), text))
+        line + misfit_message(name, repr(value[:_SHOWN]), f"{kind}{why}", _option_for(value, str(kind), text))
     )
 
 
 def _option_for(value: str, kind: str, text: TextReading) -> str:
     """Return what to set so that a cell may be read as a type, or an empty text."""
-    if kind.startswith("date"):
-        return "state its form in raw.text.date_formats (--date-format)"
-    if kind.startswith("timestamp"):
-        return "state its form in raw.text.timestamp_formats (--timestamp-format)"
-    if "," in value and text.decimal_point == "." and not text.thousands and _WITH_COMMA.fullmatch(value.strip()):
+    has_comma = kind != "bool" and "," in value and _WITH_COMMA.fullmatch(value.strip()) is not None
+    if has_comma and text.decimal_point == "." and not text.thousands:
         return "say what its comma is by raw.text.decimal_point or raw.text.thousands (--decimal-point, --thousands)"
-    return ""
+    return form_option(kind)
 
 
 def _line_where(source: RawSource, text: TextReading, is_bad: Callable[[list[str]], bool]) -> str:

@@ -32,7 +32,7 @@ from lance_ops.maintenance.ingest.raw_limits import (
     check_count,
     check_schema,
 )
-from lance_ops.maintenance.ingest.raw_values import bad_text, is_list, misfit, parsed
+from lance_ops.maintenance.ingest.raw_values import bad_text, form_option, is_list, misfit_message, parsed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -272,7 +272,8 @@ def _misfit(value: Any, read: pa.DataType, wanted: pa.DataType, bad: str | None,
     if pt.is_list(read) and isinstance(value, list):
         return next(filter(None, (_misfit(each, read.value_type, wanted.value_type, bad, path) for each in value)), "")
     fits = _fits(value, read) and not (pt.is_string(read) and read != wanted and value == bad)
-    return "" if fits else misfit(path, json.dumps(value)[:_SHOWN], wanted)
+    remedy = form_option(str(wanted)) if isinstance(value, str) else ""
+    return "" if fits else misfit_message(path, json.dumps(value)[:_SHOWN], wanted, remedy)
 
 
 def _fits(value: Any, kind: pa.DataType) -> bool:

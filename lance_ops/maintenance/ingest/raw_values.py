@@ -13,11 +13,12 @@ import pyarrow.types as pt
 
 from lance_ops.maintenance.ingest.raw_limits import TextReading
 
-__all__ = ["bad_text", "holds_text_to_parse", "is_list", "is_number", "misfit", "parsed"]
+__all__ = ["bad_text", "form_option", "holds_text_to_parse", "is_list", "is_number", "misfit_message", "parsed"]
 
 _QUOTED = re.compile(r"'(?:1970-01-01T)?(.*?)'(?= as a scalar| is not a valid|[.,:]|$)", re.DOTALL)
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_INTEGER = re.compile(r"[+-]?\d{1,38}")
 
 
 def parsed(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Array:
@@ -82,21 +83,35 @@ def bad_text(error: Exception) -> str | None:
     return found[1] if found else None
 
 
-def misfit(name: str, shown: str, kind: object, remedy: str = "") -> str:
+def misfit_message(name: str, shown: str, kind: object, remedy: str = "") -> str:
     """Return that a column's value, as it is shown, is none of the column's type, with what to do.
 
     `remedy` is the option that reads such a value; otherwise the column needs another type.
     """
-    remedy = remedy or (
-        f"make the column {_holder(shown, kind)}, by write.columns (--schema) for a new table and by alter_columns for "
-        "one that is there"
-    )
+    if not remedy:
+        ways = "by write.columns (--schema) for a new table and by alter_columns for one that is there"
+        remedy = f"make the column {_wider_type(shown, kind)}, {ways}"
     return f"column {name!r}: {shown} is no {kind}; mend the file, or {remedy}"
 
 
-def _holder(shown: str, kind: object) -> str:
-    """Return a type that holds a value which a type does not hold."""
-    return "double" if "int" in str(kind) and _NUMBER.fullmatch(shown.strip("'\" ")) else "string"
+def form_option(kind: str) -> str:
+    """Return the option that states how text of a date or a moment is written; an empty text for another type."""
+    if kind.startswith("date"):
+        return "state its form in raw.text.date_formats (--date-format)"
+    if kind.startswith("timestamp"):
+        return "state its form in raw.text.timestamp_formats (--timestamp-format)"
+    return ""
+
+
+def _wider_type(shown: str, kind: object) -> str:
+    """Return a type that holds a value, as it is shown, which a type does not hold. No digit of an integer is lost."""
+    text = shown.strip("'\" ")
+    if "int" not in str(kind) or not _NUMBER.fullmatch(text):
+        return "string"
+    if not _INTEGER.fullmatch(text):
+        return "double"
+    number = int(text)
+    return "int64" if -(2**63) <= number < 2**63 else "uint64" if 0 <= number < 2**64 else "decimal128(38, 0)"
 
 
 def is_list(kind: pa.DataType) -> bool:

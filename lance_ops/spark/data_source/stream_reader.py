@@ -86,7 +86,7 @@ class _Offset:
 
     @property
     def last_read(self) -> int:
-        """The last version of which a fragment is read."""
+        """The last version that is read in part or to its end."""
         return self.version if self.fragments else self.version - 1
 
 
@@ -225,7 +225,7 @@ def moment_of_offset(made_at_ns: int | None) -> dict[str, int]:
 def check_is_same_table(options: SourceOptions, last_read: int, made_at_ns: int | None, newest: Snapshot) -> None:
     """Raise `InvalidInput` unless the table has the version that a stream has read last, committed at `made_at_ns`.
 
-    A stream may begin at a version that is still to come. Clean-up may have removed the version.
+    A stream that has read nothing may begin at a version that is still to come. A version that clean-up removed passes.
     """
     if last_read > newest.version and last_read + 1 != options.starting_version:
         raise InvalidInput(
@@ -242,8 +242,11 @@ def check_is_same_table(options: SourceOptions, last_read: int, made_at_ns: int 
 
 
 def check_made_at(options: SourceOptions, version: int, made_at_ns: int | None, found_ns: int | None) -> None:
-    """Raise `InvalidInput` unless a version that a stream has read is still the one of that moment. None allows any."""
-    if made_at_ns not in (None, found_ns):
+    """Raise `InvalidInput` unless a version that a stream has read was committed at the same moment as the one found.
+
+    A stream's offset, or a manifest, without a moment allows any.
+    """
+    if None not in (made_at_ns, found_ns) and made_at_ns != found_ns:
         raise InvalidInput(
             f"{public_uri(options.path)}: version {version} is not the one that the stream has read. The table was "
             "made again or replaced by another one: start again with a new checkpoint"

@@ -41,7 +41,7 @@ def write_frame(
     missing = [name for name in columns if rule.find(name, frame.columns) is None]
     if missing:
         raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
-    _check_names_differ(frame, columns, rule)
+    _check_unambiguous(frame, columns, rule)
     check_key_casts(arrow_schema_of(frame.schema), keys, like.schema.to_arrow_storage())
     chosen = frame.select(*map(_quoted, columns)) if columns else frame
     version = like.file_version
@@ -70,13 +70,13 @@ def write_row_values(
     has, a field of a struct that the DataFrame lacks, a name that is there twice, or a key that is no row's.
     """
     rule = session_case_rule(session)
-    _check_names_differ(frame, [key, *names], rule)
+    _check_unambiguous(frame, [key, *names], rule)
     chosen = frame.select(*(_quoted(name) for name in names))
     if replaces:
         check_struct_fields(arrow_schema_of(chosen.schema), target.schema.fields)
         given = _part_of(session, chosen, target).to_arrow_storage()
     else:
-        _check_new_names(names, target, rule)
+        _check_names_are_new(names, target, rule)
         given = schema_from_spark(arrow_schema_of(chosen.schema))
     schema = table_schema(pa.schema([pa.field(ROW_KEY, pa.uint64()), *given]), version)
     create_dataset(open_root(uri, storage_options), schema, PendingFiles(), version)
@@ -84,7 +84,7 @@ def write_row_values(
     write(keyed, uri, storage_options=storage_options)
 
 
-def _check_names_differ(frame: DataFrame, names: Sequence[str], rule: CaseRule) -> None:
+def _check_unambiguous(frame: DataFrame, names: Sequence[str], rule: CaseRule) -> None:
     """Raise `SchemaMismatch` for one of the names that Spark would not find, since several columns have it."""
     meant = Counter(_meant(name, rule) for name in frame.columns)
     twice = next((name for name in names if meant[_meant(name, rule)] > 1), None)
@@ -92,7 +92,7 @@ def _check_names_differ(frame: DataFrame, names: Sequence[str], rule: CaseRule) 
         raise SchemaMismatch(f"column {twice!r} is there twice in the DataFrame: drop or rename one")
 
 
-def _check_new_names(names: Sequence[str], target: Snapshot, rule: CaseRule) -> None:
+def _check_names_are_new(names: Sequence[str], target: Snapshot, rule: CaseRule) -> None:
     for name in names:
         there = rule.find(name, target.schema.names)
         if there is not None:

@@ -158,7 +158,9 @@ def test_tables_that_the_store_does_not_give_call_the_night_off_if_they_are_too_
     monkeypatch.setattr(Snapshot, "open", refuse_one)
     night = maintain(str(tmp_path), failure_threshold=threshold)
     assert (night.count(FAILED), night.count(ended)) == (1, 3)
-    called_off = "called off: 1 of 4 tables failed without damage of their own, more than failure_threshold allows; "
+    called_off = (
+        "called off: 1 of 4 tables failed for what may be the store's fault, more than failure_threshold allows; "
+    )
     reasons = [str(each.reason) for each in night.outcomes if each.status is WAITING]
     assert reasons == [f"{called_off}look at the store, or raise it"] * night.count(WAITING)
 
