@@ -10,17 +10,24 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import dagster as dg
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+import lance_ops
 from lance_ops.cli import app
 from lance_ops.dagster.declaration import COMPONENT_TYPE
 from lance_ops.dagster.fleet import FLEET_COMPONENT_TYPE
 
 pytestmark = pytest.mark.dagster
 
-RUN_BY_DG = ("dg list components", "dg check defs", "dg list defs --json")
+RUN_BY_DG = (
+    "dg list components",
+    "dg check defs",
+    "dg list defs --json",
+    "dg launch --job <dataset>_ingest --partition KEY",
+)
 """The commands that are run beside those of the README."""
 
 RUN_ALL = """
@@ -48,6 +55,7 @@ def test_dg_scaffolds_what_the_readme_of_a_new_project_shows_and_all_of_it_loads
     landing = tmp_path / "landing" / "orders"
     landing.mkdir(parents=True)
     (landing / "2026-01-01.csv").write_text("id,city\n1,Bern\n")
+    os.utime(landing / "2026-01-01.csv", (1.7e9,) * 2)
     project = tmp_path / "my-lake"
     made = CliRunner().invoke(app, ["init", str(project), "--landing", str(landing.parent)])
     assert made.exit_code == 0, made.output
@@ -57,12 +65,16 @@ def test_dg_scaffolds_what_the_readme_of_a_new_project_shows_and_all_of_it_loads
     scaffolds = [[values.get(word, word) for word in line.split()] for line in shown]
     assert [words[:2] for words in scaffolds] == [["scaffold", "defs"]] * 2
 
-    before, *after = (command.split()[1:] for command in RUN_BY_DG)
+    with dg.DagsterInstance.from_config(str(project)) as instance:  # the sensor makes a partition of each landed batch
+        instance.add_dynamic_partitions("orders_batches", ["2026-01-01"])
+    run = [command.replace("<dataset>", "orders").replace("KEY", "2026-01-01") for command in RUN_BY_DG]
+    before, *after = (command.split()[1:] for command in run)
     printed = run_dg(project, [before, *scaffolds, *after])
 
     assert {COMPONENT_TYPE, FLEET_COMPONENT_TYPE} <= set(printed.split())
     assert "All definitions loaded successfully" in printed
     for name in ("returns/batches", "orders_maintenance", "returns_maintenance", "lake_maintenance"):
         assert f'"{name}"' in printed
+    assert lance_ops.dataset(str(project / "lake/orders.lance")).count_rows() == 1
     declared = yaml.safe_load((project / "my_lake/defs/returns/defs.yaml").read_text())
     assert Path(declared["attributes"]["raw"]["uri"]).samefile(landing), "the daemon runs in another folder"
