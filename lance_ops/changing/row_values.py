@@ -128,7 +128,7 @@ def replace_row_values(
 def check_struct_fields(given: Iterable[pa.Field], table: Sequence[Field], above: str = "") -> None:
     """Raise `SchemaMismatch` naming a field that a struct of data lacks, since nulls would replace its values.
 
-    Columns of the table that the data lacks are passed over. The case of names is not looked at.
+    The check passes over columns that the data lacks. It ignores the case of names.
     """
     known = {stored.name.lower(): stored for stored in table}
     for column in given:

@@ -19,7 +19,7 @@ from dagster._core.scheduler.instigation import SensorInstigatorData
 from lance_ops.dagster.instances import instance_file
 from tests.manifest_servers import postgres_server
 
-__all__ = ["home_with", "killed_daemon", "running_daemon", "sensors_with_a_cursor", "team_instance", "wait_for"]
+__all__ = ["home_with", "running_daemon", "sensors_with_a_cursor", "team_instance", "wait_for"]
 
 
 def home_with(folder: Path, settings: str) -> dict[str, str]:
@@ -48,30 +48,9 @@ def team_instance(folder: Path) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def running_daemon(
-    location: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    location: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, *, kill: bool = False
 ) -> Iterator[dg.DagsterInstance]:
-    """Run the daemon on a code location's file; yield its instance, and let the daemon end at the end."""
-    with _daemon(location, environment, monkeypatch) as (instance, process):
-        yield instance
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=30)
-
-
-@contextmanager
-def killed_daemon(
-    location: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[dg.DagsterInstance]:
-    """Run the daemon as `running_daemon` does; at the end kill it, its code server and its runs at once."""
-    with _daemon(location, environment, monkeypatch) as (instance, _):
-        yield instance
-
-
-@contextmanager
-def _daemon(
-    location: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[dg.DagsterInstance, subprocess.Popen[bytes]]]:
-    """Start the daemon; kill what is left of it at the end.
+    """Run the daemon on a code location's file; yield its instance. With `kill` the daemon gets no time to end.
 
     The daemon starts a server of the code location, and that starts the runs. They outlive a daemon that ends, so the
     daemon gets a process group of its own, which is killed as a whole.
@@ -86,8 +65,12 @@ def _daemon(
         with location.with_suffix(".log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            yield instance, process
+            yield instance
         finally:
+            if not kill:
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=30)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

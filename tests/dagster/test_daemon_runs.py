@@ -16,7 +16,7 @@ from lance_ops.maintenance.cleanup import CleanupOptions, explain_cleanup_old_ve
 from lance_ops.refs import ERASURES_DIR, list_erasures
 from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.mortal_location import Orders, write_location
-from tests.dagster.running_daemon import home_with, killed_daemon, running_daemon, wait_for
+from tests.dagster.running_daemon import home_with, running_daemon, wait_for
 from tests.groups import DAEMONS
 
 pytestmark = [pytest.mark.dagster, pytest.mark.timeout(900), DAEMONS]
@@ -81,7 +81,7 @@ def test_a_run_that_died_with_the_daemon_and_the_code_server_starts_again(
     deployment.land("d0", range(10))
     orders.hold("ingest into")
     location = write_location(tmp_path / "location.py", deployment.config, orders)
-    with killed_daemon(location, laptop, monkeypatch):
+    with running_daemon(location, laptop, monkeypatch, kill=True):
         wait_for(lambda: orders.are_met("hold/ingest into"), what="the run is not in mid-work")
     with running_daemon(location, laptop, monkeypatch) as instance:
         wait_for(lambda: bool(runs(instance, "trips_ingest", SUCCESS)), what="the run is not started again")

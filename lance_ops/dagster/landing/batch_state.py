@@ -103,7 +103,7 @@ class BatchReport:
     """Files of 0 bytes that are left out."""
     num_only_counted: int = 0
     outside: OutsideGlob = OutsideGlob()
-    """The complete files that `raw.glob` leaves out."""
+    """The files that `raw.glob` leaves out, but for empty and young ones."""
 
     @property
     def counts(self) -> dict[str, int]:

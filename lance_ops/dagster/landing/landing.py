@@ -110,7 +110,7 @@ class Landing:
     empty: tuple[str, ...] = ()
     """Paths of files of 0 bytes that are left out."""
     outside: OutsideGlob = OutsideGlob()
-    """The complete files that `raw.glob` leaves out."""
+    """The files that `raw.glob` leaves out, but for empty and young ones."""
 
     def wanted(self, raw: RawFiles) -> tuple[LandedBatch, ...]:
         """Return the ready batches whose rows belong into the table: all, or the newest if that is the whole table."""
@@ -228,7 +228,7 @@ class _Completeness:
         return self._is_complete(file) and not may_grow
 
     def has_landed(self, file: LandedFile) -> bool:
-        """Return whether a file that waits for no marker has bytes and is old enough."""
+        """Return whether a file has bytes and is old enough. It needs no marker, because no batch waits for it."""
         return file.size_bytes > 0 and self._is_old(file)
 
     def _is_complete(self, file: LandedFile) -> bool:

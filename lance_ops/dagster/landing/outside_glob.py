@@ -39,16 +39,16 @@ class OutsideGlob:
         told = f"raw.glob ({self.glob}) leaves out {_counted(self.num_files)}: {_listed(self.files, self.num_files)}"
         if not self.num_near_misses:
             return (told,)
-        alike = (
+        near_misses = (
             f"raw.glob leaves out {_counted(self.num_near_misses)} for case or compression alone: "
             f"{_listed(self.near_misses, self.num_near_misses)}; rename or remove such files, or widen raw.glob unless "
             "they repeat files that it matches"
         )
-        return told, alike
+        return told, near_misses
 
 
 def outside_glob(glob: str, paths: Sequence[str]) -> OutsideGlob:
-    """Return what to tell of paths that a glob does not match.
+    """Count paths that a glob does not match, and name the first of them.
 
     A near miss matches the glob if neither case nor a compression's ending counts.
     """

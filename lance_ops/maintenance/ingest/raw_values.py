@@ -104,7 +104,7 @@ def form_option(kind: str) -> str:
 
 
 def _wider_type(shown: str, kind: object) -> str:
-    """Return a type that holds a value, as it is shown, which a type does not hold. No digit of an integer is lost."""
+    """Return a type that holds a value which `kind` does not hold. For an integer it keeps every digit."""
     text = shown.strip("'\" ")
     if "int" not in str(kind) or not _NUMBER.fullmatch(text):
         return "string"

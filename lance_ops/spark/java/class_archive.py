@@ -25,7 +25,7 @@ _SILENT = "-Xlog:cds*=off"
 """If a JVM cannot use an archive, it starts without one. This option keeps it from printing why."""
 
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
-"""Java's second compiler costs a session of some seconds more time than it saves."""
+"""In a session of a few seconds, Java's second compiler takes more time than it saves."""
 
 _CLASS_PATH_VARIABLES = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
 

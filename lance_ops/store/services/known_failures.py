@@ -25,7 +25,7 @@ _TOLD_BY_CODE: Mapping[str, str] = {
     **dict.fromkeys(("ExpiredToken", "InvalidToken", "TokenRefreshRequired"), _TOKEN),
     **dict.fromkeys(("AccessDenied", "AuthorizationFailure", "AuthorizationPermissionMismatch"), _RIGHTS),
     **dict.fromkeys(("NoSuchBucket", "ContainerNotFound"), _BUCKET),
-    "403": _RIGHTS,  # of botocore, for a request whose answer has no body
+    "403": _RIGHTS,  # botocore's code for a refusal that has no body
     "RequestTimeTooSkewed": _CLOCK,
 }
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
