@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from typing import Any, cast
 
@@ -75,11 +76,13 @@ class DecoderTemplate:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._environment: dict[str, str] = {}
+        self._beginning = threading.Lock()
 
     def start(self, decoder: DecodingProcess) -> None:
         """Start the process of a `DecodingProcess`: as the library does if the environment has changed."""
-        if self._process is None:
-            self._begin()
+        with self._beginning:
+            if self._process is None:
+                self._begin()
         if raw_process._environment() != self._environment:
             start_alone(decoder)
             return
