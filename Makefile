@@ -10,22 +10,30 @@ COLLECTED := .venv/collected
 # Tests start very many Python processes, which load what the first of them has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test checks kernels collection classes ui screenshots docs bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
+.PHONY: run test checks quick-checks types tests kernels collection classes ui screenshots docs bench bench-tables bench-s3 bench-spark bench-dagster fuzz fuzz-bytes fuzz-predicates fuzz-schemas soak audit lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
 	$(BIN)/python -m jobs.demo --fresh
 
 test: environment servers java  ## every check
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target checks collection classes
-	$(BIN)/python -m pytest -n 4 --dist loadgroup
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target quick-checks collection classes
+	$(MAKE) --no-print-directory --jobs 2 types tests
 
-checks: environment
+checks: quick-checks types  ## all but the tests
+
+quick-checks: environment
 	$(BIN)/python protos/generate.py --check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: environment
+	$(BIN)/mypy
+
+# Four workers have the tests that share Spark's session or a daemon of Dagster, and wait for them much of the time.
+tests: environment servers java
+	$(BIN)/python -m pytest -n 6 --dist loadgroup
 
 kernels: environment  ## compiled once, before several workers need the same ones
 	$(BIN)/python -m lance_ops.kernels.warm
