@@ -1,7 +1,7 @@
 """Evaluate a code location's sensors and run its jobs in this process, against a real Dagster instance.
 
 The daemon does the same in separate processes: it adds a tick's partitions, records its events, launches its run
-requests with their tags, and keeps its cursor.
+requests with their tags, once for each run key, and keeps its cursor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _QUIET: dict[str, Mapping[str, Any]] = {"console": {"config": {"log_level": "ERR
 
 @dataclass(frozen=True)
 class Ticked:
-    """The outcome of a sensor's tick."""
+    """The outcome of a sensor's tick. Of its requests, those whose run key the instance knows have no run."""
 
     new_partitions: tuple[str, ...]
     run_requests: tuple[dg.RunRequest, ...]
@@ -61,13 +61,18 @@ class CodeLocation:
             self.run(
                 request.job_name or definition.job_name or "",
                 request.run_config.get("ops"),
-                request.tags,
+                {**request.tags, **_key_tags(sensor, request)},
                 raise_on_error=raise_on_error,
             )
             for request in requests
+            if not self._is_launched(sensor, request)
         )
         self.cursors[sensor] = decided.cursor
         return Ticked(tuple(added), tuple(requests), tuple(decided.asset_events), runs, decided.skip_message)
+
+    def _is_launched(self, sensor: str, request: dg.RunRequest) -> bool:
+        tags = _key_tags(sensor, request)
+        return bool(tags) and bool(self.instance.get_runs(dg.RunsFilter(tags=tags), limit=1))
 
     def run(
         self,
@@ -83,3 +88,8 @@ class CodeLocation:
         return definition.execute_in_process(
             run_config=run_config, tags=dict(tags or {}), instance=self.instance, raise_on_error=raise_on_error
         )
+
+
+def _key_tags(sensor: str, request: dg.RunRequest) -> dict[str, str]:
+    """Return the tags by which the daemon finds the run of a sensor's run key."""
+    return {} if request.run_key is None else {"dagster/sensor_name": sensor, "dagster/run_key": request.run_key}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -10,6 +12,8 @@ import pytest
 
 import lance_ops
 from lance_ops.dagster.head import debt_policy
+from lance_ops.dagster.upkeep import earlier_runs
+from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
 from lance_ops.dagster.upkeep.paying import Upkeep
 from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES
 from lance_ops.errors import InvalidInput, StoreError
@@ -36,6 +40,13 @@ def observations(deployment: Deployment) -> list[dict[str, Any]]:
     """Return the metadata of the head's observations, newest first."""
     found = deployment.instance.fetch_observations(deployment.names.head, limit=100).records
     return [values(each.asset_observation.metadata) for each in found if each.asset_observation]
+
+
+def _fail_with(error: Exception) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
 
 
 def test_what_is_owed_is_paid_once_and_then_the_sensor_is_quiet(owing: Deployment) -> None:
@@ -107,10 +118,7 @@ def test_a_clean_up_of_upkeep_tells_the_orphan_bytes_that_are_left(deploy: Deplo
 def test_a_failed_run_says_why_on_the_head(
     owing: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, ends: type[Exception]
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(payment, "create_scalar_index", fail)
+    monkeypatch.setattr(payment, "create_scalar_index", _fail_with(error))
     if ends is StoreError:
         monkeypatch.setattr("lance_ops.dagster.failures._SECONDS_TO_WAIT", 0)
     result = owing.location.run(owing.names.of("upkeep"), raise_on_error=False)
@@ -118,6 +126,45 @@ def test_a_failed_run_says_why_on_the_head(
     found = observations(owing)[0]
     assert (found["lance/upkeep"], found["lance/reason"]) == ("failed", f"reindex id_idx: {error}")
     assert found[FRUITLESS] == (["v1 reindex id_idx"] if ends is dg.Failure else [])
+
+
+def test_upkeep_that_met_a_passing_error_is_asked_for_again_after_longer_and_longer_waits(
+    owing: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_ops.dagster.failures._SECONDS_TO_WAIT", 0)
+    with monkeypatch.context() as store:
+        store.setattr(payment, "create_scalar_index", _fail_with(StoreError("is away")))
+        lost = owing.tick("debt", raise_on_error=False)
+        assert not lost.runs[0].success
+        again = f"v1 reindex id_idx: run {lost.runs[0].run_id[:8]} failed; the sensor asks for it again after"
+        assert again in str(owing.tick("debt").skip_message)
+        store.setattr(earlier_runs, "_FIRST_WAIT", timedelta(0))
+        second = owing.tick("debt", raise_on_error=False)
+        assert [run.success for run in second.runs] == [False]
+    newest = owing.instance.get_run_records(limit=2)
+    ended = newest[0].update_timestamp
+    found = EarlierRuns.of(owing.instance, owing.names.of("upkeep"), "v1 reindex id_idx")
+    assert [each.dagster_run.run_id for each in found.records] == [second.runs[0].run_id, lost.runs[0].run_id]
+    assert found.reason_to_wait(ended + timedelta(minutes=9)) is not None
+    assert found.reason_to_wait(ended + timedelta(minutes=11)) is None
+    many = EarlierRuns(found.debt, found.records * 20)
+    assert many.reason_to_wait(ended + timedelta(hours=5)) and not many.reason_to_wait(ended + timedelta(hours=7))
+
+    monkeypatch.setattr(earlier_runs, "_FIRST_WAIT", timedelta(0))
+    paid = owing.tick("debt")
+    assert [run.success for run in paid.runs] == [True]
+    assert len({each.run_requests[0].run_key for each in (lost, second, paid)}) == 3
+    assert "nothing is owed at version 2" in str(owing.tick("debt").skip_message)
+
+
+def test_upkeep_that_was_cancelled_waits_for_another_version(owing: Deployment) -> None:
+    job = owing.location.definitions.resolve_job_def(owing.names.of("upkeep"))
+    cancelled = owing.instance.create_run_for_job(
+        job, status=dg.DagsterRunStatus.CANCELED, tags={"dagster/run_key": "v1 reindex id_idx"}
+    )
+    assert f"run {cancelled.run_id[:8]} was cancelled" in str(owing.tick("debt").skip_message)
+    append(owing, 1)
+    assert owing.tick("debt").runs[0].success
 
 
 def test_a_dry_run_shows_the_price_and_changes_nothing(owing: Deployment) -> None:

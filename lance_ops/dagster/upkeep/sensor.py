@@ -1,10 +1,13 @@
 """Build the sensor that asks for upkeep when something is owed and the budget allows it.
 
-A run's key names the owed steps at their version. Dagster starts one run for a key, so a run that failed or gained
-nothing is not repeated until the table changes.
+A run's key names the owed steps at their version, and Dagster starts one run for a key. A step that gained nothing
+waits until the table changes. A run that met a passing error, or was lost, is followed by another one; see
+`earlier_runs`.
 """
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 import dagster as dg
 
@@ -12,6 +15,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, UpkeepPol
 from lance_ops.dagster.head import debt_policy
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
+from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
 from lance_ops.dagster.upkeep.records import allowance, fruitless_steps
 from lance_ops.maintenance.debt import affordable, dated_key, measure_debt, unpaid
 
@@ -53,6 +57,8 @@ def build_upkeep_sensor(config: DatasetConfig, policy: UpkeepPolicy) -> dg.Senso
             return dg.SkipReason(f"{', '.join(due.key for due in owed)}: the budget has {limit:,} bytes left")
         if context.instance.get_runs(dg.RunsFilter(job_name=job, statuses=_UNDER_WAY), limit=1):
             return dg.SkipReason("upkeep is under way")
-        return dg.RunRequest(run_key="; ".join(dated_key(due, found) for due in owed), job_name=job)
+        earlier = EarlierRuns.of(context.instance, job, "; ".join(dated_key(due, found) for due in owed))
+        waiting = earlier.reason_to_wait(datetime.now(UTC))
+        return dg.RunRequest(earlier.run_key, job_name=job) if waiting is None else dg.SkipReason(waiting)
 
     return debt
