@@ -107,7 +107,7 @@ def execute_plan(
     """
     if plan.uri != newest.uri:
         raise InvalidInput(f"the plan is for {plan.uri}, not for {newest.uri}")
-    work = _work(plan.verb, newest, runner, raw_storage_options)
+    work = replace(_work(plan.verb, newest, runner, raw_storage_options), promised=plan.extent)
     found = source_tokens(plan.verb, work)
     for source, token in plan.sources.items():
         if found.get(source) != token:
@@ -121,7 +121,7 @@ def execute_plan(
     current = replace(work, target=LanceDataset.of(newest.snapshot))
     when_moved = plan.verb.when_moved_by_options
     if when_moved is WhenMoved.REPLANNED or when_moved is WhenMoved.BOUNDED:
-        return _execute(plan.verb, replace(current, retries=_CONFLICT_RETRIES, promised=plan.extent))
+        return _execute(plan.verb, replace(current, retries=_CONFLICT_RETRIES))
     if newest.version != plan.read_version and when_moved is not WhenMoved.JUDGED:
         if when_moved is not WhenMoved.COMPARED or not plan.verb.affects_same_rows(work.data, newest, work.runner):
             raise _outdated(plan, newest.snapshot)

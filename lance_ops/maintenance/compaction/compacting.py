@@ -23,9 +23,13 @@ _CONFLICT_RETRIES = 10
 
 
 def compact_files(
-    snapshot: Snapshot, options: CompactionOptions | None = None, runner: Runner | None = None
+    snapshot: Snapshot,
+    options: CompactionOptions | None = None,
+    runner: Runner | None = None,
+    *,
+    conflict_retries: int = _CONFLICT_RETRIES,
 ) -> tuple[Snapshot, CompactionMetrics]:
-    """Plan, rewrite and commit; after a conflict with concurrent traffic, plan again on the newest version.
+    """Plan on the snapshot, rewrite and commit; after a conflict with concurrent traffic, plan on the newest version.
 
     With several commits, a new plan holds only the groups that a conflict lost. An error of a task stops the compaction
     and leaves the commits before it. The last version is returned.
@@ -34,7 +38,7 @@ def compact_files(
     overwritten, `UnsupportedFeature` as `plan_compaction` does.
     """
     work = _Compacting(options or CompactionOptions(), runner or InThreads())
-    return retry_conflicts(snapshot, work.attempt, _CONFLICT_RETRIES), work.metrics
+    return retry_conflicts(snapshot, work.attempt, conflict_retries), work.metrics
 
 
 class _Compacting:

@@ -69,7 +69,11 @@ def plan_migration(snapshot: Snapshot, file_version: FileVersion) -> MigrationPl
 
 
 def migrate_files(
-    snapshot: Snapshot, file_version: FileVersion, runner: Runner | None = None
+    snapshot: Snapshot,
+    file_version: FileVersion,
+    runner: Runner | None = None,
+    *,
+    conflict_retries: int = _CONFLICT_RETRIES,
 ) -> tuple[Snapshot, CompactionMetrics]:
     """Rewrite what `plan_migration` finds, and commit once; nothing is committed if there is nothing to change.
 
@@ -87,4 +91,4 @@ def migrate_files(
         rewrites = (runner or InThreads()).map(execute, plan.tasks, job, partial(discard, current.store))
         return Compaction.commit(current, rewrites, runner=runner, file_version=file_version)
 
-    return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
+    return retry_conflicts(snapshot, attempt, conflict_retries)

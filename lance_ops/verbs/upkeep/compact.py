@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.compaction import CompactionOptions, compact_files, plan_clustering, plan_compaction
+from lance_ops.maintenance.compaction import (
+    CompactionMetrics,
+    CompactionOptions,
+    compact_files,
+    plan_clustering,
+    plan_compaction,
+)
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.verbs.contract import Execution, Measures, Preview, Verb, VerbResult, WhenMoved
@@ -14,6 +20,9 @@ from lance_ops.verbs.options import Option
 from lance_ops.verbs.sections import shortened_section
 
 __all__ = ["Compact"]
+
+_FRAGMENTS = "fragments"
+"""The extent of a plan: the ids of the fragments that it rewrites."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,7 @@ class Compact(Verb):
     name: ClassVar[str] = "compact"
     summary: ClassVar[str] = "Merge small fragments and drop deleted rows, or sort all rows."
     command: ClassVar[str] = "compact"
-    when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+    when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
     target_rows_per_fragment: Annotated[
         int, Option("A fragment with fewer rows is merged with its neighbours.", at_least=1)
@@ -72,6 +81,7 @@ class Compact(Verb):
         )
         order = f", sorted by {', '.join(options.cluster_by)}" if options.cluster_by else ""
         header = ("fragments", "ids", "rows", "deleted rows to drop")
+        rewritten = tuple(str(fragment.id) for group in groups for fragment in group)
         return Preview(
             f"rewrite {sum(map(len, groups)):,} fragments{order}" if lines else "nothing to rewrite",
             before,
@@ -80,6 +90,7 @@ class Compact(Verb):
             writes_bytes=max(read - saved, 0),
             sections=(shortened_section("Groups to rewrite", header, lines),) if lines else (),
             does_nothing=not lines,
+            extent={_FRAGMENTS: rewritten},
         )
 
     def _groups(self, snapshot: Snapshot, options: CompactionOptions) -> list[Sequence[Fragment]]:
@@ -89,11 +100,22 @@ class Compact(Verb):
         tasks = plan_compaction(snapshot, options).tasks
         return [[snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids] for task in tasks]
 
+    def already_done(self, work: Execution) -> VerbResult | None:
+        """Return that nothing is left to do if the newest version has none of the planned fragments."""
+        planned, present = (work.promised or {}).get(_FRAGMENTS), work.data.snapshot.fragments_by_id
+        if not isinstance(planned, tuple) or not planned or any(int(each) in present for each in planned):
+            return None
+        return _result(None, CompactionMetrics())
+
     def execute(self, work: Execution) -> VerbResult:
-        """Rewrite and commit; after a conflict the groups are planned again."""
-        made, metrics = compact_files(work.data.snapshot, self._options(), work.runner)
-        facts = {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}
-        return VerbResult(facts, made if metrics.fragments_removed else None, outcome=metrics)
+        """Rewrite and commit; after a conflict the groups are planned again, `work.retries` times."""
+        made, metrics = compact_files(work.data.snapshot, self._options(), work.runner, conflict_retries=work.retries)
+        return _result(made if metrics.fragments_removed else None, metrics)
 
     def _options(self) -> CompactionOptions:
         return CompactionOptions(**vars(self))
+
+
+def _result(made: Snapshot | None, metrics: CompactionMetrics) -> VerbResult:
+    facts = {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}
+    return VerbResult(facts, made, outcome=metrics)

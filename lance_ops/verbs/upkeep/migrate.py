@@ -25,7 +25,7 @@ class Migrate(Verb):
     name: ClassVar[str] = "migrate"
     summary: ClassVar[str] = "Rewrite data files in another version of the file format."
     command: ClassVar[str] = "migrate"
-    when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+    when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
 
     data_storage_version: Annotated[str, Option("The file version, such as 2.1, or stable.")] = "stable"
 
@@ -50,9 +50,16 @@ class Migrate(Verb):
             does_nothing=not plan.tasks and snapshot.file_version is version,
         )
 
+    def already_done(self, work: Execution) -> VerbResult | None:
+        """Return that nothing is left to do if all files of the newest version have the file version."""
+        snapshot, version = work.data.snapshot, FileVersion.parse(self.data_storage_version)
+        if snapshot.file_version is not version or plan_migration(snapshot, version).tasks:
+            return None
+        return VerbResult({"fragments_removed": 0, "fragments_added": 0})
+
     def execute(self, work: Execution) -> VerbResult:
-        """Rewrite and commit once; after a conflict the fragments are planned again."""
+        """Rewrite and commit once; after a conflict the fragments are planned again, `work.retries` times."""
         version = FileVersion.parse(self.data_storage_version)
-        made, metrics = migrate_files(work.data.snapshot, version, work.runner)
+        made, metrics = migrate_files(work.data.snapshot, version, work.runner, conflict_retries=work.retries)
         facts = {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}
         return VerbResult(facts, None if made is work.data.snapshot else made)
