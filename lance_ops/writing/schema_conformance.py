@@ -1,8 +1,8 @@
 """Convert incoming Arrow data to a table's schema, or raise an error that names the field that does not fit.
 
-Columns are matched by name, in any order. A nullable column that is missing becomes null. A type that differs is cast
-if no value changes (int32 to int64, a list to a fixed-size list, numbers to a dictionary of them). Text becomes JSONB
-where the table has JSON. Everything else is a `SchemaMismatch`.
+Columns, and the fields of structs, are matched by name, in any order. A nullable one that is missing becomes null. A
+type that differs is cast if no value changes (int32 to int64, a list to a fixed-size list, numbers to a dictionary of
+them). Text becomes JSONB where the table has JSON. Everything else is a `SchemaMismatch`.
 """
 
 from __future__ import annotations
@@ -48,6 +48,30 @@ def _refuse_unknown_columns(table: pa.Table, schema: pa.Schema) -> None:
         )
 
 
+def _refuse_unknown_fields(path: str, given: pa.DataType, wanted: pa.DataType) -> None:
+    """Raise `SchemaMismatch` for a field of a struct that the table does not have; Arrow's cast would drop it."""
+    if pt.is_struct(given) and pt.is_struct(wanted):
+        known = {field.name: field.type for field in wanted}
+        for child in given:
+            below = f"{path}.{child.name}"
+            if child.name not in known:
+                raise SchemaMismatch(
+                    f"field {below!r} is not in the table (which has {', '.join(known) or 'none'} there): "
+                    "drop it or add the field"
+                )
+            _refuse_unknown_fields(below, child.type, known[child.name])
+        return
+    for (name, inner), (_, wanted_inner) in zip(_items_of(given), _items_of(wanted), strict=False):
+        _refuse_unknown_fields(f"{path}{name}", inner, wanted_inner)
+
+
+def _items_of(kind: pa.DataType) -> list[tuple[str, pa.DataType]]:
+    """Return the types of the items of a list, or of the keys and values of a map, each with what a path calls them."""
+    if pt.is_map(kind):
+        return [(".key", kind.key_type), (".value", kind.item_type)]
+    return [("", kind.value_type)] if pt.is_nested(kind) and hasattr(kind, "value_type") else []
+
+
 def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     position = table.schema.get_field_index(field.name)
     if position < 0:
@@ -74,6 +98,7 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    _refuse_unknown_fields(field.name, column.type, field.type)
     if _loses_meaning(column.type, field.type):
         raise SchemaMismatch(f"column {field.name!r} is {field.type} in the table and {column.type} in the data")
     try:

@@ -330,6 +330,31 @@ def test_fields_within_structs_match_without_case_as_columns_do(dataset_uri: str
         given(dataset_uri, of("exact", {"ID": 2}), replace(options, case_sensitive=True))
 
 
+def test_fields_within_structs_that_the_table_lacks_are_refused_or_ignored(dataset_uri: str, folder: Path) -> None:
+    few, many = pa.struct({"a": pa.int64()}), pa.struct({"A": pa.int64(), "z": pa.int64()})
+
+    def typed(struct: pa.DataType) -> pa.Schema:
+        return pa.schema({"s": struct, "l": pa.list_(struct), "m": pa.map_(pa.string(), struct)})
+
+    lance_ops.write_dataset(typed(few).empty_table(), dataset_uri)
+    value = {"A": 1, "z": 2}
+    for name, row in (("s", value), ("l", [value]), ("m", [("k", value)])):
+        table = pa.table({name: pa.array([row], typed(many).field(name).type)})
+        batches = one_each(parquet(folder, f"{name}.parquet", table))
+        with pytest.raises(SchemaMismatch, match=rf"field '{name}(\.value)?\.z' .* is not in the table"):
+            given(dataset_uri, batches, IngestOptions(reading=RawReading(isolated=False)))
+        options = IngestOptions(reading=RawReading(isolated=False), extra_columns=ExtraColumns.IGNORE)
+        (surveyed,) = survey_ingest(dataset_uri, batches, options=options).files
+        assert not surveyed.refused
+        given(dataset_uri, batches, options)
+    kept = {"a": 1}
+    assert lance_ops.dataset(dataset_uri).to_table().to_pylist() == [
+        {"s": kept, "l": None, "m": None},
+        {"s": None, "l": [kept], "m": None},
+        {"s": None, "l": None, "m": [("k", kept)]},
+    ]
+
+
 def test_a_survey_tells_which_file_adds_and_widens_which_field(dataset_uri: str, folder: Path) -> None:
     lance_ops.write_dataset(pa.table({"s": [{"a": 1}]}, pa.schema({"s": pa.struct({"a": pa.int32()})})), dataset_uri)
     values: dict[str, object] = {"usual": {"A": 1}, "adds": {"a": 1, "new": {"b": 1}}, "widens": {"A": 1.5}}

@@ -130,7 +130,8 @@ def test_a_field_that_cannot_be_added_is_refused_and_the_rows_stay_readable(
 ) -> None:
     ingest(dataset_uri, [land_json(tmp_path, "a", first)], options=ADD)
     with pytest.raises(
-        SchemaMismatch, match=r"field 'v\.y' .* schema mode 'add' adds no field within a list, or to a struct without"
+        SchemaMismatch,
+        match=r"field 'v\.y' .* schema mode 'add' adds no field within a list or a map, or to a struct without",
     ):
         ingest(dataset_uri, [land_json(tmp_path, "b", second)], options=ADD)
     assert rows(dataset_uri) == [first]

@@ -87,3 +87,31 @@ def test_decimals_become_the_nearest_floats(wanted: pa.DataType) -> None:
 def test_a_cast_that_would_change_a_value_raises_with_the_column(given: pa.Array, wanted: pa.DataType) -> None:
     with pytest.raises(SchemaMismatch, match="column 'x'"):
         conform_to_schema(pa.table({"x": given}), pa.schema([("x", wanted)]))
+
+
+STRUCT = pa.struct({"a": pa.int64()})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value", "path"),
+    [
+        (STRUCT, {"a": 1, "b": 2}, "x.b"),
+        (STRUCT, {"A": 1}, "x.A"),
+        (pa.struct({"s": STRUCT}), {"s": {"b": 2}}, "x.s.b"),
+        (pa.list_(STRUCT), [{"a": 1, "b": 2}], "x.b"),
+        (pa.large_list(pa.list_(STRUCT, 1)), [[{"b": 2}]], "x.b"),
+    ],
+    ids=str,
+)
+def test_a_field_that_the_table_lacks_is_refused_and_not_dropped(wanted: pa.DataType, value: object, path: str) -> None:
+    with pytest.raises(SchemaMismatch, match=rf"field '{path}' is not in the table \(which has \w there\)"):
+        conform_to_schema(pa.table({"x": [value]}), pa.schema([("x", wanted)]))
+
+
+def test_a_field_in_a_map_that_the_table_lacks_is_refused_and_one_that_the_data_lacks_is_null() -> None:
+    given = pa.array([[("k", {"a": 1, "b": 2})]], pa.map_(pa.string(), pa.struct({"a": pa.int32(), "b": pa.int64()})))
+    with pytest.raises(SchemaMismatch, match=r"field 'x.value.b' is not in the table"):
+        conform_to_schema(pa.table({"x": given}), pa.schema([("x", pa.map_(pa.string(), STRUCT))]))
+    both = pa.map_(pa.string(), pa.struct({"b": pa.int64(), "a": pa.int64(), "c": pa.int64()}))
+    fitted = conform_to_schema(pa.table({"x": given}), pa.schema([("x", both)]))
+    assert fitted["x"].to_pylist() == [[("k", {"a": 1, "b": 2, "c": None})]]

@@ -67,6 +67,13 @@ def _type_spelled(given: pa.DataType, table: pa.DataType, case_rule: CaseRule) -
     if hasattr(given, "value_field") and hasattr(table, "value_field"):
         value = given.value_field
         return _list_of(given, value.with_type(_type_spelled(value.type, table.value_field.type, case_rule)))
+    if pt.is_map(given) and pt.is_map(table):
+        key, item = given.key_field, given.item_field
+        return pa.map_(
+            key.with_type(_type_spelled(key.type, table.key_type, case_rule)),
+            item.with_type(_type_spelled(item.type, table.item_type, case_rule)),
+            given.keys_sorted,
+        )
     return given
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.blobs import with_blobs_as
+from lance_ops.core.arrow import with_child_fields
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import text_schema
 from lance_ops.core.records import dataclass
@@ -65,15 +66,29 @@ class RowFitting:
         for batch in reader.batches(file, self._lead(file)):
             if names is None:
                 names = self.matched(file, batch.schema)
-                spelled = self.spelled(names, batch.schema)
+                spelled = self._spelled(names, batch.schema)
+                kept = self._kept(spelled)
             known = batch.select(list(names))
             columns = [renamed(column, field.type) for column, field in zip(known.columns, spelled, strict=True)]
-            yield pa.RecordBatch.from_arrays(columns, schema=spelled) if names else known
+            rows = pa.RecordBatch.from_arrays(columns, schema=spelled) if names else known
+            yield rows if kept is spelled else rows.cast(kept)
 
     def spelled(self, names: Mapping[str, str], found: pa.Schema) -> pa.Schema:
-        """Return the columns of a file that `names` matches, with the table's names, also of the fields within."""
+        """Return the columns of a file that `names` matches, with the table's names, also of the fields within.
+
+        Fields that the table does not have are left out.
+        """
+        return self._kept(self._spelled(names, found))
+
+    def _spelled(self, names: Mapping[str, str], found: pa.Schema) -> pa.Schema:
         known = pa.schema([found.field(given) for given in names])
         return spelled_as(known, self.table, self.case_rule).with_metadata(found.metadata)
+
+    def _kept(self, spelled: pa.Schema) -> pa.Schema:
+        """Return the columns without fields of structs that the table does not have; the same schema if it has all."""
+        fields = [field.with_type(_known_part(field.type, self.table.field(field.name).type)) for field in spelled]
+        kept = pa.schema(fields, spelled.metadata)
+        return spelled if kept.equals(spelled) else kept
 
     def _lead(self, file: RawFile) -> Lead:
         return Lead(self, file)
@@ -131,6 +146,9 @@ class RowFitting:
         """Apply the policies to the fields of structs within a column; a cast drops and fills them without a word."""
         if is_list(given) and is_list(wanted):
             self._check_within(where, path, given.value_type, wanted.value_type, in_list=True)
+        if pt.is_map(given) and pt.is_map(wanted):
+            self._check_within(where, f"{path}.key", given.key_type, wanted.key_type, in_list=True)
+            self._check_within(where, f"{path}.value", given.item_type, wanted.item_type, in_list=True)
         if not (pt.is_struct(given) and pt.is_struct(wanted)):
             return
         known = tuple(field.name for field in wanted)
@@ -143,7 +161,7 @@ class RowFitting:
                 raise SchemaMismatch(f"{where}: {path!r}: {error}") from error
             if name is None:
                 if self.extra is ExtraColumns.REFUSE:
-                    others = "; schema mode 'add' adds no field within a list, or to a struct without fields"
+                    others = "; schema mode 'add' adds no field within a list or a map, or to a struct without fields"
                     remedy = others if in_list or not known else ", or use schema mode 'add'"
                     raise SchemaMismatch(
                         f"{where}: field {below!r} ({child.type}) is not in the table (which has "
@@ -186,6 +204,22 @@ class Lead:
 
     def __call__(self, request: RawRequest, found: pa.Schema | None) -> RawRequest:
         return self.fitting.matched_text(self.file, request, found)
+
+
+def _known_part(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    """Return a file's type without the fields of structs that the table's type does not have."""
+    if pt.is_struct(given) and pt.is_struct(wanted):
+        known = {field.name: field.type for field in wanted}
+        return pa.struct(
+            [field.with_type(_known_part(field.type, known[field.name])) for field in given if field.name in known]
+        )
+    if is_list(given) and is_list(wanted):
+        items = _known_part(given.value_type, wanted.value_type)
+        return given if items == given.value_type else with_child_fields(given, [given.value_field.with_type(items)])
+    if pt.is_map(given) and pt.is_map(wanted):
+        items = _known_part(given.item_type, wanted.item_type)
+        return given if items == given.item_type else pa.map_(given.key_field, given.item_field.with_type(items))
+    return given
 
 
 def plain_schema(schema: Schema) -> pa.Schema:
