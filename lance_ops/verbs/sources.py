@@ -21,7 +21,7 @@ from lance_ops.maintenance.ingest import (
 )
 from lance_ops.verbs.contract import AbsentTable, Execution, Target, Verb
 from lance_ops.verbs.imported_functions import function_token
-from lance_ops.writing import conform_present_columns
+from lance_ops.writing import conform_present_columns, conform_to_schema
 
 __all__ = [
     "check_key_casts_of_file",
@@ -117,8 +117,8 @@ def fit_keys(data: LanceDataset, source: str, on: Sequence[str], rows: pa.Table)
         raise SchemaMismatch(f"{source} has no column {lacking!r}, which is in the key: rename it, or change on")
     given = rows.select(list(on)).combine_chunks()
     try:
-        fitted = given.cast(no_keys(data, on).schema)
-    except pa.ArrowException as error:
+        fitted = conform_to_schema(given, no_keys(data, on).schema)
+    except SchemaMismatch as error:
         raise SchemaMismatch(f"{source}: its keys do not fit the columns {', '.join(on)}: {error}") from error
     for name in on:
         for values, cast in zip(given[name].chunks, fitted[name].chunks, strict=True):

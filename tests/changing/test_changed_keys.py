@@ -24,6 +24,7 @@ STORED = {
     "d": pa.array([Decimal("0.10"), Decimal("0.50")], pa.decimal128(10, 2)),
     "clock": pa.array([time(13), time(14)], pa.time64("us")),
     "x": pa.array([2.0**53, 0.5]),
+    "flag": pa.array([True, False]),
 }
 CHANGED = [
     ("day", pa.array([datetime(2026, 1, 1, 13)], pa.timestamp("us"))),
@@ -34,6 +35,8 @@ CHANGED = [
     ("f", pa.array([0.1], pa.float64()).dictionary_encode()),
     ("clock", pa.array([datetime(2026, 1, 1, 13)], pa.timestamp("us"))),
     ("x", pa.array([Decimal(2**53 + 1)], pa.decimal128(20, 0))),
+    ("flag", pa.array([2])),
+    ("flag", pa.array([1.0])),
 ]
 NOT_STORED = ("day", pa.array([datetime(2026, 1, 1, 13)], pa.timestamp("us")).dictionary_encode())
 """No file holds a dictionary of moments."""
@@ -47,6 +50,7 @@ KEPT = [
     ("clock", pa.array([time(14), None], pa.time32("s"))),
     ("x", pa.array([Decimal("0.5"), None], pa.decimal128(20, 18))),
     ("x", pa.array([Decimal("0.5")], pa.decimal128(15, 1))),
+    ("flag", pa.array([False])),
 ]
 
 
@@ -116,3 +120,14 @@ def test_a_key_of_text_is_read_in_the_type_of_the_table(tmp_path: Path, dataset:
     file = tmp_path / "keys.csv"
     file.write_text("f\n0.1\n")
     assert dataset.delete_by_keys(str(file), "f")["num_deleted_rows"] == 1
+
+
+@pytest.mark.parametrize(("name", "key"), [("flag", pa.array([2])), ("x", pa.array(["0.5"])), ("x", pa.array([True]))])
+def test_a_verb_refuses_keys_of_another_kind_of_a_dataset(
+    tmp_path: Path, dataset: Any, name: str, key: pa.Array
+) -> None:
+    other = lance_ops.write_dataset(pa.table({name: key}), str(tmp_path / "keys.lance"))
+    for verb in (DeleteRows(key_files=(other.uri,), on=(name,), reason="r"), Upsert((other.uri,), (name,))):
+        with pytest.raises(SchemaMismatch, match=f"its keys do not fit .*column '{name}' is .* in the data"):
+            live(verb, dataset)
+    assert dataset.count_rows() == 2

@@ -1,7 +1,7 @@
 """Refuse keys of a source that the cast to the table's types changes: they would match rows that they do not equal.
 
 Arrow gives no error when it cuts a moment to its day or to its time of day. It gives none when it rounds a number to a
-float of fewer bits, a decimal to a float, or a float to the digits of a decimal.
+float of fewer bits, a decimal to a float, or a float to the digits of a decimal, or takes each number but 0 for true.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ def cast_may_change(given: pa.DataType, stored: pa.DataType) -> bool:
         return bool(pt.is_timestamp(given))
     if pt.is_decimal(stored):
         return bool(pt.is_floating(given))
+    if pt.is_boolean(stored):
+        return bool(pt.is_integer(given) or pt.is_floating(given) or pt.is_decimal(given))
     if not pt.is_floating(stored):
         return False
     if pt.is_decimal(given):
