@@ -25,7 +25,7 @@ from lance_ops.changing import merge_insert
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.committers import MANIFEST_STORE_OPTION, open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
-from lance_ops.core.schema import Field, split_path
+from lance_ops.core.schema import CaseRule, Field, spelled_as, split_path
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance import ingest
 from lance_ops.runners import InThreads, Runner
@@ -150,7 +150,7 @@ def _rows_of(
     if schema is not None and (paths or frames):
         raise InvalidInput("schema: raw files and data frames of a cluster are cast to the table's types")
     if _is_dataset(paths):
-        data, paths = Handle.of(Snapshot.open(paths[0], storage_options=stage.storage_options)), []
+        return _rows_of_dataset(stage, paths[0], on)
     if paths:
         return stage.files(paths, on)
     if frames is not None:
@@ -204,6 +204,7 @@ class _Stage:
     def __init__(self, target: Snapshot, runner: Runner, keys: tuple[str, ...], on: tuple[str, ...]) -> None:
         self._target, self._runner, self._keys = target, runner, keys
         self._joined = keys or on
+        self._stored = target.schema.to_arrow_storage()
         self._folder: str | None = None
         self.storage_options = {
             key: value for key, value in target.storage_options.items() if key != MANIFEST_STORE_OPTION
@@ -232,7 +233,7 @@ class _Stage:
             stored = ingest.unified_raw_schema(typed, {}, runner=self._runner) if has_text else given
             self._check_key_casts(stored)
         others = ingest.ExtraColumns.IGNORE if on else ingest.ExtraColumns.REFUSE
-        uri = self._create(on or _paths_of(given, self._target.schema.fields, self._target.uri))
+        uri = self._create(on or self._paths_of(spelled_as(given, self._stored, CaseRule.INSENSITIVE)))
         ingest.ingest(
             uri,
             [ingest.IngestBatch("merge", files)],
@@ -245,7 +246,7 @@ class _Stage:
     def table(self, table: pa.Table) -> by_tasks.SourceRows:
         """Write rows that are in memory, for tasks that run elsewhere."""
         self._check_key_casts(table.schema)
-        uri = self._create(_paths_of(table.schema, self._target.schema.fields, self._target.uri))
+        uri = self._create(self._paths_of(table.schema))
         empty = Snapshot.open(uri, storage_options=self.storage_options)
         return by_tasks.SourceRows.of(writing.append(empty, table.to_batches(), writing.FragmentLimits(), {}))
 
@@ -264,8 +265,13 @@ class _Stage:
         writing.create_dataset(open_root(uri, self.storage_options), schema, PendingFiles(), version)
         return uri
 
+    def _paths_of(self, given: pa.Schema) -> Iterator[str]:
+        """Return the paths of the target's columns and struct fields that a source has."""
+        merge_insert.check_items_are_whole(given, self._target.schema.fields)
+        return _paths_of(given, self._target.schema.fields, self._target.uri)
+
     def _check_key_casts(self, given: pa.Schema) -> None:
-        merge_insert.check_key_casts(given, self._joined, self._target.schema.to_arrow_storage())
+        merge_insert.check_key_casts(given, self._joined, self._stored)
 
     def _new_uri(self) -> str:
         self._folder = by_tasks.new_folder()

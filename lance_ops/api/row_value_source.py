@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance_ops import changing, transactions, writing
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.merge_source import TakesFrames, paths_of
+from lance_ops.changing import merge_insert
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.committers import MANIFEST_STORE_OPTION, open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
@@ -114,7 +115,7 @@ def staged_row_values(
                 taker.write_row_values(data, key, chosen, target, uri, options, version, replaces=replaces)
             else:
                 if replaces and not isinstance(data, _RowFiles):
-                    changing.check_struct_fields(data.schema, target.schema.fields)
+                    merge_insert.check_struct_fields(data.schema, target.schema.fields)
                 like = target.schema.to_arrow_storage() if replaces else None
                 stage = _empty_stage(data.schema, chosen, like, uri, options, version)
                 if isinstance(data, _RowFiles):
@@ -123,7 +124,7 @@ def staged_row_values(
                     batches = (batch.select([key, *chosen]).rename_columns(stage.schema.names) for batch in data)
                     writing.append(stage, batches, writing.FragmentLimits(), {})
         staged = Snapshot.open(uri, storage_options=options)
-        yield changing.RowValues(by_tasks.SourceRows.of(staged), by_id=key == ROW_ID)
+        yield changing.RowValues(by_tasks.SourceRows.of(staged), by_id=changing.names_row_ids(key))
         done = True
     except SchemaMismatch as error:  # of a key, which the stage has under its own name
         raise SchemaMismatch(str(error).replace(repr(changing.ROW_KEY), repr(key))) from error

@@ -12,16 +12,10 @@ if TYPE_CHECKING:
     from lance_ops.changing.key_deletion import delete_by_keys
     from lance_ops.changing.restoration import restore
     from lance_ops.changing.row_buckets import RowBuckets
-    from lance_ops.changing.row_lookup import key_and_values, locate_rows, named_rows
+    from lance_ops.changing.row_lookup import key_and_values, locate_rows, named_rows, names_row_ids
     from lance_ops.changing.row_replacement import replace_matching, replace_rows
     from lance_ops.changing.row_updates import bind_updates, update
-    from lance_ops.changing.row_values import (
-        ROW_KEY,
-        RowValues,
-        add_row_values,
-        check_struct_fields,
-        replace_row_values,
-    )
+    from lance_ops.changing.row_values import ROW_KEY, RowValues, add_row_values, replace_row_values
     from lance_ops.changing.source_keys import SourceKeys, key_hashes
     from lance_ops.changing.table_metadata import MetadataValues, bind_field_metadata, bind_metadata, update_config
 
@@ -38,7 +32,6 @@ __all__ = [
     "bind_field_metadata",
     "bind_metadata",
     "bind_updates",
-    "check_struct_fields",
     "commit_deletion",
     "delete",
     "delete_by_keys",
@@ -49,6 +42,7 @@ __all__ = [
     "key_hashes",
     "locate_rows",
     "named_rows",
+    "names_row_ids",
     "plan_deletion",
     "replace_matching",
     "replace_row_values",
@@ -72,7 +66,6 @@ _MODULES = {
     "bind_field_metadata": "table_metadata",
     "bind_metadata": "table_metadata",
     "bind_updates": "row_updates",
-    "check_struct_fields": "row_values",
     "commit_deletion": "deletion",
     "delete": "deletion",
     "delete_by_keys": "key_deletion",
@@ -83,6 +76,7 @@ _MODULES = {
     "key_hashes": "source_keys",
     "locate_rows": "row_lookup",
     "named_rows": "row_lookup",
+    "names_row_ids": "row_lookup",
     "plan_deletion": "deletion",
     "replace_matching": "row_replacement",
     "replace_row_values": "row_values",

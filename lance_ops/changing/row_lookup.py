@@ -15,20 +15,30 @@ from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_
 from lance_ops.core.arrow import numbers_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
+from lance_ops.core.schema import CaseRule
 from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS, ROW_ID
 from lance_ops.snapshot import Snapshot
 from lance_ops.table.rows import bitmap_of
 
-__all__ = ["key_and_values", "live_rows", "locate_rows", "named_rows"]
+__all__ = ["key_and_values", "live_rows", "locate_rows", "named_rows", "names_row_ids"]
 
 _FRAGMENT_ID = "_fragid"  # what reads of Spark call the fragment's id
 
 
 def key_and_values(names: Iterable[str]) -> tuple[str | None, tuple[str, ...]]:
-    """Return which column of data names rows, if one does, and which columns have values: none that scans add."""
+    """Return which column of data names rows, if one does, and which columns have values: none that scans add.
+
+    The case of the key's name is not looked at. Raises `SchemaMismatch` if several columns may be the key.
+    """
     listed = tuple(names)
-    key = next((name for name in (ROW_ADDRESS, ROW_ID) if name in listed), None)
-    return key, tuple(name for name in listed if name not in ROW_COLUMNS and name != _FRAGMENT_ID)
+    found = (CaseRule.INSENSITIVE.find(name, listed) for name in (ROW_ADDRESS, ROW_ID))
+    key = next((name for name in found if name is not None), None)
+    return key, tuple(name for name in listed if name not in (*ROW_COLUMNS, _FRAGMENT_ID, key))
+
+
+def names_row_ids(key: str) -> bool:
+    """Return whether the column that names rows, as `key_and_values` found it, has row ids and not addresses."""
+    return key.lower() == ROW_ID
 
 
 def named_rows(snapshot: Snapshot, keys: pa.ChunkedArray, *, by_id: bool) -> Uint64Array:

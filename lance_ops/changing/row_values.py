@@ -9,13 +9,12 @@ No column file is written before every pair was checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 from pyroaring import BitMap
 
 from lance_ops.changing import columns as column_changes
@@ -26,17 +25,17 @@ from lance_ops.changing.row_buckets import OrderedPairs, RowBuckets
 from lance_ops.changing.row_lookup import locate_rows
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import numbers_of, rows_at
-from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.records import dataclass
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScannedRows, scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.transactions import Update, UpdateMode
 from lance_ops.writing import TaskShare, commit_operation, conform_present_columns, share_rows
 
-__all__ = ["ROW_KEY", "RowValues", "add_row_values", "check_struct_fields", "replace_row_values"]
+__all__ = ["ROW_KEY", "RowValues", "add_row_values", "replace_row_values"]
 
 ROW_KEY = "__row"
 """The column of the staged rows that names the table's row: an unsigned number of 64 bits."""
@@ -123,25 +122,6 @@ def replace_row_values(
     if kept is not None:
         kept.remove(snapshot.store)
     return committed, shared.num_rows
-
-
-def check_struct_fields(given: Iterable[pa.Field], table: Sequence[Field], above: str = "") -> None:
-    """Raise `SchemaMismatch` naming a field that a struct of data lacks, since nulls would replace its values.
-
-    The check passes over columns that the data lacks. It ignores the case of names.
-    """
-    known = {stored.name.lower(): stored for stored in table}
-    for column in given:
-        stored = known.get(column.name.lower())
-        if stored is None or stored.is_blob_v2 or not pt.is_struct(column.type):
-            continue
-        path, names = f"{above}{stored.name}", {child.name.lower() for child in column.type}
-        missing = next((child.name for child in stored.children if child.name.lower() not in names), None)
-        if missing is not None:
-            raise SchemaMismatch(
-                f"the data has no field '{path}.{missing}', and nulls would replace its values: give the whole struct"
-            )
-        check_struct_fields(column.type, stored.children, f"{path}.")
 
 
 @dataclass(frozen=True)

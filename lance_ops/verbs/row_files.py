@@ -118,7 +118,7 @@ class _Reading:
     @property
     def by_id(self) -> bool:
         """Whether row ids name the rows."""
-        return self.key == ROW_ID
+        return changing.names_row_ids(self.key)
 
     def rows(self, file: RawFile, reader: RawReader) -> Iterator[pa.Table]:
         """Yield the rows of a file."""

@@ -64,6 +64,39 @@ def test_struct_fields_that_a_file_lacks_keep_their_values(dataset_uri: str, tmp
     assert dataset.to_table().to_pylist() == [{"id": 1, "p": {"x": 10, "y": 2}}]
 
 
+def test_names_of_a_file_match_without_case_as_an_ingestion_matches_them(dataset_uri: str, tmp_path: Path) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"id": [1], "p": [{"x": 1, "y": 2}]}), dataset_uri)
+    pq.write_table(pa.table({"ID": [1, 2], "P": [{"X": 10}] * 2}), tmp_path / "a.parquet")
+    upsert(dataset).execute(str(tmp_path / "a.parquet"))
+    assert dataset.to_table().to_pylist() == [{"id": 1, "p": {"x": 10, "y": 2}}, {"id": 2, "p": {"x": 10, "y": None}}]
+    pq.write_table(pa.table({"ID": [1], "Id": [2]}), tmp_path / "twice.parquet")
+    with pytest.raises(SchemaMismatch, match="column 'Id' is there twice: the table calls both 'id'"):
+        upsert(dataset).execute(str(tmp_path / "twice.parquet"))
+
+
+def test_a_list_whose_structs_lack_a_field_is_refused_where_it_would_replace_one(
+    dataset_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"id": [1], "l": [[{"x": 1, "y": 2}]]}), dataset_uri)
+    part = pa.table({"id": [1, 2], "l": [[{"x": 10}]] * 2})
+    pq.write_table(part, tmp_path / "a.parquet")
+    stored = lance_ops.write_dataset(part, tmp_path / "s.lance")
+    monkeypatch.setattr(sources, "_MANY_ROWS", 1)
+    for source in (part, stored, stored.uri, str(tmp_path / "a.parquet")):
+        for runner in (None, PicklingRunner()):
+            with pytest.raises(SchemaMismatch, match="no field 'l.y', and nulls would replace its values"):
+                upsert(dataset).execute(source, runner=runner)
+    assert (dataset.latest_version, folders(dataset)) == (1, [])
+    dataset.merge_insert("id").when_not_matched_insert_all().execute(part)
+    assert dataset.to_table()["l"].to_pylist() == [[{"x": 1, "y": 2}], [{"x": 10, "y": None}]]
+
+
+def test_a_dataset_by_path_is_merged_without_a_runner(dataset: lance_ops.LanceDataset, tmp_path: Path) -> None:
+    lance_ops.write_dataset(rows(4, 40, value=100), tmp_path / "s.lance")
+    assert upsert(dataset).execute(tmp_path / "s.lance")["num_inserted_rows"] == 1
+    assert dataset.delete_by_keys(tmp_path / "s.lance", "id") == {"num_deleted_rows": 2}
+
+
 def test_a_dataset_and_a_scanner_are_read_by_tasks_where_there_is_a_runner(
     dataset: lance_ops.LanceDataset, tmp_path: Path
 ) -> None:

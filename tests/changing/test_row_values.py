@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lance_ops
@@ -151,6 +152,38 @@ def test_a_struct_that_lacks_a_field_is_refused_before_nulls_replace_its_values(
             dataset.update_columns(pa.table({"_rowaddr": row, "s": [part]}))
     dataset.update_columns(pa.table({"_rowaddr": row, "s": [{"in": {"z": 6, "y": 5}, "x": 4}]}))
     assert dataset.to_table().to_pylist() == [{"s": {"x": 4, "in": {"y": 5, "z": 6}}}]
+
+
+def test_a_struct_in_a_list_or_a_map_that_lacks_a_field_is_refused(dataset_uri: str) -> None:
+    whole, part = pa.struct({"x": pa.int64(), "y": pa.int64()}), pa.struct({"x": pa.int64()})
+
+    def rows(struct: pa.DataType, item: dict[str, int]) -> pa.Table:
+        kinds = {"l": pa.list_(pa.list_(struct, 1)), "m": pa.map_(pa.string(), struct)}
+        return pa.table({"l": [[[item]]], "m": [[("k", item)]]}, pa.schema(kinds))
+
+    dataset = lance_ops.write_dataset(rows(whole, {"x": 1, "y": 2}), dataset_uri)
+    row = pa.array([0], pa.uint64())
+    for name, field in ("l", "l.y"), ("m", "m.value.y"):
+        with pytest.raises(SchemaMismatch, match=f"no field '{field}', and nulls would replace"):
+            dataset.update_columns(rows(part, {"x": 5}).select([name]).append_column("_rowaddr", [row]))
+    dataset.update_columns(rows(whole, {"x": 3, "y": 4}).append_column("_rowaddr", [row]))
+    assert dataset.to_table() == rows(whole, {"x": 3, "y": 4})
+
+
+@pytest.mark.parametrize(("key", "given"), [("_rowaddr", "_RowAddr"), ("_rowid", "_ROWID")])
+def test_the_name_of_the_key_matches_without_case(dataset_uri: str, tmp_path: Path, key: str, given: str) -> None:
+    dataset = made(dataset_uri)
+    rows = keyed(dataset, key, "x < 3").rename_columns({key: given})
+    dataset.add_columns(rows)
+    pq.write_table(rows.rename_columns({"new": "v"}), tmp_path / "values.parquet")
+    dataset.update_columns(str(tmp_path / "values.parquet"))
+    for column, elsewhere in ("new", None), ("v", "old9"):
+        found = values(dataset, column)
+        assert [found[x] for x in (0, 1, 2, 9)] == ["v0", "v1", "v2", elsewhere]
+    assert dataset.schema.names == ["x", "v", "new"]
+    rows = rows.append_column(key.title(), rows[given])
+    with pytest.raises(SchemaMismatch, match=f"column '{key}' may be any of {given}, {key.title()}"):
+        dataset.update_columns(rows.rename_columns({"new": "v"}))
 
 
 class FailsAt:

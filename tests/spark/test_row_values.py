@@ -54,7 +54,10 @@ def test_sql_adds_and_updates_columns_from_a_view_or_a_query(spark: SparkSession
     name = f"lance.`{dataset_uri}`"
     sql(spark, f"CREATE OR REPLACE TEMPORARY VIEW doubles AS SELECT _rowaddr, id * 2 AS d, id AS other FROM {name}")
     sql(spark, f"ALTER TABLE {name} ADD COLUMNS d, other FROM doubles")
-    sql(spark, f"ALTER TABLE {name} UPDATE COLUMNS w FROM (SELECT _rowid, id + 1 AS w FROM {name} WHERE id > 5)")
+    sql(
+        spark,
+        f"ALTER TABLE {name} UPDATE COLUMNS w FROM (SELECT _rowid AS _RowId, id + 1 AS w FROM {name} WHERE id > 5)",
+    )
     dataset.checkout_latest()
     assert dataset.version == 3
     assert dataset.to_table().to_pylist() == [{"id": n, "w": n + (n > 5), "d": n * 2, "other": n} for n in range(9)]

@@ -197,7 +197,7 @@ def _values_by_row(statement: Statement, opened: LanceDataset) -> DataFrame | pa
         reader.at = begin
         return None
     frame = run_query(f"SELECT * FROM {reader.rest('a table or a query')}", statement.tables)
-    keys = [name for name in (ROW_ADDRESS, ROW_ID) if name in frame.columns]
+    keys = [name for name in frame.columns if name.lower() in (ROW_ADDRESS, ROW_ID)]
     chosen = frame.select(*keys, *(f"`{name.replace('`', '``')}`" for name in names))
     return statement.rows_for(chosen, opened)
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lance_ops.changing import ROW_KEY, check_struct_fields
-from lance_ops.changing.merge_insert import check_key_casts
+from lance_ops.changing import ROW_KEY
+from lance_ops.changing.merge_insert import check_key_casts, check_struct_fields
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import CaseRule, Schema
