@@ -83,6 +83,31 @@ def test_instants_finer_than_a_microsecond_are_cut_downwards() -> None:
     assert shaped.column(0).cast(pa.int64()).to_pylist() == [1, -1, None]
 
 
+@pytest.mark.parametrize(
+    ("clock", "zone", "moment"),
+    [
+        (dt.date(2026, 1, 31), "America/New_York", dt.datetime(2026, 1, 31, 5)),
+        (dt.date(2018, 11, 4), "America/Sao_Paulo", dt.datetime(2018, 11, 4, 3)),
+        (dt.datetime(2026, 3, 29, 2, 30), "Europe/Paris", dt.datetime(2026, 3, 29, 1, 30)),
+        (dt.datetime(2026, 10, 25, 2, 30), "Europe/Paris", dt.datetime(2026, 10, 25, 0, 30)),
+        (dt.datetime(2026, 1, 31), "+02:00", dt.datetime(2026, 1, 30, 22)),
+    ],
+    ids=["a date", "a day without a midnight", "an hour that is skipped", "an hour that comes twice", "an offset"],
+)
+def test_a_clock_without_a_zone_is_read_in_the_zone_of_the_session(
+    clock: dt.date, zone: str, moment: dt.datetime
+) -> None:
+    wanted = pa.schema([("x", pa.list_(pa.timestamp("ns", "UTC")))])
+    fitted = fit(pa.record_batch([pa.array([[clock, None]])], names=["x"]), wanted, time_zone=zone)
+    assert fitted.column(0).cast(pa.list_(pa.timestamp("us"))).to_pylist() == [[moment, None]]
+
+
+def test_a_zone_that_no_list_knows_is_refused_with_the_column() -> None:
+    batch = pa.record_batch([pa.array([dt.date(2026, 1, 31)])], names=["x"])
+    with pytest.raises(SchemaMismatch, match="column 'x' is date32.* Moon/Tycho not found"):
+        fit(batch, pa.schema([("x", pa.timestamp("us", "UTC"))]), time_zone="Moon/Tycho")
+
+
 def test_columns_are_found_by_name_in_any_order() -> None:
     batch = pa.record_batch({"b": [1], "a": ["x"], "c": [None]})
     fitted = fit(batch, pa.schema([("a", pa.string()), ("b", pa.int64())]))

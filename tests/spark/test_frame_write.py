@@ -188,23 +188,36 @@ def test_names_and_types_travel_as_they_are(spark: SparkSession, dataset_uri: st
     assert (shown["a b"], shown["name"], shown["at"].isoformat()) == (1, "é", "2026-01-31T12:00:00+00:00")
 
 
-def test_moments_within_lists_structs_and_maps_are_in_the_sessions_zone(spark: SparkSession, dataset_uri: str) -> None:
+@pytest.mark.parametrize("way", ["write", "df.write", "writeStream"])
+def test_moments_within_lists_structs_and_maps_are_in_the_sessions_zone(
+    spark: SparkSession, dataset_uri: str, tmp_path: Path, way: str
+) -> None:
     moment = pa.timestamp("us", "UTC")
     clock = pa.struct([("at", pa.list_(pa.timestamp("us"))), ("n", pa.int32())])
     columns = {"l": pa.list_(moment), "s": pa.struct([("At", moment)]), "m": pa.map_(pa.string(), moment), "c": clock}
     write_dataset(pa.schema(list(columns.items())).empty_table(), dataset_uri)
+    values = [
+        "array(DATE '2026-01-31', NULL) AS l",
+        "named_struct('at', TIMESTAMP_NTZ '2026-01-31 00:00:00') AS s",
+        "map('k', TIMESTAMP_NTZ '2026-01-31 00:00:00') AS m",
+        "named_struct('n', 7, 'at', array(TIMESTAMP '2026-01-31 00:00:00')) AS c",
+    ]
     zone = spark.conf.get("spark.sql.session.timeZone")
     assert zone is not None
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        frame = spark.sql(
-            "SELECT array(DATE '2026-01-31', NULL) AS l, named_struct('at', TIMESTAMP_NTZ '2026-01-31 00:00:00') AS s, "
-            "map('k', TIMESTAMP_NTZ '2026-01-31 00:00:00') AS m, "
-            "named_struct('n', 7, 'at', array(TIMESTAMP '2026-01-31 00:00:00')) AS c"
-        )
-        (row,) = write(frame, dataset_uri).to_table().to_pylist()
+        if way == "writeStream":
+            source = write_dataset(pa.table({"x": [1]}), tmp_path / "source.lance").uri
+            stream = spark.readStream.format("lance").load(source).selectExpr(*values)
+            writer = stream.writeStream.format("lance").option("checkpointLocation", str(tmp_path / "checkpoint"))
+            writer.trigger(availableNow=True).start(dataset_uri).awaitTermination()
+        elif way == "df.write":
+            spark.range(1).selectExpr(*values).write.format("lance").mode("append").save(dataset_uri)
+        else:
+            write(spark.range(1).selectExpr(*values), dataset_uri)
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
+    (row,) = dataset(dataset_uri).to_table().to_pylist()
     midnight = datetime(2026, 1, 31, 5, tzinfo=UTC)
     assert row == {
         "l": [midnight, None],

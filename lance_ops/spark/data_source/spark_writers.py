@@ -16,7 +16,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.table_writer import WritePlan, plan_write
-from lance_ops.spark.translation import arrow_schema_of
+from lance_ops.spark.translation import arrow_schema_of, session_time_zone
 from lance_ops.table import Fragment
 
 __all__ = ["FragmentsWritten", "LanceStreamWriter", "LanceWriter"]
@@ -111,7 +111,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> FragmentsWritten:
     context = TaskContext.get()
     query = None if context is None else context.getLocalProperty(_QUERY_ID)
-    return FragmentsWritten(plan.schema, tuple(plan.write(batches)), query)
+    return FragmentsWritten(plan.schema, tuple(plan.write(batches, session_time_zone())), query)
 
 
 def _abort(plan: WritePlan, messages: Sequence[WriterCommitMessage | None]) -> None:

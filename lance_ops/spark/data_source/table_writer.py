@@ -72,8 +72,11 @@ class WritePlan:
     done: bool = False
     change: SchemaChange | None = None
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> list[Fragment]:
-        """Write rows as fragments; a failure leaves no file. Raises `SchemaMismatch` naming the column."""
+    def write(self, batches: Iterable[pa.RecordBatch], time_zone: str = "UTC") -> list[Fragment]:
+        """Write rows as fragments; a failure leaves no file. Raises `SchemaMismatch` naming the column.
+
+        A date or a timestamp without a zone becomes a moment by the clock of `time_zone`.
+        """
         if self.done:
             return []
         store = open_root(self.options.path, self.options.storage_options).store
@@ -86,7 +89,7 @@ class WritePlan:
                 if batch.schema != seen:  # all batches of a task have one schema
                     seen, names = batch.schema, spelled_as(batch.schema, table, rule).names
                     given = pa.schema([field for field in table if field.name in names])
-                rows = fit(batch.rename_columns(names), given, rule)
+                rows = fit(batch.rename_columns(names), given, rule, time_zone)
                 _check_match(rows, self.options)
                 writer.write(rows)
             return writer.finish()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from lance_ops.spark.translation.pushdown import pushed_predicate
     from lance_ops.spark.translation.session_moments import with_moments_of
+    from lance_ops.spark.translation.task_clock import session_time_zone
     from lance_ops.spark.translation.type_casts import fit
     from lance_ops.spark.translation.types import (
         FIXED_SIZE_HINT,
@@ -52,6 +53,7 @@ __all__ = [
     "schema_for_spark",
     "schema_from_spark",
     "session_case_rule",
+    "session_time_zone",
     "stored_path",
     "stored_paths",
     "with_moments_of",
@@ -75,6 +77,7 @@ _MODULES = {
     "schema_for_spark": "types",
     "schema_from_spark": "types",
     "session_case_rule": "column_names",
+    "session_time_zone": "task_clock",
     "stored_path": "column_names",
     "stored_paths": "column_names",
     "with_moments_of": "session_moments",

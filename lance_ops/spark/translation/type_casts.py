@@ -17,38 +17,51 @@ import pyarrow.types as pt
 
 from lance_ops.core.arrow import array_of_numbers, as_dictionary, decimals_as_text
 from lance_ops.core.errors import SchemaMismatch
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import CaseRule
+from lance_ops.spark.translation.task_clock import moments_of
 
 __all__ = ["fit"]
 
 
-def fit(batch: pa.RecordBatch, schema: pa.Schema, case_rule: CaseRule = CaseRule.SENSITIVE) -> pa.RecordBatch:
+def fit(
+    batch: pa.RecordBatch, schema: pa.Schema, case_rule: CaseRule = CaseRule.SENSITIVE, time_zone: str = "UTC"
+) -> pa.RecordBatch:
     """Return the columns of `schema`, found in `batch` by name, with exactly its types and names.
 
-    Raises `SchemaMismatch` naming a column that is missing, or whose values do not fit the wanted type.
+    A date, or a timestamp without a zone, becomes a moment by the clock of `time_zone`. Raises `SchemaMismatch` naming
+    a column that is missing, or whose values do not fit the wanted type.
     """
-    columns = []
+    columns, rules = [], _Rules(case_rule, time_zone)
     for field in schema:
         found = case_rule.find(field.name, batch.schema.names)
         if found is None:
             raise SchemaMismatch(f"no column {field.name!r}: there are {', '.join(batch.schema.names)}")
-        columns.append(_field(batch.column(found), field, field.name, 0, case_rule))
+        columns.append(_field(batch.column(found), field, field.name, 0, rules))
     if not columns:
         return batch.select([])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _field(array: pa.Array, field: pa.Field, path: str, num_parent_nulls: int, case_rule: CaseRule) -> pa.Array:
+@dataclass(frozen=True)
+class _Rules:
+    """How names match, and in which zone a date or a clock without a zone is a moment."""
+
+    case_rule: CaseRule
+    time_zone: str
+
+
+def _field(array: pa.Array, field: pa.Field, path: str, num_parent_nulls: int, rules: _Rules) -> pa.Array:
     """Cast a child.
 
     It may be null where its parent is null (`num_parent_nulls` times), elsewhere only if it is nullable.
     """
     if not field.nullable and array.null_count > num_parent_nulls:
         raise SchemaMismatch(f"column {path!r} holds nulls and may not")
-    return _cast(array, field.type, path, case_rule)
+    return _cast(array, field.type, path, rules)
 
 
-def _cast(array: pa.Array, wanted: pa.DataType, path: str, case_rule: CaseRule) -> pa.Array:
+def _cast(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.Array:
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pt.is_dictionary(array.type) and not pt.is_dictionary(wanted):
@@ -57,45 +70,45 @@ def _cast(array: pa.Array, wanted: pa.DataType, path: str, case_rule: CaseRule) 
     if given == wanted:
         return array
     if pt.is_struct(given) and pt.is_struct(wanted):
-        return _struct(array, wanted, path, case_rule)
+        return _struct(array, wanted, path, rules)
     if pt.is_map(given) and pt.is_map(wanted):
-        return _map(array, wanted, path, case_rule)
+        return _map(array, wanted, path, rules)
     if pt.is_nested(given) and pt.is_nested(wanted) and not (pt.is_struct(given) or pt.is_struct(wanted)):
-        return _list(array, wanted, path, case_rule)
-    return _leaf(array, wanted, path)
+        return _list(array, wanted, path, rules)
+    return _leaf(array, wanted, path, rules)
 
 
-def _struct(array: pa.Array, wanted: pa.DataType, path: str, case_rule: CaseRule) -> pa.Array:
+def _struct(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.Array:
     children = dict(zip((child.name for child in array.type), array.flatten(), strict=True))
     fields = list(wanted)
-    found = [case_rule.find(field.name, tuple(children)) for field in fields]
+    found = [rules.case_rule.find(field.name, tuple(children)) for field in fields]
     if None in found or not len({*found}) == len(found) == len(children):
         raise SchemaMismatch(
             f"column {path!r} has fields {', '.join(children)}, not {', '.join(f.name for f in fields)}"
         )
     cast = [
-        _field(children[name], field, f"{path}.{field.name}", array.null_count, case_rule)
+        _field(children[name], field, f"{path}.{field.name}", array.null_count, rules)
         for name, field in zip(found, fields, strict=True)
     ]
     return pa.StructArray.from_arrays(cast, fields=fields, mask=array.is_null())
 
 
-def _list(array: pa.Array, wanted: pa.DataType, path: str, case_rule: CaseRule) -> pa.Array:
-    values = _field(array.flatten(), wanted.value_field, f"{path}.{wanted.value_field.name}", 0, case_rule)
+def _list(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.Array:
+    values = _field(array.flatten(), wanted.value_field, f"{path}.{wanted.value_field.name}", 0, rules)
     plain = pa.list_(wanted.value_field)
     rebuilt = pa.ListArray.from_arrays(_offsets(array), values, type=plain, mask=array.is_null())
     return rebuilt if plain == wanted else _attempt(lambda: rebuilt.cast(wanted), array.type, wanted, path)
 
 
-def _map(array: pa.Array, wanted: pa.DataType, path: str, case_rule: CaseRule) -> pa.Array:
+def _map(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.Array:
     given = array.type
     entry = pa.struct([given.key_field, given.item_field])
     lists = array.cast(pa.list_(pa.field("entries", entry, nullable=False)))
     keys, items = lists.flatten().flatten()
     return pa.MapArray.from_arrays(
         _offsets(lists),
-        _field(keys, wanted.key_field, f"{path}.key", 0, case_rule),
-        _field(items, wanted.item_field, f"{path}.value", 0, case_rule),
+        _field(keys, wanted.key_field, f"{path}.key", 0, rules),
+        _field(items, wanted.item_field, f"{path}.value", 0, rules),
         type=wanted,
         mask=array.is_null(),
     )
@@ -107,7 +120,7 @@ def _offsets(array: pa.Array) -> pa.Array:
     return pa.concat_arrays([array_of_numbers(np.zeros(1, np.int32)), pc.cumulative_sum(lengths).cast(pa.int32())])
 
 
-def _leaf(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+def _leaf(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.Array:
     given = array.type
     if pt.is_timestamp(given) and pt.is_timestamp(wanted) and given.unit == "ns" != wanted.unit:
         array = pc.floor_temporal(array, unit="microsecond")
@@ -115,6 +128,8 @@ def _leaf(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
         array = array.cast(pa.duration("us"), safe=False)
     elif pt.is_timestamp(given) and pt.is_timestamp(wanted) and given.tz is not None and wanted.tz is None:
         array = pc.local_timestamp(array)  # Spark gives moments in the session's time zone
+    elif pt.is_timestamp(wanted) and wanted.tz is not None and (pt.is_date(given) or getattr(given, "tz", "") is None):
+        array = _attempt(lambda: moments_of(array, rules.time_zone), given, wanted, path)
     elif pt.is_decimal(given) and pt.is_floating(wanted):
         array = array.cast(decimals_as_text(given, wanted))
     if pt.is_dictionary(wanted) and not pt.is_dictionary(given):

@@ -1,0 +1,56 @@
+"""Read dates, and clocks without a zone, by the time zone of the session, in a task of Spark.
+
+Spark tells a data source no time zone. A task finds it among its properties if the session sets it. If it does not, the
+zone is that of the driver's Java, which a task cannot ask: it takes the one that Java would find on its own machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+__all__ = ["moments_of", "session_time_zone"]
+
+_SETTING = "spark.sql.session.timeZone"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_OF_JAVA = re.compile(r"-Duser\.timezone=(\S+)")
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
+
+
+def session_time_zone() -> str:
+    """Return the time zone of the session whose task this is, spelled as Arrow knows it; outside a task UTC."""
+    context = TaskContext.get()
+    if context is None:
+        return "UTC"
+    of_java = _OF_JAVA.search(context.getLocalProperty(_JAVA_OPTIONS) or "")
+    return _known_to_arrow(context.getLocalProperty(_SETTING) or (of_java[1] if of_java else _zone_of_machine()))
+
+
+def moments_of(clocks: pa.Array, time_zone: str) -> pa.Array:
+    """Return the moments at which dates begin, or at which a clock in the time zone shows these timestamps.
+
+    Of two moments it is the first one. A clock that skips an hour is read as it went before, which is Java's rule.
+    """
+    shown = clocks.cast(pa.timestamp("us"))
+    near = pc.assume_timezone(shown, time_zone, ambiguous="earliest", nonexistent="earliest")
+    utc = near.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
+    ahead = pc.subtract(pc.local_timestamp(near), utc)
+    return pc.assume_timezone(pc.subtract(shown, ahead), "UTC")
+
+
+def _known_to_arrow(zone: str) -> str:
+    """Return a zone of Java as Arrow spells it: `GMT+2` is `+02:00`."""
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
+        return "UTC" if zone == "Z" else zone
+    sign, hours, minutes = offset.groups()
+    return f"{sign}{int(hours):02}:{minutes or '00'}"
+
+
+def _zone_of_machine() -> str:
+    named = os.environ.get("TZ", "").lstrip(":")
+    return named or os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2] or "UTC"
