@@ -1,11 +1,11 @@
 """Table functions for those who stay with `spark.sql`.
 
-    SELECT * FROM lance_versions('/data/flights.lance')
-    SELECT * FROM lance_fragments('/data/flights.lance')
-    SELECT * FROM lance_indices('/data/flights.lance')
+    SELECT * FROM lance_versions('/data/flights.lance', branch => 'b')
+    SELECT * FROM lance_fragments('/data/flights.lance', version => 3)
+    SELECT * FROM lance_indices('/data/flights.lance', tag => 'release')
     SELECT name, num_rows FROM my_tables AS t, LATERAL lance_fragments(t.uri)
     SELECT * FROM lance_scan('/data/flights.lance', columns => 'id,delay', filter => 'delay > 60', version => 3)
-    SELECT * FROM lance_changes('/data/flights.lance', 3, 5)
+    SELECT * FROM lance_changes('/data/flights.lance', 3, 5, branch => 'b')
 
 A function runs in one task. Its rows pass through Python one by one: Spark has no Arrow functions whose columns depend
 on their arguments, and none that can be joined `LATERAL`. So `lance_scan` and `lance_changes` are for small answers.
@@ -24,7 +24,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
 
-from lance_ops.api import LanceDataset, dataset
 from lance_ops.core.errors import InvalidInput, WrongType
 from lance_ops.maintenance.health import VersionSummary, index_coverage, timeline
 from lance_ops.snapshot import Snapshot
@@ -82,12 +81,12 @@ def register_functions(session: SparkSession, storage_options: Mapping[str, str]
     """
     options = dict(storage_options or {})
     listings: tuple[tuple[str, Callable[[Snapshot], pa.Table], pa.Schema], ...] = (
-        ("lance_versions", _versions, _VERSIONS),
         ("lance_fragments", _fragments, _FRAGMENTS),
         ("lance_indices", _indices, _INDICES),
     )
     for name, read, schema in listings:
         _register(session, name, _listing(read, options), from_arrow_schema(schema))
+    _register(session, "lance_versions", _history(options), from_arrow_schema(_VERSIONS))
     for name, handler in (("lance_scan", _scan(options)), ("lance_changes", _changes(options))):
         _register(session, name, handler)
 
@@ -97,18 +96,43 @@ def _register(session: SparkSession, name: str, handler: type[Any], columns: Str
     session.udtf.register(name, cast(UserDefinedTableFunction, made))
 
 
+def _history(storage_options: Mapping[str, str]) -> type[Any]:
+    """Return `lance_versions(uri, branch)`. Its class is pickled by value, because no module holds it under a name."""
+
+    class History:
+        def eval(self, uri: str | None, branch: str | None = None) -> Iterator[tuple[Any, ...]]:
+            yield from _listed(_versions, storage_options, uri, branch=branch)
+
+    return History
+
+
 def _listing(read: Callable[[Snapshot], pa.Table], storage_options: Mapping[str, str]) -> type[Any]:
-    """Return a function of a URI. Its class is pickled by value, because no module holds it under a name."""
+    """Return a function of a URI and of what names a version of it."""
 
     class Listing:
-        def eval(self, uri: str | None) -> Iterator[tuple[Any, ...]]:
-            if uri is None:  # a LATERAL join passes NULL for a row without a URI
-                return
-            with without_frames():
-                for batch in read(Snapshot.open(_uri(uri), storage_options=storage_options)).to_batches():
-                    yield from _rows(batch)
+        def eval(
+            self,
+            uri: str | None,
+            version: int | None = None,
+            tag: str | None = None,
+            branch: str | None = None,
+            timestamp: str | None = None,
+        ) -> Iterator[tuple[Any, ...]]:
+            named = {"version": version, "tag": tag, "branch": branch, "timestamp": timestamp}
+            yield from _listed(read, storage_options, uri, **named)
 
     return Listing
+
+
+def _listed(
+    read: Callable[[Snapshot], pa.Table], storage_options: Mapping[str, str], uri: str | None, **named: Any
+) -> Iterator[tuple[Any, ...]]:
+    """Yield what is read of a version; nothing without a URI: a LATERAL join passes NULL for a row that has none."""
+    if uri is None:
+        return
+    with without_frames():
+        for batch in read(_source_options(storage_options, uri, **named).open()).to_batches():
+            yield from _rows(batch)
 
 
 def _versions(snapshot: Snapshot) -> pa.Table:
@@ -163,9 +187,10 @@ def _scan(storage_options: Mapping[str, str]) -> type[Any]:
             branch: AnalyzeArgument | None = None,
             timestamp: AnalyzeArgument | None = None,
         ) -> AnalyzeResult:
-            given = (uri, version, columns, filter, tag, branch, timestamp)
+            given = _named(version, columns, filter, tag, branch, timestamp)
             with without_frames():
-                shown, _ = _columns_and_reader(options_of(*map(_constant, given)))
+                values = {name: _constant(argument) for name, argument in given.items()}
+                shown, _ = _columns_and_reader(options_of(_constant(uri), **values))
                 return AnalyzeResult(schema=shown)
 
         def eval(
@@ -179,8 +204,8 @@ def _scan(storage_options: Mapping[str, str]) -> type[Any]:
             timestamp: str | None = None,
         ) -> Iterator[tuple[Any, ...]]:
             with without_frames():
-                options = options_of(uri, version, columns, filter, tag, branch, timestamp)
-                _, reader = _columns_and_reader(options)
+                given = _named(version, columns, filter, tag, branch, timestamp)
+                _, reader = _columns_and_reader(options_of(uri, **given))
                 for partition in reader.partitions():
                     for batch in reader.read(partition):
                         yield from _rows(batch)
@@ -195,44 +220,54 @@ def _columns_and_reader(options: SourceOptions) -> tuple[StructType, LanceReader
     return columns, LanceReader(settled, columns)
 
 
-def _source_options(
-    storage_options: Mapping[str, str],
-    uri: Any,
+def _named(
     version: Any,
     columns: Any,
     filter: Any,  # noqa: A002 - the option's name
     tag: Any,
     branch: Any,
     timestamp: Any,
-) -> SourceOptions:
-    given = {"version": version, "columns": columns, "filter": filter, "tag": tag, "branch": branch}
-    texts = {name: str(value) for name, value in {**given, "timestamp": timestamp}.items() if value is not None}
+) -> dict[str, Any]:
+    of_version = {"version": version, "tag": tag, "branch": branch, "timestamp": timestamp}
+    return {**of_version, "columns": columns, "filter": filter}
+
+
+def _source_options(storage_options: Mapping[str, str], uri: Any, **given: Any) -> SourceOptions:
+    texts = {name: str(value) for name, value in given.items() if value is not None}
     private = {f"storage_options.{key}": value for key, value in storage_options.items()}
     return SourceOptions.parse({"path": _uri(uri), **texts, **private})
 
 
 def _changes(storage_options: Mapping[str, str]) -> type[Any]:
-    """Return `lance_changes(uri, begin, end)`: the rows inserted, updated and deleted from one version to the other."""
+    """Return `lance_changes(uri, begin, end, branch)`: what became of rows from one version to the other."""
     open_table = partial(_open, storage_options)
 
     class Changes:
         @staticmethod
-        def analyze(uri: AnalyzeArgument, begin: AnalyzeArgument, end: AnalyzeArgument | None = None) -> AnalyzeResult:
+        def analyze(
+            uri: AnalyzeArgument,
+            begin: AnalyzeArgument,
+            end: AnalyzeArgument | None = None,
+            branch: AnalyzeArgument | None = None,
+        ) -> AnalyzeResult:
             with without_frames():
-                opened = open_table(_constant(uri), _constant(end))
-                return AnalyzeResult(schema=from_arrow_schema(change_schema(opened.snapshot)))
+                opened = open_table(*map(_constant, (uri, end, branch)))
+                return AnalyzeResult(schema=from_arrow_schema(change_schema(opened)))
 
-        def eval(self, uri: str, begin: int, end: int | None = None) -> Iterator[tuple[Any, ...]]:
+        def eval(
+            self, uri: str, begin: int, end: int | None = None, branch: str | None = None
+        ) -> Iterator[tuple[Any, ...]]:
             with without_frames():
-                opened = open_table(uri, end)
-                for batch in read_changes(_version(begin), opened.snapshot, change_schema(opened.snapshot)):
+                opened = open_table(uri, end, branch)
+                for batch in read_changes(_version(begin), opened, change_schema(opened)):
                     yield from _rows(batch)
 
     return Changes
 
 
-def _open(storage_options: Mapping[str, str], uri: Any, version: Any) -> LanceDataset:
-    return dataset(_uri(uri), None if version is None else _version(version), storage_options=storage_options)
+def _open(storage_options: Mapping[str, str], uri: Any, version: Any, branch: Any) -> Snapshot:
+    number = None if version is None else _version(version)
+    return _source_options(storage_options, uri, version=number, branch=branch).open()
 
 
 def _uri(given: Any) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.spark import register_functions
@@ -63,3 +64,36 @@ def test_fragments_indices_scans_and_changes(
     assert "hunter2" not in capsys.readouterr().out
     assert LanceDataset(uri, storage_options=options).count_rows() == 6
     register_functions(spark)
+
+
+def test_each_function_takes_what_names_a_version_or_a_branch(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "numbers.lance")
+    opened = write_dataset(pa.table({"id": range(4)}), uri, enable_stable_row_ids=True)
+    opened.create_scalar_index("id", "BTREE")
+    opened.tags.create("indexed", 2)
+    branch = opened.create_branch("b", 1)
+    branch.insert(pa.table({"id": [7]}))
+    branch.delete("id = 0")
+    register_functions(spark)
+
+    def numbers(call: str, column: str) -> list[Any]:
+        return [row[column] for row in rows(spark, f"SELECT * FROM {call}")]
+
+    assert numbers(f"lance_versions('{uri}')", "version") == [1, 2]
+    assert numbers(f"lance_versions('{uri}', branch => 'b')", "num_rows") == [4, 5, 4]
+    assert numbers(f"lance_fragments('{uri}', branch => 'b')", "num_rows") == [3, 1]
+    assert numbers(f"lance_fragments('{uri}', branch => 'b', version => {branch.version - 1})", "num_rows") == [4, 1]
+    assert numbers(f"lance_indices('{uri}', tag => 'indexed')", "name") == ["id_idx"]
+    assert numbers(f"lance_indices('{uri}', version => 1)", "name") == []
+    assert numbers(f"lance_indices('{uri}', timestamp => '2999-01-01')", "name") == ["id_idx"]
+    last = branch.version
+    assert numbers(f"lance_changes('{uri}', {last - 1}, {last}, branch => 'b')", "_change_type") == ["delete"]
+    assert numbers(f"lance_changes('{uri}', {last - 2}, branch => 'b')", "id") == [7, None]
+    tables = f"(VALUES (1), (2)) AS versions(number), LATERAL lance_indices('{uri}', version => number)"
+    assert rows(spark, f"SELECT number, name FROM {tables}") == [{"number": 2, "name": "id_idx"}]
+    with pytest.raises(PythonException, match="options 'branch' and 'tag' both name a version") as twice:
+        numbers(f"lance_fragments('{uri}', branch => 'b', tag => 'indexed')", "num_rows")
+    with pytest.raises(PythonException, match="no branch 'c'") as unknown:
+        numbers(f"lance_versions('{uri}', branch => 'c')", "version")
+    for error in (twice, unknown):
+        assert "Traceback" not in str(error.value)
