@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -149,3 +150,20 @@ def test_other_commands_run_their_tasks_on_the_workers(
     assert seen.descriptions, "no task ran on Spark"
     for begun in line.begun:
         assert any(each.startswith(begun) for each in seen.descriptions), seen.descriptions
+
+
+def test_a_command_starts_spark_without_its_warning_of_pandas_and_with_all_others(
+    monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    told = ["PySpark does not yet fully support pandas >= 3.0.0. Some features may not work correctly."]
+
+    def start(name: str, *, master: str) -> SparkSession:
+        for text in told:
+            warnings.warn(text, FutureWarning, stacklevel=2)
+        return spark
+
+    monkeypatch.setattr(spark_master, "get_or_create", start)
+    assert isinstance(spark_master.start_spark("local[1]", None), OnSpark)
+    told.append("Java 17 is deprecated.")
+    with pytest.raises(FutureWarning, match="Java 17"):
+        spark_master.start_spark("local[1]", None)
