@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     )
     from lance_ops.maintenance.erasure.holdings import Cause, Holdings
     from lance_ops.maintenance.erasure.report import ErasureReport
-    from lance_ops.maintenance.erasure.subject import MOST_KEYS, Subject
+    from lance_ops.maintenance.erasure.subject import Subject, most_keys
 
 __all__ = [
-    "MOST_KEYS",
     "Cause",
     "ErasureOptions",
     "ErasureReport",
@@ -26,11 +25,11 @@ __all__ = [
     "Subject",
     "check_permitted",
     "erase",
+    "most_keys",
     "plan_erasure",
 ]
 
 _MODULES = {
-    "MOST_KEYS": "subject",
     "Cause": "holdings",
     "ErasureOptions": "erasing",
     "ErasureReport": "report",
@@ -38,6 +37,7 @@ _MODULES = {
     "Subject": "subject",
     "check_permitted": "erasing",
     "erase": "erasing",
+    "most_keys": "subject",
     "plan_erasure": "erasing",
 }
 

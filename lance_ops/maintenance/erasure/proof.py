@@ -30,6 +30,7 @@ from lance_ops.core.file_names import (
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import NamedFiles
+from lance_ops.maintenance.erasure.byte_search import ByteSearch
 from lance_ops.maintenance.erasure.holdings import Holdings, Why
 from lance_ops.maintenance.erasure.report import ExaminedFile
 from lance_ops.maintenance.erasure.row_search import search_unnamed
@@ -156,8 +157,7 @@ def _left(found: Holdings) -> Iterator[tuple[str, Why]]:
 
 def _read_files(task: ProofTask) -> list[ReadFile]:
     store = open_root(task.uri, task.storage_options).store
-    read = []
-    longest = max(map(len, task.values), default=1)
+    read, search = [], ByteSearch(task.values)
     for path in task.paths:
         digest, has_value, before = hashlib.sha256(), False, b""
         try:
@@ -166,8 +166,8 @@ def _read_files(task: ProofTask) -> list[ReadFile]:
                 part = store.get_range(path, start, min(start + _PART, size)).to_pybytes()
                 digest.update(part)
                 window = before + part
-                has_value = has_value or any(value in window for value in task.values)
-                before = window[-(longest - 1) :] if longest > 1 else b""
+                has_value = has_value or search.is_in(window)
+                before = window[-(search.longest - 1) :] if search.longest > 1 else b""
         except ObjectNotFound:  # clean-up of another process removed it
             read.append(ReadFile(path, 0, "", False))
             continue

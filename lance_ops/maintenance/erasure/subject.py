@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
+import pickle
+from dataclasses import field
 from functools import reduce
 
 import pyarrow as pa
@@ -15,39 +18,47 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_COLUMNS, UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["MOST_KEYS", "Subject"]
+__all__ = ["Subject", "most_keys"]
 
-MOST_KEYS = 10_000
-"""Each task and each step of the proof searches for all keys."""
+
+def most_keys(num_columns: int) -> int:
+    """Return how many keys of so many columns an erasure takes.
+
+    Keys of one column travel as one array, and each task has all of them. Keys of several columns become a condition
+    for each key.
+    """
+    return 1_000_000 if num_columns == 1 else 10_000
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A filter that matches the rows to erase."""
+    """A filter that matches the rows to erase, and the keys that it was made of."""
 
     matching: UserFilter
+    keys: pa.Table | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of_keys(cls, keys: pa.Table) -> Subject:
         """Return the subject of the rows whose columns have the values of a row of `keys`; nulls match nothing.
 
-        Raises `InvalidInput` for no key, and for more than 10,000.
+        Raises `InvalidInput` for no key, and for more than `most_keys`.
         """
         if not keys.num_rows:
             raise InvalidInput("an erasure takes at least one key: name the rows to erase")
-        if keys.num_rows > MOST_KEYS:
+        names, most = keys.schema.names, most_keys(keys.num_columns)
+        if keys.num_rows > most:
+            columns = "one column" if len(names) == 1 else "several columns"
             raise InvalidInput(
-                f"an erasure takes at most {MOST_KEYS:,} keys, not {keys.num_rows:,} or more: erase them in parts, or "
-                "delete them by keys where no proof is needed"
+                f"an erasure takes at most {most:,} keys of {columns}, not {keys.num_rows:,} or more: erase them in "
+                "parts, or delete them by keys where no proof is needed"
             )
-        names = keys.schema.names
         if len(names) == 1:
-            return cls(pc.field(names[0]).isin(keys.column(0).combine_chunks().drop_null()))
+            return cls(pc.field(names[0]).isin(keys.column(0).combine_chunks().drop_null()), keys)
         rows = [
             reduce(lambda left, right: left & right, (pc.field(name) == row[name] for name in names))
             for row in keys.drop_null().to_pylist()
         ]
-        return cls(reduce(lambda left, right: left | right, rows))
+        return cls(reduce(lambda left, right: left | right, rows), keys)
 
     def bind(self, snapshot: Snapshot) -> Predicate:
         """Return the filter on this version's columns; raise as `bind_filter` does.
@@ -65,4 +76,10 @@ class Subject:
 
     def digest(self, salt: str) -> str:
         """Return a keyed digest: whoever knows the subject can find out whether a record is about it."""
-        return hmac.new(salt.encode(), str(self.matching).encode(), hashlib.sha256).hexdigest()
+        return hmac.new(salt.encode(), self._content(), hashlib.sha256).hexdigest()
+
+    def _content(self) -> bytes:
+        """Return what tells this subject from others; the text of an expression leaves out most of a long list."""
+        if self.keys is not None:
+            return json.dumps(self.keys.to_pydict(), default=str).encode()
+        return self.matching.encode() if isinstance(self.matching, str) else pickle.dumps(self.matching, protocol=5)

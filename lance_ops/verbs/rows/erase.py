@@ -10,13 +10,13 @@ from lance_ops.core.errors import ErasureNotProven, InvalidInput, UnsafePath, Un
 from lance_ops.core.file_names import MAIN_BRANCH
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.erasure import (
-    MOST_KEYS,
     Cause,
     ErasureOptions,
     Holdings,
     Subject,
     check_permitted,
     erase,
+    most_keys,
     plan_erasure,
 )
 from lance_ops.refs import branch_of
@@ -56,7 +56,10 @@ class Erase(Verb):
     ] = ""
     key_files: Annotated[
         tuple[str, ...],
-        Option("Instead: raw files, or one dataset (.lance), that hold the keys of the rows, at most 10,000."),
+        Option(
+            "Instead: raw files, or one dataset (.lance), that hold the keys of the rows: at most 1,000,000 of one "
+            "column, or 10,000 of several."
+        ),
     ] = ()
     on: Annotated[tuple[str, ...], Option("The columns of the key, in both.")] = ()
     remove_tags: Annotated[bool, Option("Remove the tags on versions that hold the rows.")] = False
@@ -147,7 +150,8 @@ class Erase(Verb):
             raise InvalidInput("say whose rows to erase: give either predicate, or key_files with on")
         if self.predicate is not None:
             return Subject(self.predicate)
-        return Subject.of_keys(read_few_keys(work.data, work.runner, self.key_files, self.on, MOST_KEYS))
+        most = most_keys(len(set(self.on)))
+        return Subject.of_keys(read_few_keys(work.data, work.runner, self.key_files, self.on, most))
 
     def _options(self) -> ErasureOptions:
         return ErasureOptions(

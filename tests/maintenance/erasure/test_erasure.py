@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import lance_ops
@@ -195,12 +197,37 @@ def test_keys_of_several_columns_and_of_a_column_that_old_versions_lack(dataset_
 
 
 @pytest.mark.parametrize(
-    ("num_keys", "problem"), [(0, "at least one key"), (10_001, "at most 10,000 keys, not 10,001")]
+    ("num_keys", "columns", "problem"),
+    [
+        (0, ["id"], "at least one key"),
+        (1_000_001, ["id"], "at most 1,000,000 keys of one column, not 1,000,001"),
+        (10_001, ["id", "name"], "at most 10,000 keys of several columns, not 10,001"),
+    ],
 )
-def test_no_key_and_more_keys_than_a_proof_can_search_for_are_refused(num_keys: int, problem: str) -> None:
+def test_no_key_and_too_many_keys_are_refused(num_keys: int, columns: list[str], problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
-        Subject.of_keys(pa.table({"id": range(num_keys)}))
-    Subject.of_keys(pa.table({"id": range(10_000)}))
+        Subject.of_keys(pa.table({name: np.arange(num_keys) for name in columns}))
+    Subject.of_keys(pa.table({"id": np.arange(10_002)}))
+
+
+def test_long_lists_of_keys_with_the_same_ends_are_different_subjects() -> None:
+    keys = [f"user-{number}" for number in range(60)]
+    other = [*keys[:30], "someone else", *keys[31:]]
+    lists = [pa.table({"id": each}) for each in (keys, other)]
+    assert len({Subject.of_keys(each).digest("s") for each in lists}) == 2
+    assert len({Subject(pc.field("id").isin(each["id"].combine_chunks())).digest("s") for each in lists}) == 2
+    assert Subject.of_keys(lists[0]).digest("s") == Subject.of_keys(pa.table({"id": keys})).digest("s")
+
+
+@pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
+def test_many_keys_leave_every_version_and_are_looked_for_in_the_bytes(dataset_uri: str, texts: bool) -> None:
+    ids = [f"user-{number:06}" if texts else number for number in range(40_000)]
+    lance_ops.write_dataset(pa.table({"id": ids}), dataset_uri, max_rows_per_file=20_000)
+    made = lance_ops.write_dataset(pa.table({"id": ids[:3]}), dataset_uri, mode="append")
+    report = erase(made.snapshot, Subject.of_keys(pa.table({"id": ids[::2]})), ALL)
+    assert report.is_proven, report.unproven
+    assert report.searched_values == (20_000 if texts else 0)
+    assert lance_ops.dataset(dataset_uri).to_table()["id"].to_pylist() == [*ids[1::2], ids[1]]
 
 
 def test_a_plan_finds_the_holders_and_changes_nothing(people: lance_ops.LanceDataset) -> None:

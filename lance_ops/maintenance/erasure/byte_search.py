@@ -1,0 +1,77 @@
+"""Tell whether any of many values stands in the bytes of a file, in a time that hardly depends on their number.
+
+table       a bit for each of 16 slots a value or more; the slots of all ends of values are set
+1. hash the last bytes of a value at every position     most positions meet an empty slot
+2. compare the whole values that end where a slot is set
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_ops.core.records import dataclass
+
+__all__ = ["ByteSearch"]
+
+_FEW = 8
+"""So few values are found one after the other."""
+_MIX = 0x9E3779B97F4A7C15  # an odd number whose multiples spread over the high bits
+_FEWEST_SLOT_BITS = 16
+
+
+class ByteSearch:
+    """Looks for values of at least four bytes."""
+
+    def __init__(self, values: Collection[bytes]) -> None:
+        self.longest = max(map(len, values), default=0)
+        self._few = tuple(values) if len(values) <= _FEW else ()
+        long, short = [[each for each in values if (len(each) >= 8) is is_long] for is_long in (True, False)]
+        self._ends = [] if self._few else [_Ends.of(long, "<u8"), _Ends.of(short, "<u4")]
+
+    def is_in(self, content: bytes) -> bool:
+        """Return whether one of the values stands in the bytes."""
+        return any(value in content for value in self._few) or any(ends.is_in(content) for ends in self._ends)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """Values by their last bytes, which are a number of type `kind`."""
+
+    kind: str
+    slots: npt.NDArray[np.bool_]
+    by_end: dict[bytes, list[bytes]]
+
+    @classmethod
+    def of(cls, values: Collection[bytes], kind: str) -> _Ends:
+        width = np.dtype(kind).itemsize
+        by_end = defaultdict[bytes, list[bytes]](list)
+        for value in values:
+            by_end[value[-width:]].append(value)
+        slots = np.zeros(1 << max(len(by_end).bit_length() + 4, _FEWEST_SLOT_BITS), np.bool_)
+        slots[_slots_of(np.frombuffer(b"".join(by_end), kind), len(slots))] = True
+        return cls(kind, slots, dict(by_end))
+
+    def is_in(self, content: bytes) -> bool:
+        width = np.dtype(self.kind).itemsize
+        return bool(self.by_end) and any(
+            content.endswith(value, 0, end)
+            for end in self._candidates(content, width)
+            for value in self.by_end.get(content[end - width : end], ())
+        )
+
+    def _candidates(self, content: bytes, width: int) -> Iterator[int]:
+        """Yield where values may end."""
+        for offset in range(width):
+            count = (len(content) - offset) // width
+            numbers = np.frombuffer(content, self.kind, max(count, 0), offset if count > 0 else 0)
+            found = np.flatnonzero(self.slots[_slots_of(numbers, len(self.slots))])
+            yield from (found * width + (offset + width)).tolist()
+
+
+def _slots_of(numbers: npt.NDArray[np.unsignedinteger], num_slots: int) -> npt.NDArray[np.uint64]:
+    """Return the high bits of the numbers' products with `_MIX`, as many as number the slots."""
+    return (numbers.astype(np.uint64) * np.uint64(_MIX)) >> np.uint64(64 - (num_slots.bit_length() - 1))
