@@ -38,6 +38,7 @@ __all__ = [
     "Reference",
     "StorageOptions",
     "Uri",
+    "Yes",
     "allow_bases",
     "byte_count",
     "duration",
@@ -94,6 +95,7 @@ FileOptions = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it without a question, as a script must.")]
 Reason = Annotated[
     str,
     typer.Option("--reason", metavar="TEXT", help="Why the table is changed; the version's transaction states it."),

@@ -170,12 +170,12 @@ def test_an_erasure_is_previewed_done_and_proven(dataset_uri: str) -> None:
     asked = ("erase", dataset_uri, "name = 'gone-7f3a'", "--reason", "request 12")
     assert "erase 1 rows, and what holds them" in text(*asked, "--dry-run")
     assert dataset(dataset_uri).version == 1
-    done = answer(*asked)
+    done = answer(*asked, "--yes")
     assert (done["erased_rows"], done["is_proven"]) == (1, True)
     assert "Proven: no remaining file beneath the dataset's root holds the rows" in Path(done["report"]).read_text()
     assert not [path for path in Path(dataset_uri).rglob("*") if path.is_file() and b"gone-7f3a" in path.read_bytes()]
     (Path(dataset_uri) / "data" / "stray.lance").write_bytes(b"")
-    refused = run(*asked)
+    refused = run(*asked, "--yes")
     assert refused.exit_code == 1
     assert "is not proven: data/stray.lance: no version names it" in refused.stderr
 

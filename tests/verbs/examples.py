@@ -138,7 +138,7 @@ EXAMPLES = (
         "add-columns {uri} --from {folder}/new.parquet",
     ),
     # a deletion, a rewrite of reserved ids, a new index
-    Example("erase", lambda _: Erase("x = 1", "r"), "erase {uri} 'x = 1' --reason r", 4, NUM_ROWS - 1),
+    Example("erase", lambda _: Erase("x = 1", "r"), "erase {uri} 'x = 1' --reason r --yes", 4, NUM_ROWS - 1),
     Example("restore", lambda _: Restore(1, reason="r"), "restore {uri} 1 --reason r"),
     Example(
         "restore a tag",

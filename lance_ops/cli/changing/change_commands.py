@@ -236,7 +236,11 @@ def cleanup(
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Remove old versions and the files that nothing needs any more."""
+    """Remove old versions and the files that nothing needs any more.
+
+    The command asks nothing, because schedules call it: the retention says beforehand which versions go. --dry-run
+    shows them. The newest version and tagged ones stay.
+    """
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     used = None if spark is None else runner(spark)
     if not dry_run:

@@ -14,13 +14,15 @@ from lance_ops.cli.arguments import (
     OptionsFile,
     StorageOptions,
     Uri,
+    Yes,
     help_of,
     open_dataset,
     runner,
     storage_options,
 )
-from lance_ops.cli.outcomes import preview_and_print, print_changed_sizes
+from lance_ops.cli.outcomes import preview_and_print, print_changed_sizes, print_preview
 from lance_ops.cli.output import print_facts, print_json, print_line
+from lance_ops.cli.questions import check_can_ask, insist
 
 __all__ = ["erase"]
 
@@ -49,11 +51,18 @@ def erase(
     at_most_rows: Annotated[int | None, typer.Option(min=0, help=help_of(verbs.Erase, "at_most_rows"))] = None,
     spark: OnSpark = None,
     dry_run: DryRun = False,
+    yes: Yes = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Erase rows from every retained version, tag and branch, and prove that no remaining file holds them."""
+    """Erase rows from every retained version, tag and branch, and prove that no remaining file holds them.
+
+    Nothing brings the rows back. So the command shows its preview and asks; without a terminal, and with --json, it
+    needs --yes. After the question it is refused if more rows would go than the preview showed.
+    """
+    if not (dry_run or yes):
+        check_can_ask(as_json=as_json)
     verb = verbs.Erase(
         predicate,
         reason,
@@ -64,11 +73,18 @@ def erase(
         delete_unverified,
         at_most_rows,
     )
-    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    options = storage_options(storage_option, options_file)
+    opened, used = open_dataset(uri, options), runner(spark)
     if dry_run:
-        preview_and_print(verb, opened, runner(spark), as_json=as_json)
+        preview_and_print(verb, opened, used, as_json=as_json)
         return
-    done = verbs.do_now(verb, opened, runner(spark))
+    if yes:
+        done = verbs.do_now(verb, opened, used)
+    else:
+        plan, preview = verbs.make_plan(verb, opened, used)
+        print_preview(preview)
+        insist("Erase these rows for good?")
+        done = verbs.execute_plan(plan, open_dataset(uri, options), used)
     if as_json:
         sizes = {"before": done.before, "after": done.after}
         print_json({**done.facts, "version": done.version, "dry_run": False, **sizes})

@@ -1,4 +1,4 @@
-"""Commands for every verb: `plan` previews one and stores its plan in a file, `execute` executes it."""
+"""Commands for every verb: `plan` previews one, and may store its plan in a file; `execute` executes it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def plan(
     file_option: FileOptions = None,
     as_json: Json = False,
 ) -> None:
-    """Preview what a verb would do to the newest version, and store the plan. The dataset is not changed."""
+    """Preview what a verb would do to the newest version; with --save, store the plan. The dataset is not changed."""
     words: dict[str, list[str]] = defaultdict(list)
     for option in options or ():
         name, equals, value = option.partition("=")
