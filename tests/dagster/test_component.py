@@ -231,6 +231,12 @@ def test_the_scaffolder_declares_how_the_landed_files_are_written(
         assert any(reason in comment for comment in comments)
 
 
+def test_a_scaffolded_dataset_with_raw_files_says_which_executor_its_backfills_need(tmp_path: Path) -> None:
+    for params, is_said in (({"landing": "/in", "glob": "*.csv"}, True), ({}, False)):
+        scaffolded(tmp_path, {"name": "sales", **params})
+        assert ("executor=dg.in_process_executor" in (tmp_path / "defs.yaml").read_text()) == is_said
+
+
 def test_the_scaffolder_writes_declarations_that_load(tmp_path: Path) -> None:
     folder = tmp_path / "Daily-Orders"
     folder.mkdir()

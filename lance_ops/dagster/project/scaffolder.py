@@ -18,6 +18,11 @@ from lance_ops.maintenance.ingest import local_path
 
 __all__ = ["DatasetParameters", "DatasetScaffolder"]
 
+_ONE_PROCESS = (
+    "A backfill from the UI shares one process among its steps only if the code location has "
+    "executor=dg.in_process_executor, as the projects of `lance-ops init` have."
+)
+
 
 class DatasetParameters(BaseModel):
     """What `dg scaffold defs` may be told about a dataset; each has an option of its own."""
@@ -52,6 +57,7 @@ class DatasetScaffolder(dg.Scaffolder[DatasetParameters]):
                 attributes["raw"] = dict(seen.raw or {})
                 attributes |= {"write": dict(seen.write)} if seen.write else {}
                 comments += [*seen.comments, *seen.doubts]
+            comments.append(_ONE_PROCESS)
         write_declaration(request, COMPONENT_TYPE, attributes, comments)
 
 
