@@ -1,7 +1,7 @@
-"""`python -m tests.bench.index_driver [MILLIONS]`: the memory of a driver whose tasks build a B-tree of random keys.
+"""`python -m tests.bench.index_driver [FRAGMENTS] [MILLIONS]`: the memory of a driver whose tasks build a B-tree.
 
-Tasks run in one other process, which makes the keys itself instead of reading a table. The driver plans the merge,
-joins the parts, and checks the index that came of it. It prints its peak memory before and after.
+The table has MILLIONS of rows in FRAGMENTS fragments. Its plan, its tasks and the commit are the real ones. The tasks
+run in one other process, so the driver's memory is its own. It prints the messages and the peak of its memory.
 """
 
 from __future__ import annotations
@@ -9,10 +9,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import pickle
-import resource
 import tempfile
-import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
@@ -20,88 +17,73 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.schema import Field, Schema
-from lance_ops.indices import INDEX_ROW, INDEX_VALUE, MergeShare, PartialIndex
-from lance_ops.indices.btree import BTree
-from lance_ops.indices.btree.index import BTreeIndex
-from lance_ops.maintenance.indexing import TaskSizes
-from lance_ops.store import open_store
-from lance_ops.table import IndexMetadata
-
-KIND = BTree()
-FIELD: Field = Schema.from_arrow(pa.schema([pa.field("key", pa.int64())])).fields[0]
-RUN_ROWS = TaskSizes().task_bytes // 16
-_BATCH_ROWS = 1 << 20
+from lance_ops.maintenance.health import index_coverage
+from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index
+from lance_ops.runners import Job
+from tests.bench.linked_table import linked_table
+from tests.bench.scale.many_fragments import peak_bytes
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def main() -> None:
-    """Build an index and print what it took."""
+    """Build an index, and print what it took."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("fragments", nargs="?", type=int, default=100_000)
     parser.add_argument("millions", nargs="?", type=int, default=100)
-    num_rows = parser.parse_args().millions * 1_000_000
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lance-ops-index-") as folder:
-        for line in build(folder, num_rows):
-            print(line)
+        for line in drive(folder, arguments.fragments, arguments.millions * 1_000_000):
+            print(line, flush=True)
 
 
-def build(folder: str, num_rows: int, run_rows: int = RUN_ROWS) -> Iterator[str]:
-    """Yield a line for each step; check the index at the end."""
-    scratch, store = (open_store(f"{folder}/{name}") for name in ("scratch", "index"))
+def drive(folder: str, num_fragments: int, num_rows: int, sizes: TaskSizes | None = None) -> Iterator[str]:
+    """Yield a line for the table, for each step of tasks, and for the commit."""
+    keys = np.random.default_rng(7).integers(0, 1 << 62, num_rows // num_fragments)
+    snapshot = linked_table(f"{folder}/indexed.lance", pa.table({"key": keys}), num_fragments)
     yield f"before: {_peak_mb()} MB"
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as worker:
-        firsts = range(0, num_rows, run_rows)
-        runs = [(f"{folder}/scratch", first, min(run_rows, num_rows - first)) for first in firsts]
-        partials, line = _timed(worker, _train, runs)
-        yield f"{line}; after: {_peak_mb()} MB"
-        shares = KIND.plan_merge(partials, run_rows)
-        merged, line = _timed(worker, _merge, [(f"{folder}/scratch", share) for share in shares])
-        yield f"{line}; after: {_peak_mb()} MB"
-    begin = time.perf_counter()
-    files = KIND.assemble(merged, FIELD, scratch, store)
-    size = sum(file.size_bytes or 0 for file in files)
-    yield f"assemble: {size >> 20} MB in {time.perf_counter() - begin:.1f} s; after: {_peak_mb()} MB"
-    _check(KIND.load(store, IndexMetadata(uuid.uuid4(), "key_idx", (0,), 1, None, KIND.details, files=files)), num_rows)
+        runner = _InOneProcess(worker)
+        made = create_scalar_index(snapshot, "key", "BTREE", runner=runner, sizes=sizes)
+    yield from runner.lines
+    (index,) = index_coverage(made)
+    assert (index.num_indexed_rows, index.num_unindexed_rows) == (snapshot.num_rows, 0)
+    yield f"commit: an index of {index.size_bytes >> 20:,} MB over {num_fragments:,} fragments; after: {_peak_mb()} MB"
 
 
-def _timed(worker: ProcessPoolExecutor, function: Callable[[T], R], tasks: Sequence[T]) -> tuple[list[R], str]:
-    begin = time.perf_counter()
-    outcomes = list(worker.map(function, tasks))
-    sent, got = (sum(len(pickle.dumps(each)) for each in messages) for messages in (tasks, outcomes))
-    seconds = time.perf_counter() - begin
-    return outcomes, f"{function.__name__[1:]}: {len(tasks)} tasks, {sent} B sent, {got} B back, {seconds:.1f} s"
+class _InOneProcess:
+    """Runs tasks in another process, and holds all of them and all outcomes as pickles, as a driver of Spark does."""
+
+    def __init__(self, worker: ProcessPoolExecutor) -> None:
+        self.lines: list[str] = []
+        self._worker = worker
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        job: Job | None = None,
+        discard: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        """Run the tasks one after the other, and note the sizes of the messages."""
+        sent = [pickle.dumps((function, task)) for task in tasks]
+        came = list(self._worker.map(_run, sent))
+        outcomes: list[R] = [pickle.loads(each) for each in came]
+        self.lines.append(
+            f"{job}: {len(tasks):,} tasks, {sum(map(len, sent)):,} B sent, {sum(map(len, came)):,} B back; "
+            f"after: {_peak_mb()} MB"
+        )
+        return outcomes
 
 
-def _train(task: tuple[str, int, int]) -> PartialIndex:
-    folder, first, num_rows = task
-    return KIND.train_partial(_rows(first, num_rows), FIELD, open_store(folder))
-
-
-def _merge(task: tuple[str, MergeShare]) -> PartialIndex:
-    folder, share = task
-    return KIND.merge_partials(share, FIELD, open_store(folder))
-
-
-def _rows(first: int, num_rows: int) -> Iterator[pa.RecordBatch]:
-    random = np.random.default_rng(first)
-    for start in range(first, first + num_rows, _BATCH_ROWS):
-        addresses = np.arange(start, min(start + _BATCH_ROWS, first + num_rows), dtype=np.uint64)
-        columns = [pa.array(random.integers(0, 1 << 62, len(addresses))), pa.array(addresses)]
-        yield pa.record_batch(columns, names=[INDEX_VALUE, INDEX_ROW])
-
-
-def _check(index: BTreeIndex | object, num_rows: int) -> None:
-    assert isinstance(index, BTreeIndex)
-    found = 0
-    for batch in index.entries():  # which checks the order and the lookup
-        found += batch.num_rows
-    assert found == num_rows
+def _run(task: bytes) -> bytes:
+    function, argument = pickle.loads(task)
+    return pickle.dumps(function(argument))
 
 
 def _peak_mb() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10  # pages of mapped files count
+    return peak_bytes() >> 20
 
 
 if __name__ == "__main__":

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import argparse
 import pickle
-import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-import lance_ops
 from lance_ops.changing.merge_insert import MergeRequest, WhenMatched
 from lance_ops.changing.merge_insert.by_tasks import (
     DistributedMerge,
@@ -37,15 +34,14 @@ from lance_ops.core.file_names import data_file_name
 from lance_ops.runners import Job
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import DeletionFile, DeletionFileType, Fragment
-from lance_ops.transactions import Append
 from lance_ops.writing import commit_operation
+from tests.bench.linked_table import linked_table
 from tests.bench.scale.many_fragments import peak_bytes
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _SOURCE_ROWS = 1 << 20  # of a fragment
-_LINKS_OF_FILE = 30_000  # some file systems allow 65,000
 _REQUEST = MergeRequest(("id",), WhenMatched.UPDATE)
 
 
@@ -80,21 +76,8 @@ def drive(
 
 
 def _table(uri: str, num_fragments: int, rows_of_fragment: int) -> Snapshot:
-    """Make a table whose fragments have the metadata and the file of the first one, under names of their own."""
-    made = lance_ops.write_dataset(pa.table({"id": range(rows_of_fragment), "value": [0.5] * rows_of_fragment}), uri)
-    first = made.snapshot.manifest.fragments[0]
-    data = Path(uri, "data")
-    linked = data / first.files[0].path
-    fragments = []
-    for number in range(1, num_fragments):
-        name = f"{number:024b}{number:026x}.lance"
-        if number % _LINKS_OF_FILE:
-            (data / name).hardlink_to(linked)
-        else:
-            linked = Path(shutil.copy(linked, data / name))
-        fragments.append(replace(first, files=(replace(first.files[0], path=name),)))
-    commit_operation(made.snapshot, Append(tuple(fragments)))
-    return lance_ops.dataset(uri).snapshot
+    rows = pa.table({"id": range(rows_of_fragment), "value": [0.5] * rows_of_fragment})
+    return linked_table(uri, rows, num_fragments)
 
 
 class _Standin:

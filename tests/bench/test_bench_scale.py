@@ -57,8 +57,10 @@ def test_every_step_runs_on_a_manifest_and_the_page_shows_the_first_limits(tmp_p
     assert {f"{step}_peak_bytes" for step in ALL_STEPS} <= found.keys()
     assert found["compaction_tasks"] == 3  # 31 fragments, ten to one
     assert found["manifest_bytes"] > 30 * 100
-    shown = page({"date": "some day"}, {30: found}, ONE, whole_bytes=30e6, merge=["commit: 1 fragment"])
-    assert "```text\ncommit: 1 fragment\n```" in shown
+    shown = page(
+        {"date": "some day"}, {30: found}, ONE, whole_bytes=30e6, merge=["commit: 1 fragment"], index=["of 7 MB"]
+    )
+    assert "```text\ncommit: 1 fragment\n```" in shown and "```text\nof 7 MB\n```" in shown
     assert "# Scale" in shown and "- **write**: " in shown
     rows = [line for line in shown.split("## Simulated")[1].splitlines() if line.startswith("| ")]
     assert len(rows) == 2 + 4 * 3

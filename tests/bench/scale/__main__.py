@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tests.bench.scale.page import page
-from tests.bench.scale.recorded import fragment_costs, manifest_costs, merge_lines
+from tests.bench.scale.recorded import driver_lines, fragment_costs, manifest_costs
 from tests.bench.setting import setting
 
 _PAGE = Path(__file__).parents[3] / "docs" / "scale.md"
@@ -27,9 +27,10 @@ def main() -> None:
     one = fragment_costs(_MEASURED_BYTES)
     with tempfile.TemporaryDirectory(prefix="lance-ops-bench-") as scratch:
         manifests = {count: manifest_costs(count, Path(scratch)) for count in _COUNTS}
-    merge = merge_lines()
+    merge, index = driver_lines("merge_driver"), driver_lines("index_driver")
     facts = setting(load_before, time.monotonic() - start, 1.0, measured_on="one")
-    shown = page({name: fact for name, fact in facts.items() if name != "scale"}, manifests, one, _WHOLE_BYTES, merge)
+    told = {name: fact for name, fact in facts.items() if name != "scale"}
+    shown = page(told, manifests, one, _WHOLE_BYTES, merge, index)
     print(shown)
     arguments.out.write_text(shown)
 

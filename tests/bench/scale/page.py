@@ -74,8 +74,12 @@ def page(
     one: FragmentCosts,
     whole_bytes: float,
     merge: Sequence[str],
+    index: Sequence[str],
 ) -> str:
-    """Return the page in Markdown; the largest manifest is the one that is simulated. `merge` has a driver's lines."""
+    """Return the page in Markdown; the largest manifest is the one that is simulated.
+
+    `merge` and `index` are the lines that the scripts about their drivers print.
+    """
     fragments, cluster = max(manifests), Cluster()
     verbs = works(manifests[fragments], one, fragments, whole_bytes / fragments)
     lines = [
@@ -96,11 +100,19 @@ def page(
         "",
         "A merge of 100,000,000 keys, each of which updates a row, into a table of 100,000 fragments. Plan, joining of",
         "outcomes and commit are real; tasks are stand-ins that report what such tasks report",
-        "(`python -m tests.bench.merge_driver`). The memory is the peak of the process until then. The driver of a",
-        "distributed B-tree of as many keys has a script, too (`python -m tests.bench.index_driver`): 213 MB.",
+        "(`python -m tests.bench.merge_driver`). The memory is the peak of the process until then.",
         "",
         "```text",
         *merge,
+        "```",
+        "",
+        "## The driver of an index",
+        "",
+        "A B-tree on 100,000,000 keys of a table of 100,000 fragments. All of it is real; the tasks run in one other",
+        "process (`python -m tests.bench.index_driver`).",
+        "",
+        "```text",
+        *index,
         "```",
         "",
         f"## One fragment of {one.size_bytes / 1e6:.0f} MB on an object store",

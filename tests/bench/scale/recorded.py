@@ -18,7 +18,7 @@ from tests.bench.scale.many_fragments import ALL_STEPS
 from tests.lossy_proxy import lossy_proxy, request_name
 from tests.s3_server import moto_server
 
-__all__ = ["FragmentCosts", "fragment_costs", "manifest_costs", "merge_lines"]
+__all__ = ["FragmentCosts", "driver_lines", "fragment_costs", "manifest_costs"]
 
 _COLUMNS = 8
 
@@ -34,9 +34,9 @@ def manifest_costs(count: int, folder: Path) -> dict[str, float]:
     return found
 
 
-def merge_lines() -> list[str]:
-    """Measure the driver of a merge in a process of its own."""
-    command = [sys.executable, "-m", "tests.bench.merge_driver"]
+def driver_lines(script: str) -> list[str]:
+    """Measure a driver in a process of its own, by the script `merge_driver` or `index_driver`."""
+    command = [sys.executable, "-m", f"tests.bench.{script}"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
