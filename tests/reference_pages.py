@@ -125,7 +125,8 @@ def _commands(group: TyperGroup, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def _dagster_page() -> str:
     dagster = import_module("lance_ops.dagster")
     parts = [
-        "The attributes of the components, as a `defs.yaml` holds them. `lance-ops schema` prints them for editors."
+        "The attributes of the components, as a `defs.yaml` holds them. `lance-ops schema` prints them for editors.",
+        "A template of Dagster, such as `{{ env.NAME }}`, may stand for any value.",
     ]
     models: dict[str, Mapping[str, Any]] = {}
     for name in _COMPONENTS:
@@ -154,8 +155,13 @@ def _attributes(model: Mapping[str, Any], models: Mapping[str, Any]) -> str:
 
 
 def _kind(schema: Mapping[str, Any], models: Mapping[str, Any]) -> str:
-    """Return the type of a JSON schema for people; models are links to their sections."""
+    """Return the type of a JSON schema for people; models are links to their sections.
+
+    A schema with `if` is that of a value for which a template may stand.
+    """
     match schema:
+        case {"if": _, "else": Mapping() as value}:
+            return _kind(value, models)
         case {"$ref": str(reference)}:
             name = reference.rpartition("/")[2]
             if "properties" not in models[name]:

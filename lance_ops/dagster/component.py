@@ -8,8 +8,8 @@
 `attributes` holds the same keys as a dataset's own YAML file, except that the tasks run in threads by default, so that
 the file loads alone.
 
-Dagster renders `{{ env.NAME }}` when it loads definitions. This package expands `${NAME}` when a run needs the value,
-so that no definition contains a secret.
+Dagster renders `{{ env.NAME }}`, for any value, when it loads definitions. This package expands `${NAME}` when a run
+needs the value, so that no definition contains a secret.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from lance_ops.dagster.declaration import ComponentAttributes
+from lance_ops.dagster.declaration import ComponentAttributes, load_attributes, with_templates
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.project import DatasetScaffolder
 
@@ -35,8 +35,8 @@ class LanceDatasetComponent(dg.Component):
 
     @classmethod
     def get_model_cls(cls) -> type[BaseModel]:
-        """Return the declaration's own model, so that its constraints apply here too."""
-        return ComponentAttributes
+        """Return the declaration's own model, so that its constraints apply here too, with templates for values."""
+        return with_templates(ComponentAttributes)
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
@@ -49,8 +49,11 @@ class LanceDatasetComponent(dg.Component):
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
         """Render the templates, and check the declaration again with the rendered values."""
-        given = attributes.model_dump(exclude_unset=True) if attributes else {}
-        return cls(ComponentAttributes.model_validate(context.resolution_context.resolve_value(given)))
+        # A template is no value of its key's type, of which pydantic would warn.
+        written = attributes.model_dump(exclude_unset=True, warnings=False) if attributes else {}
+        return cls(
+            load_attributes(context.path, written, ComponentAttributes, context.resolution_context.resolve_value)
+        )
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the declared dataset, with its runner."""

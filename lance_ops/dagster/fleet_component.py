@@ -14,6 +14,7 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
+from lance_ops.dagster.declaration import load_attributes, with_templates
 from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions
 from lance_ops.dagster.project import FleetScaffolder
 
@@ -29,8 +30,8 @@ class LanceFleetComponent(dg.Component):
 
     @classmethod
     def get_model_cls(cls) -> type[BaseModel]:
-        """Return the declaration's own model, so that its constraints apply here too."""
-        return FleetConfig
+        """Return the declaration's own model, so that its constraints apply here too, with templates for values."""
+        return with_templates(FleetConfig)
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
@@ -43,8 +44,9 @@ class LanceFleetComponent(dg.Component):
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
         """Render the templates, and check the declaration again with the rendered values."""
-        given = attributes.model_dump(exclude_unset=True) if attributes else {}
-        return cls(FleetConfig.model_validate(context.resolution_context.resolve_value(given)))
+        # A template is no value of its key's type, of which pydantic would warn.
+        written = attributes.model_dump(exclude_unset=True, warnings=False) if attributes else {}
+        return cls(load_attributes(context.path, written, FleetConfig, context.resolution_context.resolve_value))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the declared fleet, with its runner."""

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.dagster
 
 RUN_BY_DG = (
     "dg list components",
+    "dg check yaml",
     "dg check defs",
     "dg list defs --json",
     "dg launch --job <dataset>_ingest --partition KEY",
@@ -62,6 +63,8 @@ def test_dg_scaffolds_what_the_readme_of_a_new_project_shows_and_all_of_it_loads
     shown = re.findall(r"^ {4}dg (scaffold .*)$", (project / "README.md").read_text(), re.MULTILINE)
     # The folder is named as somebody in the project's folder names it.
     values = {"<dataset>": "returns", "<folder>": "../landing/orders"}
+    with (project / "my_lake/defs/orders/defs.yaml").open("a") as declared_file:
+        declared_file.write("  health: {versions: \"{{ env('ABSENT', 7) | int }}\"}\n")
     scaffolds = [[values.get(word, word) for word in line.split()] for line in shown]
     assert [words[:2] for words in scaffolds] == [["scaffold", "defs"]] * 2
 
@@ -72,6 +75,7 @@ def test_dg_scaffolds_what_the_readme_of_a_new_project_shows_and_all_of_it_loads
     printed = run_dg(project, [before, *scaffolds, *after])
 
     assert {COMPONENT_TYPE, FLEET_COMPONENT_TYPE} <= set(printed.split())
+    assert "All component YAML validated successfully" in printed
     assert "All definitions loaded successfully" in printed
     for name in ("returns/batches", "orders_maintenance", "returns_maintenance", "lake_maintenance"):
         assert f'"{name}"' in printed

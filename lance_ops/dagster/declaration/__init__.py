@@ -2,7 +2,7 @@
 
 from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes
 from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets, load_declaration
+from lance_ops.dagster.declaration.config_files import load_attributes, load_dataset, load_datasets, load_declaration
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.names import DatasetNames, safe_key
@@ -25,6 +25,7 @@ from lance_ops.dagster.declaration.presentation import ColumnNotes, HeadContent,
 from lance_ops.dagster.declaration.raw_files import RawFiles
 from lance_ops.dagster.declaration.runner_choice import OnSpark, OnThreads, RunnerChoice, SparkSettings
 from lance_ops.dagster.declaration.store_location import StoreLocation
+from lance_ops.dagster.declaration.templates import with_templates
 from lance_ops.dagster.declaration.write_options import WriteOptions
 
 __all__ = [
@@ -60,8 +61,10 @@ __all__ = [
     "WriteOptions",
     "expand",
     "expand_all",
+    "load_attributes",
     "load_dataset",
     "load_datasets",
     "load_declaration",
     "safe_key",
+    "with_templates",
 ]

@@ -5,7 +5,7 @@ A file has the keys of a dataset, or it is a `defs.yaml`, which has them beneath
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,10 +17,14 @@ from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAt
 from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
 from lance_ops.dagster.declaration.documents import parse_document, read_document
+from lance_ops.dagster.declaration.templates import templates_in, unset_variable, with_rendered
 
-__all__ = ["load_dataset", "load_datasets", "load_declaration"]
+__all__ = ["Render", "load_attributes", "load_dataset", "load_datasets", "load_declaration"]
 
 Declared = TypeVar("Declared", bound=DeclaredModel)
+
+Render = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Returns nested values with every text rendered as a template."""
 
 
 def load_datasets(folder: Path) -> tuple[DatasetConfig, ...]:
@@ -49,9 +53,26 @@ def load_dataset(path: Path) -> DatasetConfig:
     attributes = document.get("attributes")
     if not isinstance(attributes, dict):
         raise ConfigError(f"{path}: attributes: must be a mapping of keys, such as `name: flights`")
-    if template := _first_template(attributes, "attributes"):
-        raise ConfigError(f"{path}: {template}: only Dagster renders templates; write ${{NAME}} for a variable")
+    for key, _ in templates_in(attributes, "attributes"):
+        raise ConfigError(f"{path}: {_dotted(key)}: only Dagster renders templates; write ${{NAME}} for a variable")
     return _validated(path, attributes, ComponentAttributes, "attributes")
+
+
+def load_attributes(place: Path, written: Mapping[str, Any], model: type[Declared], render: Render) -> Declared:
+    """Return the model that a component's attributes declare once Dagster's `render` has replaced their templates.
+
+    `place` is the component's file, or its folder with a `defs.yaml`. Raises `ConfigError`, which names the file and
+    the key, for a wrong value and for a variable that is not set.
+    """
+    path = place / "defs.yaml" if place.is_dir() else place
+    for key, template in templates_in(written, "attributes"):
+        if name := unset_variable(template):
+            raise ConfigError(
+                f"{path}: {_dotted(key)}: environment variable {name} is not set; set it, or give a default as "
+                f"{{{{ env('{name}', ...) }}}}"
+            )
+    whole = {"attributes": written}  # so that Dagster's own errors find the line of a template
+    return _validated(path, with_rendered(whole, render(whole))["attributes"], model, "attributes")
 
 
 def load_declaration(path: Path, model: type[Declared]) -> Declared:
@@ -80,14 +101,6 @@ def _why_not_read(path: Path, error: OSError) -> str:
     return f"it cannot be read: {error.strerror}"
 
 
-def _first_template(value: object, key: str) -> str | None:
-    """Return the key of the first text that holds a template."""
-    if isinstance(value, str):
-        return key if "{{" in value or "{%" in value else None
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return next((found for name, item in items if (found := _first_template(item, f"{key}.{name}"))), None)
-
-
 def _validated(path: Path, document: dict[Any, Any], model: type[Declared], *beneath: str) -> Declared:
     """Return the model that a document declares; the document stands beneath these keys of the file."""
     try:
@@ -99,5 +112,9 @@ def _validated(path: Path, document: dict[Any, Any], model: type[Declared], *ben
 def _sentences(path: Path, error: ValidationError, beneath: tuple[str, ...]) -> Iterable[str]:
     """Return one line for each problem. The line does not quote the value, because it may be a secret."""
     for problem in error.errors(include_input=False, include_url=False):
-        key = ".".join(str(part) for part in (*beneath, *problem["loc"])) or "the document"
+        key = _dotted((*beneath, *problem["loc"])) or "the document"
         yield f"{path}: {key}: {problem['msg'].removeprefix('Value error, ')}"
+
+
+def _dotted(key: Iterable[str | int]) -> str:
+    return ".".join(str(part) for part in key)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from lance_ops.dagster.declaration import COMPONENT_TYPE, ComponentAttributes
+from lance_ops.dagster.declaration import COMPONENT_TYPE, ComponentAttributes, with_templates
 from lance_ops.dagster.fleet import FLEET_COMPONENT_TYPE, FleetConfig
 
 __all__ = ["ATTRIBUTES", "SCHEMA_FILE", "defs_schema"]
@@ -23,7 +23,7 @@ ATTRIBUTES: Mapping[str, type[BaseModel]] = {COMPONENT_TYPE: ComponentAttributes
 def defs_schema() -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of a `defs.yaml`, whose `type` decides which attributes it may have."""
     references, definitions = models_json_schema(
-        [(model, "validation") for model in ATTRIBUTES.values()], ref_template="#/$defs/{model}"
+        [(with_templates(model), "validation") for model in ATTRIBUTES.values()], ref_template="#/$defs/{model}"
     )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -41,7 +41,7 @@ def defs_schema() -> dict[str, Any]:
         "allOf": [
             {
                 "if": {"properties": {"type": {"const": component}}, "required": ["type"]},
-                "then": {"properties": {"attributes": references[model, "validation"]}},
+                "then": {"properties": {"attributes": references[with_templates(model), "validation"]}},
             }
             for component, model in ATTRIBUTES.items()
         ],
