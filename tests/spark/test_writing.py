@@ -71,6 +71,17 @@ def test_stable_row_ids_are_an_option_of_the_first_write(dataset_uri: str) -> No
         plan_write(replace(options, path=dataset_uri + "2"), SCHEMA)
 
 
+@pytest.mark.parametrize("mode", ["append", "overwrite", "create"])
+def test_rows_without_a_column_are_refused_before_they_replace_or_make_a_table(
+    dataset_uri: str, mode: WriteMode
+) -> None:
+    plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
+    for uri in (dataset_uri, dataset_uri + "2"):
+        with pytest.raises(SchemaMismatch, match="the rows to write have no column"):
+            plan(uri, mode, schema=pa.schema([]))
+    assert not Path(dataset_uri + "2").exists()
+
+
 def test_abort_after_a_failed_task_deletes_what_the_others_wrote(dataset_uri: str) -> None:
     plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
     before = files(dataset_uri)

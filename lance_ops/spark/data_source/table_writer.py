@@ -209,6 +209,8 @@ def plan_write(
     """
     if options.replace_where is not None and mode != "overwrite":
         raise InvalidInput(f"option {options.spelling('replace_where')!r} replaces rows: give it with mode 'overwrite'")
+    if not schema.names:
+        raise SchemaMismatch("the rows to write have no column, and Spark passes none of them on: select at least one")
     options = options.with_full_uri()
     snapshot = options.open_to_write()
     if snapshot is None:
