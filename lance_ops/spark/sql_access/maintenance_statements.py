@@ -201,7 +201,7 @@ def _create_index(statement: Statement) -> DataFrame:
 
 
 def _refresh_index(statement: Statement) -> DataFrame:
-    """REFRESH INDEX [name] ON t: extend one index, or all, to the rows that it does not cover."""
+    """REFRESH INDEX | INDEXES | INDICES [name] ON t: extend one index, or all, to the rows that it does not cover."""
     reader = statement.reader
     name = None if reader.peek("ON") else reader.name("the index's name")
     opened = statement.opened_after("ON")
@@ -304,6 +304,8 @@ MAINTENANCE_STATEMENTS = (
     (("RESTORE",), _restore),
     (("CREATE", "INDEX"), _create_index),
     (("REFRESH", "INDEX"), _refresh_index),
+    (("REFRESH", "INDEXES"), _refresh_index),
+    (("REFRESH", "INDICES"), _refresh_index),
     (("DROP", "INDEX"), _drop_index),
     (("SHOW", "INDEX"), _show_indices),
     (("SHOW", "INDEXES"), _show_indices),

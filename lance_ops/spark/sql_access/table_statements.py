@@ -1,7 +1,8 @@
-"""CREATE TABLE from columns, a query or another table; and ALTER TABLE."""
+"""CREATE TABLE from columns, a query or another table; ALTER TABLE; and SHOW TABLES."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -23,13 +24,14 @@ from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_ALTERATIONS
 from lance_ops.spark.sql_access.statement import Statement, read_key
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause
-from lance_ops.spark.sql_access.words import Reader
+from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.translation import arrow_schema_of, schema_from_spark
 
 __all__ = ["TABLE_STATEMENTS"]
 
 _CLONES = ("DEEP", "SHALLOW", "CLONE")
 _FILE_VERSION = "data_storage_version"
+_TABLES = "namespace string not null, tableName string not null, isTemporary boolean not null"
 
 
 def _create_table(statement: Statement) -> DataFrame | None:
@@ -307,6 +309,29 @@ def _arrow_schema(declared: StructType) -> pa.Schema:
     return schema_from_spark(arrow_schema_of(declared), {})
 
 
+def _show_tables(statement: Statement) -> DataFrame | None:
+    """SHOW TABLES [IN lance] [[LIKE] 'pattern']: Spark's tables and views, then those of the namespace.
+
+    The column `namespace` is `lance` for a table of the namespace, as in ``lance.`name` ``. IN lance shows these alone.
+    """
+    reader, namespace = statement.reader, statement.tables.namespace
+    database = reader.name("a database") if reader.accept_any("IN", "FROM") else None
+    if namespace is None or (database or FORMAT).lower() != FORMAT:
+        return None
+    has_pattern = reader.accept("LIKE") or (reader.next is not None and reader.next.kind is Kind.TEXT)
+    pattern = reader.literal("a pattern in quotes") if has_pattern else "*"
+    reader.end()
+    rows = [(FORMAT, name, False) for name in namespace.list_tables() if _is_like(name, pattern)]
+    own = statement.result(_TABLES, rows)
+    return own if database else statement.tables.session.sql(reader.text).union(own)
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    """Return whether a name matches a pattern of Spark: `*` is any text, and `|` stands between alternatives."""
+    texts = (".*".join(map(re.escape, part.strip().split("*"))) for part in pattern.split("|"))
+    return any(re.fullmatch(text, name, re.IGNORECASE) for text in texts)
+
+
 _ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], None]], ...] = (
     (("ADD", "COLUMNS"), _add_columns),
     (("ADD", "COLUMN"), _add_columns),
@@ -325,5 +350,6 @@ TABLE_STATEMENTS = (
     (("CREATE",), _create_table),
     (("DROP", "TABLE"), _drop_table),
     (("ALTER", "TABLE"), _alter_table),
+    (("SHOW", "TABLES"), _show_tables),
 )
 """Which words begin a statement, and what executes it."""

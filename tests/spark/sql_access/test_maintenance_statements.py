@@ -167,6 +167,8 @@ def test_indices_are_created_refreshed_shown_and_dropped(run: Any, lake: Path) -
     counts = {row.name: row.numUnindexedRows for row in run("SHOW INDEX ON numbers").collect()}
     assert counts == {"by_id": 0, "by_x": 1}
     run("REFRESH INDEX ON numbers")
+    run("INSERT INTO numbers VALUES (11, 11, 'b')")
+    run("REFRESH INDEXES ON numbers")
     run("DROP INDEX by_id ON numbers")
     run("DROP INDEX IF EXISTS by_id ON numbers")
     assert [(row.name, row.numUnindexedRows) for row in run("SHOW INDEXES FROM numbers").collect()] == [("by_x", 0)]

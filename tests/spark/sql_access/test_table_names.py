@@ -75,3 +75,24 @@ def test_a_name_is_matched_with_case_where_the_session_does(spark: SparkSession,
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         sql(spark, "SELECT * FROM tides", namespace=lake)
     assert sql(spark, "SELECT x FROM Tides", namespace=lake).collect()[0][0] == 1
+
+
+def test_tables_of_the_namespace_are_shown_in_the_form_of_spark(spark: SparkSession, lake: Path) -> None:
+    write_dataset(pa.table({"x": [5]}), lake / "moons.lance")
+    spark.sql("SELECT 7L AS x").createOrReplaceTempView("tidy")
+    try:
+        shown = sql(spark, "SHOW TABLES", namespace=lake)
+        assert shown.schema == spark.sql("SHOW TABLES").schema
+        rows = {tuple(row) for row in shown.collect()}
+        assert {("lance", "Tides", False), ("lance", "moons", False), ("", "tidy", True)} <= rows
+        for like in ("LIKE 'TI*|none'", "'TI*|none'"):
+            found = sorted(tuple(row) for row in sql(spark, f"SHOW TABLES {like}", namespace=lake).collect())
+            assert found == [("", "tidy", True), ("lance", "Tides", False)]
+        own = sql(spark, "SHOW TABLES IN lance LIKE 't*'", namespace=lake).collect()
+        assert [tuple(row) for row in own] == [("lance", "Tides", False)]
+        for text in ("SHOW TABLES IN default", "SHOW TABLES"):
+            others = sql(spark, text, namespace=lake if "IN" in text else None).collect()
+            assert "tidy" in [row.tableName for row in others]
+            assert "moons" not in [row.tableName for row in others]
+    finally:
+        spark.catalog.dropTempView("tidy")
