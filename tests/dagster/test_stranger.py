@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -53,11 +53,12 @@ def seconds_of_children() -> float:
 class Shell:
     """A shell of somebody who has nothing but the wheel and its dependencies."""
 
-    def __init__(self, folder: Path, site: Path) -> None:
-        self.folder = folder
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("DAGSTER", "LANCE_OPS"))}
-        path = os.pathsep.join([str(site / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = {**kept, "PYTHONPATH": str(site), "PATH": path}
+    def __init__(self, folder: Path, site: Path, programs: Sequence[Path], **variables: str) -> None:
+        self.folder, self.site = folder, site
+        unwanted = ("DAGSTER", "LANCE_OPS", "PYTHON", "VIRTUAL_ENV")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+        path = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
+        self.environment = {**kept, "PATH": path, **variables}
 
     def run(self, command: list[str]) -> str:
         if command[0] == "cd":
@@ -92,31 +93,37 @@ class Shell:
             process.wait()
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
-    """Install the wheel, without its dependencies, which are those of the tests' own environment."""
-    python = [sys.executable, "-m"]
+@pytest.fixture(params=["beside the tests' environment", pytest.param("resolved anew", marks=pytest.mark.soak)])
+def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
+    """Install the wheel: with the dependencies that the tests have, or with those that pip finds."""
+    python, folder = [sys.executable, "-m"], tmp_path / "stranger"
     build = [*python, "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(REPOSITORY)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
+    if request.param == "resolved anew":
+        subprocess.run([*python, "venv", str(tmp_path / "venv")], check=True, capture_output=True)
+        made = Shell(tmp_path, tmp_path / "venv", [tmp_path / "venv" / "bin"])
+        made.run(["pip", "install", f"{wheel}[all]"])
+        made.folder = folder
+        return made
     site = tmp_path / "site"
     install = ["uv", "pip", "install", "--offline", "--no-deps", "--target", str(site), str(wheel)]
     subprocess.run([*python, *install], check=True, capture_output=True)
-    return site
+    return Shell(folder, site, [site / "bin", Path(sys.executable).parent], PYTHONPATH=str(site))
 
 
-def test_the_readmes_commands_lead_from_raw_files_to_a_maintained_dataset(site: Path, tmp_path: Path) -> None:
+def test_the_readmes_commands_lead_from_raw_files_to_a_maintained_dataset(shell: Shell) -> None:
     install, init, enter, validate, develop, maintain = commands()
     assert install == ["pip", "install", "lance-ops[all]"]  # which is what the fixture did
     assert len(commands()) <= MOST_COMMANDS
-    orders = tmp_path / "stranger" / "landing" / "orders"
+    orders = shell.folder / "landing" / "orders"
     orders.mkdir(parents=True)
     for day in range(1, 4):
         path = orders / f"2026-01-{day:02}.csv"
         path.write_text(f"id,city,amount\n{day},Bern,{day}.5\n{day + 10},Basel,7.25\n")
         os.utime(path, (1_770_000_000 + day,) * 2)
-    shell, before = Shell(tmp_path / "stranger", site), seconds_of_children()
-    assert f"{site}/" in shell.run([sys.executable, "-c", "import lance_ops; print(lance_ops.__file__)"])
+    before = seconds_of_children()
+    assert f"{shell.site}/" in shell.run(["python", "-c", "import lance_ops; print(lance_ops.__file__)"])
 
     shell.run(init)
     shell.run(enter)

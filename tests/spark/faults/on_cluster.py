@@ -29,7 +29,7 @@ from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
 from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark, get_or_create, write
-from tests.spark.faults.struck_verbs import FAULTS_OF_VERBS, strike_verb
+from tests.spark.faults.struck_verbs import ALL_FAULTS_OF_VERBS, FAULTS_OF_VERBS, strike_verb
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -228,8 +228,17 @@ def die_after_commit(runner: OnSpark, folder: Path) -> dict[str, Any]:
     return {"error": None, "again": again.version, **table.look()}
 
 
-def main(scratch: Path) -> None:
-    """Run every fault; the last one ends this process before it commits."""
+def strike_verbs(runner: OnSpark, struck: Sequence[tuple[str, str]], scratch: Path) -> dict[str, Any]:
+    """Run verbs under faults, and say of each what came of it."""
+    found = {}
+    for verb, fault in struck:
+        place = scratch / f"{verb}-{fault}".replace(" ", "-")
+        found[f"{verb}: {fault}"] = strike_verb(runner, verb, FAULTS[fault], place, stays=fault in _FOR_EVER)
+    return found
+
+
+def main(scratch: Path, *, all_verbs: bool) -> None:
+    """Run every fault; the last one ends this process before it commits. Or run all verbs under all of their faults."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[3]), str(Path(__file__).parent)])
     config = {
         "spark.driver.memory": "1g",
@@ -239,10 +248,11 @@ def main(scratch: Path) -> None:
     session = get_or_create("faults", master="local-cluster[2,1,1024]", config=config)
     session.sparkContext.setLogLevel("OFF")
     runner = OnSpark(session)
+    if all_verbs:
+        print(json.dumps(strike_verbs(runner, ALL_FAULTS_OF_VERBS, scratch)), flush=True)
+        return
     found = {fault: strike(runner, fault, scratch / fault.replace(" ", "-")) for fault in FAULTS}
-    for verb, fault in FAULTS_OF_VERBS:
-        place = scratch / f"{verb}-{fault.replace(' ', '-')}"
-        found[f"{verb}: {fault}"] = strike_verb(runner, verb, FAULTS[fault], place)
+    found |= strike_verbs(runner, FAULTS_OF_VERBS, scratch)
     found["an executor is killed under df.write"] = write_frame(
         runner, scratch / "frame", lambda frame, uri: frame.write.format("lance").mode("append").save(uri)
     )
@@ -256,4 +266,4 @@ def main(scratch: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), all_verbs=sys.argv[2:] == ["all-verbs"])
