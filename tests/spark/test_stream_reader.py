@@ -165,6 +165,38 @@ def test_versions_that_only_rearrange_rows_add_none(dataset_uri: str) -> None:
     assert query.next() == [9]
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+def test_a_stream_gives_nulls_for_columns_and_fields_that_came_after_a_version(dataset_uri: str, version: str) -> None:
+    rows = pa.table({"x": [1], "s": [{"a": 2}]})
+    opened = write_dataset(rows, dataset_uri, data_storage_version=version)
+    query = Query(dataset_uri)
+    opened.insert(rows)
+    opened.add_columns({"y": "x + 1"})
+    opened.add_columns(pa.schema([("z", pa.struct({"b": pa.int32()}))]))
+    if version == "2.2":
+        opened.add_columns(pa.schema([("s", pa.struct({"c": pa.string()}))]))
+    query.restart()
+    struct = {"a": 2} if version == "2.0" else {"a": 2, "c": None}
+    expected = {"x": 1, "s": struct, "y": None, "z": None}
+    assert query.values(query.offset, {"whole": 1, "version": 3, "fragments": 0}) == [expected] * 2
+    filtered = Query(dataset_uri, starting_version="1", filter="y IS NULL", columns="y,x")
+    assert filtered.values(filtered.offset, {"whole": 0, "version": 2, "fragments": 0}) == [{"y": None, "x": 1}]
+
+
+def test_a_stream_refuses_a_column_that_an_unread_version_has_under_another_name(dataset_uri: str) -> None:
+    append(dataset_uri, 0)
+    query = Query(dataset_uri)
+    opened = append(dataset_uri, 1)
+    opened.alter_columns({"path": "x", "name": "renamed"})
+    query.restart()
+    start = query.offset
+    with pytest.raises(InvalidInput, match="column 'renamed' is called 'x' in version 1, which .* rename it back"):
+        query.next()
+    opened.alter_columns({"path": "renamed", "name": "x"})
+    query.restart()
+    assert query.rows(start, query.offset) == [0, 1]
+
+
 def test_a_version_that_changes_rows_stops_a_stream_unless_told_to_pass(dataset_uri: str) -> None:
     append(dataset_uri, 0, 1, 2)
     query, lenient = Query(dataset_uri), Query(dataset_uri, skip_changes="true")
@@ -260,6 +292,14 @@ def test_a_stream_of_changes_gives_nulls_for_columns_that_came_later(dataset_uri
     query = Query(dataset_uri, read_change_feed="true", starting_version="1")
     (row,) = query.values({"version": 1}, {"version": 2})
     assert (row["x"], row["y"], row["_row_created_at_version"]) == (5, None, 1)
+
+
+def test_a_stream_of_changes_refuses_a_column_that_a_version_has_under_another_name(dataset_uri: str) -> None:
+    opened = write_dataset(pa.table({"x": [5]}), dataset_uri, enable_stable_row_ids=True)
+    opened.alter_columns({"path": "x", "name": "renamed"})
+    query = Query(dataset_uri, read_change_feed="true", starting_version="1")
+    with pytest.raises(InvalidInput, match="column 'renamed' is called 'x' in version 1"):
+        query.values({"version": 1}, {"version": 2})
 
 
 def test_a_stream_of_changes_says_what_it_needs(dataset_uri: str, tmp_path: Path) -> None:

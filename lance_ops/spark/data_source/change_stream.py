@@ -23,6 +23,7 @@ from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.hidden_frames import without_frames
+from lance_ops.spark.data_source.later_columns import with_later_columns
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.stream_reader import (
     START_AGAIN,
@@ -130,6 +131,8 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, _Version)
         version = partition.version
         end = open_unread(self._options, version)
+        if not {*self._shape.names} <= {*change_stream_schema(end).names}:
+            end = with_later_columns(end, open_unread(self._options).schema)
         try:
             yield from read_changes(version - 1, end, self._shape, {_COMMIT_VERSION: version})
         except VersionNotFound as error:

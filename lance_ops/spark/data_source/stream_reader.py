@@ -9,6 +9,8 @@ version `whole` (0 if there is none) counts as having added all of its fragments
 the last version that is read, in part or to its end, was committed: a table that was made again has that number of
 another moment.
 
+A column that a later version added is null in the rows of a version before it.
+
 Versions that only rearrange rows (compactions, indices, configuration, new or dropped columns) add none. A version that
 deletes or changes rows stops the stream, unless option `skip_changes` says to read appended rows only.
 """
@@ -35,6 +37,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.hidden_frames import without_frames
+from lance_ops.spark.data_source.later_columns import with_later_columns
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.table_reader import LanceReader
 from lance_ops.spark.partitioning import FragmentGroup
@@ -179,7 +182,12 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {name: value for name, value in self.__dict__.items() if name != "_added"}
 
     def _reader(self, version: int, fragment_ids: tuple[int, ...] | None = None) -> LanceReader:
-        return LanceReader(replace(self._options, version=version), self._schema, fragment_ids)
+        options = replace(self._options, version=version)
+        try:
+            return LanceReader(options, self._schema, fragment_ids)
+        except InvalidInput:  # the version may lack a column of the stream's
+            snapshot = with_later_columns(options.open(), open_unread(self._options).schema)
+            return LanceReader(options, self._schema, fragment_ids, snapshot)
 
     def _find_added(self, version: int, whole: int) -> _Added:
         snapshot = open_unread(self._options, version)
