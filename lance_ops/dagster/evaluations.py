@@ -1,13 +1,44 @@
-"""Record the evaluation of an asset check as an event of its run, or return it from the function of the check."""
+"""Record the evaluation of an asset check as an event of its run, or return it from the function of the check.
+
+A run that fails evaluates its checks itself, because Dagster then runs none of their steps. A check that cannot look at
+the table warns and says why: Dagster would show it as not executed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import dagster as dg
 
-__all__ = ["check_result_of", "log_evaluation"]
+from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.records import dataclass
+
+__all__ = ["CheckEvaluator", "check_result_of", "log_evaluation", "not_looked_warning"]
+
+
+@dataclass(frozen=True)
+class CheckEvaluator:
+    """What evaluates some checks of an asset together, by their names."""
+
+    names: Collection[str]
+    evaluate: Callable[[], Iterable[dg.AssetCheckEvaluation]]
+
+    def evaluate_or_warn(self, asset: dg.AssetKey) -> list[dg.AssetCheckEvaluation]:
+        """Return the evaluations, and a warning for each check if none can be made."""
+        try:
+            return list(self.evaluate())
+        except Exception as error:  # noqa: BLE001 - the run fails for another reason, whatever fails here
+            # An error of the operating system may quote what is secret; errors of this library do not.
+            why = str(error) if isinstance(error, LanceOpsError) else type(error).__name__
+            return [not_looked_warning(asset, name, why) for name in self.names]
+
+
+def not_looked_warning(asset: dg.AssetKey, name: str, why: str) -> dg.AssetCheckEvaluation:
+    """Return a warning of a check that could not look at the asset."""
+    return dg.AssetCheckEvaluation(
+        asset, name, False, severity=dg.AssetCheckSeverity.WARN, description=f"not looked at, because {why}"
+    )
 
 
 def log_evaluation(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from lance_ops.core.errors import CorruptFile
+from collections.abc import Callable
+from typing import TypeAlias
+
+from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.maintenance.repair import open_newest_readable
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import with_short_timeouts
 
-__all__ = ["open_for_run", "open_if_exists", "open_readable", "open_snapshot"]
+__all__ = ["OpenNewest", "open_for_run", "open_if_exists", "open_readable", "open_snapshot", "opening_once"]
+
+OpenNewest: TypeAlias = Callable[[], Snapshot | None]
+"""Does what `open_if_exists` does for one dataset."""
 
 
 def open_snapshot(config: DatasetConfig, version: int | None = None) -> Snapshot:
@@ -33,6 +39,23 @@ def open_if_exists(config: DatasetConfig) -> Snapshot | None:
     """
     location = config.table()
     return Snapshot.open_if_exists(location.uri, with_short_timeouts(location.uri, location.storage_options))
+
+
+def opening_once(config: DatasetConfig) -> OpenNewest:
+    """Return what opens the newest version when it is first called; later calls get that version, or that error."""
+    opened: list[Snapshot | LanceOpsError | None] = []
+
+    def newest() -> Snapshot | None:
+        if not opened:
+            try:
+                opened.append(open_if_exists(config))
+            except LanceOpsError as error:
+                opened.append(error)
+        if isinstance(opened[0], LanceOpsError):
+            raise opened[0]
+        return opened[0]
+
+    return newest
 
 
 def open_for_run(config: DatasetConfig) -> Snapshot | None:

@@ -1,16 +1,21 @@
-"""A run that sets batches aside fails, and still shows the true state of each check that it planned."""
+"""A run that fails still shows the state of each check that it planned, or why the check could not look."""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.loader import LoadingContextForTest
 
+from lance_ops.dagster import failures, opening
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head import checks
+from lance_ops.dagster.landing import batches
 from lance_ops.dagster.newest_evaluation import newest_evaluation
-from lance_ops.errors import StoreError
+from lance_ops.errors import InvalidInput, StoreError, StoreUnreachable
+from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deploy, Deployment
 
 pytestmark = pytest.mark.dagster
@@ -32,6 +37,13 @@ def shown(deployment: Deployment) -> dict[str, str]:
     return {key.name: asyncio.run(found.resolve_status(context)).value for key, found in newest.items()}
 
 
+def told(deployment: Deployment) -> dict[str, str]:
+    """Return the description of the newest evaluation of each check, by name."""
+    keys = deployment.location.definitions.resolve_asset_graph().asset_check_keys
+    newest = {key.name: newest_evaluation(deployment.instance, key) for key in keys}
+    return {name: found.evaluation.description or "" for name, found in newest.items() if found is not None}
+
+
 def land_junk(deployment: Deployment, key: str) -> None:
     deployment.land(key, range(1)).write_bytes(b"this is no Parquet")
 
@@ -50,9 +62,9 @@ def test_a_run_that_sets_a_batch_aside_fails_and_its_other_checks_pass(deploy: D
     assert not run.success
     assert shown(deployment) == dict.fromkeys(_OF_INGEST_JOB, "SUCCEEDED") | {"batches_settled": "FAILED"}
     check = dg.AssetCheckKey(deployment.names.head, "batches_exactly_once")
-    told = newest_evaluation(deployment.instance, check)
-    assert told is not None and told.run_id == run.run_id
-    assert told.evaluation.description == "every recorded batch is in the dataset once"
+    newest = newest_evaluation(deployment.instance, check)
+    assert newest is not None and newest.run_id == run.run_id
+    assert newest.evaluation.description == "every recorded batch is in the dataset once"
 
 
 def test_a_run_that_sets_its_only_batch_aside_before_there_is_a_table_shows_its_checks(deploy: Deploy) -> None:
@@ -89,3 +101,74 @@ def test_a_check_that_cannot_look_hides_neither_the_batches_that_were_set_aside_
     assert "1 of 1 batches are set aside" in str(failure.step_failure_data)
     states = shown(deployment)
     assert (states["batches_settled"], states["batches_exactly_once"]) == ("FAILED", "SUCCEEDED")
+    assert (
+        told(deployment)["valid"]
+        == f"not looked at, because {error if isinstance(error, StoreError) else 'RuntimeError'}"
+    )
+
+
+def test_a_run_that_fails_for_its_own_reason_shows_the_checks_of_the_table(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise InvalidInput("of this run alone")
+
+    deployment = deploy(indices=[])
+    deployment.fill(1)
+    monkeypatch.setattr(batches, "ingest", refuse)
+    deployment.land("z", range(3))
+    assert not ingest_all(deployment, "z").success
+    assert shown(deployment) == dict.fromkeys(_OF_INGEST_JOB, "SUCCEEDED")
+
+
+def test_a_run_on_a_damaged_table_shows_the_damage_and_what_could_not_be_looked_at(deploy: Deploy) -> None:
+    deployment = deploy(health={"hours_without_version": 24})
+    deployment.fill(1)
+    [manifest] = Path(deployment.config.uri).glob("_versions/*.manifest")
+    manifest.write_bytes(b"junk")
+    deployment.land("z", range(3))
+    assert not ingest_all(deployment, "z").success
+    assert shown(deployment) == dict.fromkeys((*_OF_INGEST_JOB, "fresh"), "FAILED") | {"landing_readable": "SUCCEEDED"}
+    said = told(deployment)
+    assert "trips_repair" in said["valid"]
+    not_looked = {name for name, words in said.items() if words.startswith("not looked at, because ")}
+    assert not_looked == {*_OF_INGEST_JOB, "fresh"} - {"valid", "landing_readable"}
+
+
+def test_a_run_whose_store_is_down_asks_it_once_more_and_says_so_in_each_check(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment, opened = deploy(health={"hours_without_version": 24}), []
+
+    def unreachable(*arguments: object, **options: object) -> Snapshot | None:
+        opened.append(arguments)
+        raise StoreUnreachable("the store does not answer")
+
+    monkeypatch.setattr(failures, "_SECONDS_TO_WAIT", 0)
+    monkeypatch.setattr(batches, "open_for_run", unreachable)
+    deployment.land("z", range(3))
+    with monkeypatch.context() as down:
+        down.setattr(Snapshot, "open_if_exists", unreachable)
+        assert not ingest_all(deployment, "z").success
+    num_attempts = 4
+    assert len(opened) == num_attempts + 1, "the checks open the table once, after the last attempt"
+    assert shown(deployment) == dict.fromkeys((*_OF_INGEST_JOB, "fresh"), "FAILED") | {"landing_readable": "SUCCEEDED"}
+    said = told(deployment)
+    assert said.pop("landing_readable") and set(said.values()) == {"not looked at, because the store does not answer"}
+
+
+def test_the_checks_of_a_run_that_sets_a_batch_aside_open_the_table_once(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment, opened = deploy(health={"hours_without_version": 24}), []
+    deployment.fill(1)
+    open_it = opening.open_if_exists
+
+    def count(config: DatasetConfig) -> Snapshot | None:
+        opened.append(config)
+        return open_it(config)
+
+    monkeypatch.setattr(opening, "open_if_exists", count)
+    land_junk(deployment, "z")
+    assert not ingest_all(deployment, "z").success
+    assert len(opened) == 1

@@ -11,7 +11,7 @@ import pytest
 
 from lance_ops.dagster import batch_states, newest_evaluation
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles
-from lance_ops.dagster.landing import batch_report, batch_runs, batches, settled_check
+from lance_ops.dagster.landing import batch_report, batch_runs, batches, failed_run_checks, settled_check
 from lance_ops.dagster.landing.landing import Landing, list_landing
 from lance_ops.dagster.landing.tick import Cursor, Watermark
 from lance_ops.dagster.opening import open_if_exists
@@ -169,7 +169,9 @@ def test_a_run_names_its_refused_batches_although_the_check_cannot_be_evaluated(
     with monkeypatch.context() as patched:
         patched.setattr(batch_report, "list_landing", failed)
         ingest_junk(deployment, "a")
-    assert newest(deployment) is None
+    said = newest(deployment)
+    assert said is not None and said.severity is dg.AssetCheckSeverity.WARN
+    assert said.description == "not looked at, because no answer"
     assert reported(deployment) == [(False, ["a"], [])]
 
 
@@ -205,6 +207,7 @@ def test_the_newest_result_is_found_behind_many_runs_without_one(
     monkeypatch.setattr(newest_evaluation, "_RECORDS_AT_ONCE", 1)
     with monkeypatch.context() as patched:
         patched.setattr(batches, "ingest", on_fire)
+        patched.setattr(failed_run_checks, "report_checks", lambda *_: None)
         deployment.land("b", range(3, 5))
         for _ in range(3):
             deployment.tick(raise_on_error=False)

@@ -9,7 +9,7 @@ others warn that they could not look.
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 import dagster as dg
@@ -18,12 +18,12 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.evaluations import check_result_of
-from lance_ops.dagster.head.freshness import build_freshness_check, freshness
+from lance_ops.dagster.evaluations import CheckEvaluator, check_result_of
+from lance_ops.dagster.head.freshness import FRESH, build_freshness_check, freshness
 from lance_ops.dagster.head.integrity import INTACT, verify_some
 from lance_ops.dagster.head.validity import NO_VERSION_YET, VALID, evaluate_valid, unopened_warning
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import OpenNewest, open_if_exists, opening_once
 from lance_ops.dagster.tick_failures import damage_sentence
 from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.health import VersionSummary, timeline
@@ -47,21 +47,24 @@ def build_checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
 
 
 def head_evaluators(
-    instance: dg.DagsterInstance, config: DatasetConfig, ingested: AbstractSet[str]
-) -> list[Callable[[], Iterable[dg.AssetCheckEvaluation]]]:
+    instance: dg.DagsterInstance, config: DatasetConfig, ingested: AbstractSet[str], newest: OpenNewest
+) -> list[CheckEvaluator]:
     """Return what evaluates `valid`, the checks of health, `batches_exactly_once` and `fresh`, each by itself.
 
     `ingested` are the batches that the calling run has brought into the table: Dagster may not have stored the run's
-    events yet.
+    events yet. All of them look at what `newest` opens, which nobody has called yet: the recorded batches must be read
+    before the table.
     """
-    found: list[Callable[[], Iterable[dg.AssetCheckEvaluation]]] = [
-        lambda: [evaluate_valid(instance, config)],
-        lambda: _evaluate_health(config),
+    head = DatasetNames(config.name).head
+    found = [
+        CheckEvaluator((VALID,), lambda: [evaluate_valid(instance, config, newest)]),
+        CheckEvaluator(HEALTH_CHECKS, lambda: _evaluate_health(config, newest)),
     ]
     if config.raw is not None:
-        found.append(lambda: [_evaluate_batches(instance, config, ingested)])
+        recorded = _recorded_batches(instance, config) | ingested
+        found.append(CheckEvaluator((_BATCHES,), lambda: [_evaluate_batches(config, recorded, newest)]))
     if config.health.hours_without_version is not None:
-        found.append(lambda: [freshness(instance, config).evaluation(DatasetNames(config.name).head)])
+        found.append(CheckEvaluator((FRESH,), lambda: [freshness(instance, config, newest).evaluation(head)]))
     return found
 
 
@@ -107,18 +110,20 @@ def _valid_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 
 def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     def batches_exactly_once(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        return check_result_of(_evaluate_batches(context.instance, config))
+        recorded = _recorded_batches(context.instance, config)
+        return check_result_of(_evaluate_batches(config, recorded, opening_once(config)))
 
     return _check(config, batches_exactly_once, _BATCHES, "Each recorded batch is in the history, and only once.")
 
 
-def _evaluate_batches(
-    instance: dg.DagsterInstance, config: DatasetConfig, ingested: AbstractSet[str] = frozenset()
-) -> dg.AssetCheckEvaluation:
+def _recorded_batches(instance: dg.DagsterInstance, config: DatasetConfig) -> AbstractSet[str]:
+    return instance.get_materialized_partitions(DatasetNames(config.name).batches)
+
+
+def _evaluate_batches(config: DatasetConfig, recorded: AbstractSet[str], newest: OpenNewest) -> dg.AssetCheckEvaluation:
     names = DatasetNames(config.name)
-    recorded = instance.get_materialized_partitions(names.batches) | ingested
     try:
-        snapshot = open_if_exists(config)
+        snapshot = newest()
     except CorruptFile as error:
         return unopened_warning(names.head, _BATCHES, error)
     try:
@@ -129,7 +134,7 @@ def _evaluate_batches(
             names.head, _BATCHES, False, description=damage_sentence(config, error), blocking=True
         )
     if config.landing().schema_mode is SchemaMode.OVERWRITE:
-        recorded &= held.keys()  # the newest batch takes the others out
+        recorded = recorded & held.keys()  # the newest batch takes the others out
     audit = audit_batches(recorded, held.keys(), history)
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
@@ -201,15 +206,19 @@ def _health_checks(config: DatasetConfig) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=names.of("health_checks"), specs=specs, can_subset=True)
     def health_checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         wanted = {key.name for key in context.selected_asset_check_keys}
-        yield from (check_result_of(found) for found in _evaluate_health(config) if found.check_name in wanted)
+        yield from (
+            check_result_of(found)
+            for found in _evaluate_health(config, opening_once(config))
+            if found.check_name in wanted
+        )
 
     return health_checks
 
 
-def _evaluate_health(config: DatasetConfig) -> list[dg.AssetCheckEvaluation]:
+def _evaluate_health(config: DatasetConfig, newest: OpenNewest) -> list[dg.AssetCheckEvaluation]:
     head = DatasetNames(config.name).head
     try:
-        snapshot = open_if_exists(config)
+        snapshot = newest()
     except CorruptFile as error:
         return [unopened_warning(head, name, error) for name in HEALTH_CHECKS]
     if snapshot is None:

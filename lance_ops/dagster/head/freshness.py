@@ -19,7 +19,7 @@ from lance_ops.dagster.evaluations import check_result_of
 from lance_ops.dagster.head.recorded_versions import change_up_to, identity_of, recorded_versions
 from lance_ops.dagster.head.validity import unopened_warning
 from lance_ops.dagster.newest_evaluation import newest_evaluation
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import OpenNewest, opening_once
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.maintenance.health import LastChange
 
@@ -79,10 +79,10 @@ class Freshness:
         return f"rows changed last in version {self.change.version} of {when}, {relation} the last {hours}"
 
 
-def freshness(instance: dg.DagsterInstance, config: DatasetConfig, now: datetime | None = None) -> Freshness:
+def freshness(instance: dg.DagsterInstance, config: DatasetConfig, newest: OpenNewest | None = None) -> Freshness:
     """Return how fresh the dataset's rows are. Reads the versions that the head has no event of, newest first."""
-    seen = _look(instance, config, None)
-    return Freshness(seen.change if seen else None, _limit(config), now or datetime.now(UTC))
+    seen = _look(instance, config, None, newest)
+    return Freshness(seen.change if seen else None, _limit(config), datetime.now(UTC))
 
 
 @dataclass(frozen=True)
@@ -112,15 +112,17 @@ class _Seen:
         return cls((version, committed_at), told)
 
 
-def _look(instance: dg.DagsterInstance, config: DatasetConfig, seen: _Seen | None) -> _Seen | None:
+def _look(
+    instance: dg.DagsterInstance, config: DatasetConfig, seen: _Seen | None, newest: OpenNewest | None = None
+) -> _Seen | None:
     """Return the newest version and the change up to it; None without a table. If it is `seen`, no event is read."""
-    newest = open_if_exists(config)
-    if newest is None:
+    opened = (newest or opening_once(config))()
+    if opened is None:
         return None
-    identity = identity_of(newest.manifest)
+    identity = identity_of(opened.manifest)
     if seen is not None and seen.identity == identity:
         return seen
-    return _Seen(identity, change_up_to(newest, list(recorded_versions(instance, config, _EVENTS))))
+    return _Seen(identity, change_up_to(opened, list(recorded_versions(instance, config, _EVENTS))))
 
 
 def build_freshness_check(config: DatasetConfig) -> dg.AssetChecksDefinition:

@@ -12,9 +12,10 @@ import dagster as dg
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.evaluations import not_looked_warning
 from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
 from lance_ops.dagster.newest_evaluation import newest_evaluation
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import OpenNewest, opening_once
 from lance_ops.dagster.tick_failures import remedy_of_damage
 from lance_ops.snapshot import validate
 
@@ -28,15 +29,17 @@ NO_VERSION_YET = "there is no version yet: the first batch makes the dataset"
 _OPENS = "lance/opens"
 
 
-def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.AssetCheckEvaluation:
-    """Evaluate the check on the newest version.
+def evaluate_valid(
+    instance: dg.DagsterInstance, config: DatasetConfig, newest: OpenNewest | None = None
+) -> dg.AssetCheckEvaluation:
+    """Evaluate the check on the newest version, which `newest` opens if it is given.
 
     If the dataset does not exist, the check passes unless Dagster has recorded a version of it.
     """
     names = DatasetNames(config.name)
     remedy = remedy_of_damage(names)
     try:
-        snapshot = open_if_exists(config)
+        snapshot = (newest or opening_once(config))()
     except CorruptFile as error:
         return _evaluation(names, f"{error}; {remedy}", {_OPENS: False})
     if snapshot is None:
@@ -57,13 +60,7 @@ def evaluate_valid(instance: dg.DagsterInstance, config: DatasetConfig) -> dg.As
 
 def unopened_warning(head: dg.AssetKey, name: str, error: CorruptFile) -> dg.AssetCheckEvaluation:
     """Return a warning of another check: `valid` fails for the same damage, and alerts tell of that one."""
-    return dg.AssetCheckEvaluation(
-        head,
-        name,
-        False,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=f"not looked at, because the newest version does not open: {error}",
-    )
+    return not_looked_warning(head, name, f"the newest version does not open: {error}")
 
 
 def unless_reported(instance: dg.DagsterInstance, found: dg.AssetCheckEvaluation) -> list[dg.AssetCheckEvaluation]:

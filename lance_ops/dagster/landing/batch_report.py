@@ -13,7 +13,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches
 from lance_ops.dagster.landing.batch_state import BatchReport, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import OpenNewest, open_if_exists
 from lance_ops.maintenance import ingested_batches
 
 __all__ = ["CHANGED_TOKEN", "REFUSED", "REFUSED_OF_RUN", "batch_states", "refusals", "reported_changes"]
@@ -30,13 +30,18 @@ _EVENTS_AT_ONCE = 1000
 
 
 def batch_states(
-    config: DatasetConfig, instance: dg.DagsterInstance | None = None, *, count_plain: bool = False
+    config: DatasetConfig,
+    instance: dg.DagsterInstance | None = None,
+    *,
+    count_plain: bool = False,
+    newest: OpenNewest | None = None,
 ) -> BatchReport:
     """Return the state of every batch of a dataset, those that need somebody first.
 
-    `count_plain` has batches only counted that are in the table and of which nothing else is to be said. Without an
-    instance, Dagster's part is unknown: a batch that the table lacks has then only landed. Raises `ConfigError` for a
-    dataset without a landing folder, and what listing the folder and opening the table raise.
+    `count_plain` has batches only counted that are in the table and of which nothing else is to be said. `newest` opens
+    the table if it is given, and nobody has called it yet. Without an instance, Dagster's part is unknown: a batch that
+    the table lacks has then only landed. Raises `ConfigError` for a dataset without a landing folder, and what listing
+    the folder and opening the table raise.
     """
     names, raw = DatasetNames(config.name), config.landing()
     now = datetime.now(UTC)
@@ -47,7 +52,7 @@ def batch_states(
         known = instance.get_dynamic_partitions(names.of("batches")) if instance else ()
         recorded = instance.get_materialized_partitions(names.batches) if instance and known else ()
         running = running_batches(instance, names, known, now) if instance and known else ()
-        snapshot = open_if_exists(config)
+        snapshot = newest() if newest else open_if_exists(config)
         held = ingested_batches(snapshot) if snapshot else {}
     landing = list_landing(raw, now)
     with collector_paused():

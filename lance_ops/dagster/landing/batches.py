@@ -3,8 +3,7 @@
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,13 +13,12 @@ import dagster as dg
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.evaluations import log_evaluation
 from lance_ops.dagster.failures import retrying
-from lance_ops.dagster.head import head_evaluators, report_versions
+from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN
+from lance_ops.dagster.landing.failed_run_checks import evaluating_checks_of_failure, report_checks
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
-from lance_ops.dagster.landing.landing_check import evaluate_landing
-from lance_ops.dagster.landing.settled_check import SETTLED_CHECK, evaluate_settled, named_with_reasons
+from lance_ops.dagster.landing.settled_check import named_with_reasons
 from lance_ops.dagster.opening import open_for_run
 from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.maintenance import IngestedBatch, ingested_batches
@@ -44,7 +42,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
     def batches(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         started = datetime.now(UTC)
         runner: LanceRunner = getattr(context.resources, runner_key(config))
-        with retrying():
+        with evaluating_checks_of_failure(context, config), retrying():
             wanted = _wanted(context, names)
             landing = list_landing(config.landing(), started)
             before = open_for_run(config)
@@ -148,7 +146,7 @@ def _record_refused(
         context.log_event(
             dg.AssetObservation(names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason})
         )
-    _report_checks(context, config, ingested.keys(), result.refused)
+    report_checks(context, config, ingested.keys(), result.refused)
     return dg.Failure(
         f"{len(result.refused)} of {len(metadata)} batches are set aside, the others are in the table. Mend or remove "
         "these files; a mended one is asked for again. After a change of the declaration or of the table, ask for each "
@@ -156,41 +154,6 @@ def _record_refused(
         metadata={REFUSED_OF_RUN: dg.MetadataValue.json(dict(result.refused))},
         allow_retries=False,
     )
-
-
-def _report_checks(
-    context: dg.OpExecutionContext | dg.AssetExecutionContext,
-    config: DatasetConfig,
-    ingested: AbstractSet[str],
-    refused: Mapping[str, str],
-) -> None:
-    """Evaluate the check of batches, and the others that the run planned: their steps do not run after this one fails.
-
-    `ingested` are the run's batches that are in the table, and `refused` those that it sets aside.
-    """
-    instance, names = context.instance, DatasetNames(config.name)
-    planned = _planned_checks(instance, context.run.run_id, names.head)
-    evaluators: list[Callable[[], Iterable[dg.AssetCheckEvaluation]]] = [
-        lambda: [evaluate_settled(config, instance, refused)]
-    ]
-    if planned:
-        evaluators += [lambda: [evaluate_landing(config)], *head_evaluators(instance, config, ingested)]
-    for evaluate in evaluators:
-        try:
-            for found in evaluate():
-                if found.check_name in {*planned, SETTLED_CHECK}:
-                    log_evaluation(context, found)
-        except Exception as error:  # noqa: BLE001 - the run fails for the batches, whatever else fails
-            failed = type(error).__name__  # an error of the operating system may quote what is secret
-            context.log.warning("run %s later: some checks could not be evaluated: %s", names.of("checks"), failed)
-
-
-def _planned_checks(instance: dg.DagsterInstance, run_id: str, head: dg.AssetKey) -> set[str]:
-    """Return the names of the head's checks that a run planned; it may have planned those of other assets, too."""
-    records = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
-    events = (record.dagster_event for record in records)
-    planned = [event.asset_check_planned_data for event in events if event is not None]
-    return {each.check_name for each in planned if each.asset_key == head}
 
 
 def _requested(

@@ -1,7 +1,7 @@
 """Build the check that names the batches which need somebody, and the sensor that reports it.
 
-A run that sets batches aside evaluates all checks that it planned, because the steps after a failed one do not run.
-Files also change without a run, and a run may fail before it reaches the check. The sensor therefore evaluates the
+A run that fails evaluates all checks that it planned, because the steps after a failed one do not run.
+Files also change without a run, and a process may die before it reaches the check. The sensor therefore evaluates the
 check, and the check of the landing folder with it, and reports each whose result differs from the newest recorded one.
 
 A folder that cannot be listed once may be listed by the next tick. The sensor reports it if two ticks in a row cannot.
@@ -35,6 +35,7 @@ from lance_ops.dagster.landing.landing_check import (
 )
 from lance_ops.dagster.markdown import table
 from lance_ops.dagster.newest_evaluation import newest_evaluation
+from lance_ops.dagster.opening import OpenNewest
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged, why_unopened
 
 __all__ = [
@@ -117,14 +118,17 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
 
 
 def evaluate_settled(
-    config: DatasetConfig, instance: dg.DagsterInstance, refused: Mapping[str, str] | None = None
+    config: DatasetConfig,
+    instance: dg.DagsterInstance,
+    refused: Mapping[str, str] | None = None,
+    newest: OpenNewest | None = None,
 ) -> dg.AssetCheckEvaluation:
-    """Evaluate the check.
+    """Evaluate the check on the table that `newest` opens if it is given.
 
     `refused` are the batches that the calling run sets aside, each with the reason: Dagster may not have stored the
     run's events yet.
     """
-    names, report = DatasetNames(config.name), batch_states(config, instance, count_plain=True)
+    names, report = DatasetNames(config.name), batch_states(config, instance, count_plain=True, newest=newest)
     return _evaluate(names, report, _newest_recorded(names, instance), refused)
 
 
