@@ -24,6 +24,7 @@ from lance_ops.core.errors import CorruptFile, DatasetNotFound, InvalidInput
 from lance_ops.core.redaction import shown_key
 from lance_ops.maintenance import repair
 from lance_ops.runners import InThreads, Runner
+from lance_ops.store import with_short_timeouts
 from lance_ops.verbs import AbsentTable, Target, Verb, options_of
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "open_dataset",
     "open_readable",
     "open_target",
+    "options_to_look",
     "reference",
     "runner",
     "storage_options",
@@ -161,6 +163,14 @@ def storage_options(pairs: list[str] | None, file: Path | None = None) -> dict[s
             raise typer.BadParameter("an option has no key or no value: write KEY=VALUE", param_hint=_OPTION)
         options[key] = _value(key, value)
     return with_prefixes(options, _allowed_bases.get()) or None
+
+
+def options_to_look(uri: str, pairs: list[str] | None, file: Path | None = None) -> dict[str, str] | None:
+    """Return the storage options of a command that only looks: it gives a silent store up within a minute.
+
+    An option of the command line that says how long to wait wins.
+    """
+    return with_short_timeouts(uri, storage_options(pairs, file)) or None
 
 
 def allow_bases(prefixes: list[str] | None) -> None:

@@ -8,7 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_ops.api import dataset, write_dataset
+from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.cli import arguments
+from lance_ops.cli.looking import top_command
+from lance_ops.errors import StoreUnreachable
+from lance_ops.store import with_short_timeouts
 from tests.cli.calls import answer, run, text
 
 
@@ -102,3 +106,39 @@ def test_a_newest_version_that_does_not_open_is_told_with_the_commands_that_mend
     result = run(command, str(tmp_path / "a"))
     assert result.exit_code == 1 and manifest.name in result.stderr
     assert result.stderr.count("`lance-ops verify`") == result.stderr.count("`lance-ops repair`") == 1
+
+
+_LOOKS = (
+    "inspect URI",
+    "versions URI",
+    "diff URI 1",
+    "query URI",
+    "count URI",
+    "statistics URI",
+    "health URI",
+    "debt URI",
+    "report URI",
+    "top URI --once",
+    "tags list URI",
+    "branches list URI",
+)
+
+
+@pytest.mark.parametrize("line", _LOOKS)
+def test_a_command_that_only_looks_waits_for_its_store_no_longer_than_a_minute(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dict[str, str]] = []
+
+    def unreachable(*arguments: object, storage_options: dict[str, str]) -> LanceDataset:
+        given.append(storage_options)
+        raise StoreUnreachable("s3://bucket/t: the store does not answer")
+
+    monkeypatch.setattr(arguments, "dataset", unreachable)
+    monkeypatch.setattr(top_command, "measure_fleet", unreachable)
+    uri = "s3://bucket/t"
+    words = [uri if word == "URI" else word for word in line.split()]
+    for told in ({}, {"request_timeout": "90s"}):
+        found = run(*words, *(part for name, limit in told.items() for part in ("--storage-option", f"{name}={limit}")))
+        assert (found.exit_code, found.stderr) == (1, "error: s3://bucket/t: the store does not answer\n")
+        assert given.pop() == with_short_timeouts(uri, told) != told

@@ -15,6 +15,7 @@ from lance_ops.cli.arguments import (
     StorageOptions,
     Uri,
     open_dataset,
+    options_to_look,
     reference,
     runner,
     storage_options,
@@ -39,7 +40,7 @@ def list_branches(
     uri: Uri, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
 ) -> None:
     """List the branches, and the URIs by which other commands know them."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    opened = open_dataset(uri, options_to_look(uri, storage_option, options_file))
     branches = opened.branches.list()
     places = {name: branch_uri(opened.snapshot, name) for name in branches}
     if as_json:

@@ -16,6 +16,7 @@ from lance_ops.cli.arguments import (
     StorageOptions,
     Uri,
     open_dataset,
+    options_to_look,
     reference,
     runner,
     storage_options,
@@ -39,7 +40,7 @@ def list_tags(
     uri: Uri, storage_option: StorageOptions = None, options_file: OptionsFile = None, as_json: Json = False
 ) -> None:
     """List the tags."""
-    tags = open_dataset(uri, storage_options(storage_option, options_file)).tags.list()
+    tags = open_dataset(uri, options_to_look(uri, storage_option, options_file)).tags.list()
     if as_json:
         print_json(tags)
     elif not tags:

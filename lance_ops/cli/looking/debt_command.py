@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, duration, open_dataset, storage_options
+from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, duration, open_dataset, options_to_look
 from lance_ops.cli.output import number, percent, print_facts, print_json, print_line, print_table, size
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.compaction import CompactionOptions
@@ -36,7 +36,7 @@ def debt(
     as_json: Json = False,
 ) -> None:
     """Say what a dataset owes: the steps worth taking, their cost in bytes, and what each read gains."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    opened = open_dataset(uri, options_to_look(uri, storage_option, options_file))
     found = measure_debt(opened.snapshot, policy_of(target_rows, older_than), orphans=orphans)
     if as_json:
         print_json(debt_facts(found))

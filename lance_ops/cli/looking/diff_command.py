@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, storage_options
+from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, options_to_look
 from lance_ops.cli.output import moment, number, percent, print_facts, print_json, print_line, print_table, size
 from lance_ops.maintenance.health import VersionDifference, compare_versions
 
@@ -26,7 +26,7 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Compare two versions: columns, rows, fragments, indices, and what was committed between them."""
-    options = storage_options(storage_option, options_file)
+    options = options_to_look(uri, storage_option, options_file)
     found = compare_versions(open_dataset(uri, options, before).snapshot, open_dataset(uri, options, after).snapshot)
     if as_json:
         print_json(found)

@@ -18,8 +18,8 @@ from lance_ops.cli.arguments import (
     StorageOptions,
     Uri,
     open_dataset,
+    options_to_look,
     runner,
-    storage_options,
 )
 from lance_ops.cli.output import counted, number, print_json, print_line, print_table
 from lance_ops.core.schema import ColumnOrdering
@@ -45,7 +45,7 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Print rows, with --json one JSON object a line (bytes in base64). Indices and statistics answer what they can."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file), version)
+    opened = open_dataset(uri, options_to_look(uri, storage_option, options_file), version)
     order = None if order_by is None else [ColumnOrdering(order_by, ascending=not descending)]
     scanner = opened.scanner(columns=column, filter=where, limit=limit, order_by=order)
     if explain:
@@ -73,7 +73,7 @@ def count(
     as_json: Json = False,
 ) -> None:
     """Count rows; without a PREDICATE no row is read."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file), version)
+    opened = open_dataset(uri, options_to_look(uri, storage_option, options_file), version)
     num_rows = opened.count_rows(predicate, runner=None if predicate is None else runner(spark))
     if as_json:
         print_json({"num_rows": num_rows, "version": opened.version})
@@ -97,7 +97,7 @@ def statistics(
     as_json: Json = False,
 ) -> None:
     """Measure columns: nulls, the least and the greatest value, and about how many values are distinct."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file), version)
+    opened = open_dataset(uri, options_to_look(uri, storage_option, options_file), version)
     found = opened.stats.column_stats(column, where, runner=runner(spark))
     if as_json:
         measured = {name: asdict(each) for name, each in found.items()}

@@ -18,7 +18,7 @@ from lance_ops.cli.arguments import (
     Uri,
     duration,
     open_dataset,
-    storage_options,
+    options_to_look,
 )
 from lance_ops.cli.output import (
     moment,
@@ -54,7 +54,7 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Show what a dataset is: version, size, columns, indices, tags."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file), version)
+    opened = open_dataset(uri, options_to_look(uri, storage_option, options_file), version)
     snapshot = opened.snapshot
     indices = index_coverage(snapshot)
     tags = {name: tag["version"] for name, tag in opened.tags.list().items()}
@@ -125,7 +125,7 @@ def versions(
     as_json: Json = False,
 ) -> None:
     """List the retained versions: what made each, and what it holds."""
-    summaries = timeline(open_dataset(uri, storage_options(storage_option, options_file)).snapshot, limit)
+    summaries = timeline(open_dataset(uri, options_to_look(uri, storage_option, options_file)).snapshot, limit)
     if as_json:
         print_json(summaries)
         return
@@ -173,7 +173,7 @@ def health(
     as_json: Json = False,
 ) -> None:
     """Say what ails a dataset and which command helps."""
-    options = storage_options(storage_option, options_file)
+    options = options_to_look(uri, storage_option, options_file)
 
     def measured() -> HealthReport:
         return measure_health(open_dataset(uri, options).snapshot)

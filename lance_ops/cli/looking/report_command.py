@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, storage_options
+from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, Uri, open_dataset, options_to_look
 from lance_ops.cli.looking.debt_command import OlderThan, TargetRows, debt_facts, policy_of
 from lance_ops.cli.output import print_json, print_line
 from lance_ops.core.errors import InvalidInput
@@ -29,7 +29,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write a table's health, debt, columns and versions as one HTML page with charts."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    opened = open_dataset(uri, options_to_look(uri, storage_option, options_file))
     measured = report_table(opened.snapshot, policy_of(target_rows, older_than), max_versions=max_versions)
     if as_json:
         debt = None if measured.debt is None else debt_facts(measured.debt)

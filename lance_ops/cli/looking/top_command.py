@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, duration, storage_options
+from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, duration, options_to_look
 from lance_ops.cli.looking.debt_command import OlderThan, TargetRows, debt_facts, policy_of
 from lance_ops.cli.output import counted, number, print_json, print_line, print_table, size, watch
 from lance_ops.maintenance.fleet import Measured, measure_fleet
@@ -37,7 +37,7 @@ def top(
         measure_fleet,
         root,
         policy_of(target_rows, older_than),
-        storage_options=storage_options(storage_option, options_file),
+        storage_options=options_to_look(root, storage_option, options_file),
     )
     if as_json:
         print_json([_facts(each) for each in measure()])
