@@ -5,8 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
+from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.spark.frame_write import write
+from lance_ops.spark.sql_access.merge import update_by_keys
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.statement import Statement, assigned_column, check_no_default, check_values
@@ -93,11 +95,9 @@ def _delete(statement: Statement) -> DataFrame | None:
     condition = reader.rest("a condition") if reader.accept("WHERE") else "true"
     reader.end()
     opened = statement.tables.open(table)
-    keys = _keys_of_query(condition)
+    keys = _keys_of_query(statement, opened, condition, *names)
     if keys is not None:
-        column, query = keys
-        name = statement.column(opened, column, *names)
-        found = _by_position(run_query(query, statement.tables), [name], statement)
+        name, found = keys
         check_keys_are_kept("DELETE … IN (SELECT …)", found.schema, opened.snapshot.schema)
         done = opened.delete_by_keys(statement.rows_for(found, opened), name, runner=statement.runner)
         return statement.result(_AFFECTED, [(done["num_deleted_rows"],)])
@@ -105,17 +105,23 @@ def _delete(statement: Statement) -> DataFrame | None:
     return statement.result(_AFFECTED, [(opened.delete(written, runner=statement.runner)["num_deleted_rows"],)])
 
 
-def _keys_of_query(condition: str) -> tuple[tuple[str, ...], str] | None:
-    """Return the path of the column and the query of a condition `column IN (query)`."""
+def _keys_of_query(
+    statement: Statement, opened: LanceDataset, condition: str, *names: str | None
+) -> tuple[str, DataFrame] | None:
+    """Return the column and the values of a condition `column IN (query)`; None for another condition.
+
+    The values are a column of the same name. `names` are those of the table in the statement.
+    """
     tree = parse_expression(condition)
     if not isinstance(tree, exp.In) or not isinstance(tree.this, exp.Column) or tree.args.get("query") is None:
         return None
-    opening = condition.index("(")
-    return name_parts(tree.this), condition[opening + 1 : condition.rindex(")")]
+    column = statement.column(opened, name_parts(tree.this), *names)
+    query = condition[condition.index("(") + 1 : condition.rindex(")")]
+    return column, _by_position(run_query(query, statement.tables), [column], statement)
 
 
 def _update(statement: Statement) -> DataFrame | None:
-    """UPDATE t SET column = expression, … [WHERE condition]."""
+    """UPDATE t SET column = expression, … [WHERE condition]; a condition `column IN (query)` is merged by key."""
     reader = statement.reader
     table = statement.table()
     if table is None:
@@ -123,22 +129,27 @@ def _update(statement: Statement) -> DataFrame | None:
     names = (reader.words[reader.at - 1].value, statement.alias("SET"))
     reader.expect("SET")
     opened = statement.tables.open(table)
-    writer = statement.writer(opened, *names)
-    updates: dict[str, str] = {}
+    values: dict[str, str] = {}
     while True:
         given = assigned_column(reader, *names)
         reader.expect("=")
         name = statement.column(opened, (given,))
-        if name in updates:
+        if name in values:
             raise InvalidInput(f"SQL on a Lance table: column {name!r} is set twice")
-        text = reader.until(",", "WHERE", what="an expression")
-        check_no_default(text)
-        updates[name] = writer.write_value(text, name)
+        values[name] = reader.until(",", "WHERE", what="an expression")
+        check_no_default(values[name])
         if not reader.accept(","):
             break
-    condition = writer.write(reader.rest("a condition")) if reader.accept("WHERE") else None
+    condition = reader.rest("a condition") if reader.accept("WHERE") else None
     reader.end()
-    done = opened.update(updates, condition, runner=statement.runner)
+    keys = None if condition is None else _keys_of_query(statement, opened, condition, *names)
+    if keys is not None:
+        target = names[1] or names[0]
+        return statement.result(_AFFECTED, [(update_by_keys(statement, opened, target, *keys, values),)])
+    writer = statement.writer(opened, *names)
+    updates = {name: writer.write_value(text, name) for name, text in values.items()}
+    where = None if condition is None else writer.write(condition)
+    done = opened.update(updates, where, runner=statement.runner)
     return statement.result(_AFFECTED, [(done["num_rows_updated"],)])
 
 

@@ -91,6 +91,28 @@ def test_rows_are_updated(run: Any, lake: Path) -> None:
         run("UPDATE numbers SET nope = 1")
 
 
+def test_rows_are_updated_by_a_query(run: Any, lake: Path) -> None:
+    run("CREATE TABLE seen USING lance AS SELECT * FROM VALUES (3L), (5L), (5L), (NULL), (77L) AS t(key)")
+    text = (
+        "UPDATE numbers n SET n.x = x * 10 + ascii(s), s = 'seen' WHERE n.id IN (SELECT key FROM seen WHERE key < 100)"
+    )
+    assert first(run(text)) == {"num_affected_rows": 2}
+    assert [row for row in stored(lake) if row[2] == "seen"] == [(3, 30 + ord("b"), "seen"), (5, 50 + ord("b"), "seen")]
+    text = f"UPDATE lance.`{lake}/numbers.lance` SET x = 0 WHERE s IN (WITH q AS (SELECT 'a') SELECT * FROM q)"
+    assert first(run(text)) == {"num_affected_rows": 5}
+    assert [row[1] for row in stored(lake) if row[2] == "a"] == [0] * 5
+    for changed, reason in (
+        ("x = -x WHERE s IN (SELECT 'b')", "several rows of the key s = 'b'"),
+        ("id = 1 WHERE id IN (SELECT 2L)", "which changes the column that finds the rows"),
+        ("x = 1 WHERE EXISTS (SELECT 1)", "EXISTS"),
+        ("x = 1 WHERE id NOT IN (SELECT 2L)", "SELECT"),
+        ("x = 1 WHERE id IN (SELECT 1L, 2L)", "2 columns for 1"),
+        ("x = (SELECT 1) WHERE id IN (SELECT 1L)", "a subquery"),
+    ):
+        with pytest.raises((InvalidInput, UnsupportedFeature, SchemaMismatch), match=reason):
+            run(f"UPDATE numbers SET {changed}")
+
+
 def test_a_change_that_could_mean_something_else_is_refused(run: Any, lake: Path, spark: SparkSession) -> None:
     for condition, reason in (
         ("id / x = 1", "division"),

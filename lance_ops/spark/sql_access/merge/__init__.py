@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.spark.sql_access.merge.statement import MERGE_STATEMENTS
+    from lance_ops.spark.sql_access.merge.statement import MERGE_STATEMENTS, update_by_keys
 
-__all__ = ["MERGE_STATEMENTS"]
+__all__ = ["MERGE_STATEMENTS", "update_by_keys"]
 
-_MODULES = {"MERGE_STATEMENTS": "statement"}
+_MODULES = {"MERGE_STATEMENTS": "statement", "update_by_keys": "statement"}
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name
     __getattr__ = import_on_first_use(__name__, _MODULES)

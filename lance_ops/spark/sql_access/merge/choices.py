@@ -32,7 +32,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS
 from lance_ops.spark.translation import check_key_types
 
-__all__ = ["Action", "Choice", "Choices", "ChosenRows", "choose_rows"]
+__all__ = ["Action", "Choice", "Choices", "ChosenRows", "choose_rows", "unused_name"]
 
 Action: TypeAlias = Literal["UPDATE", "DELETE", "INSERT", "KEEP"]
 """What a clause does with its pairs. `KEEP` only tells the merge that these rows of the table are matched."""
@@ -172,7 +172,7 @@ def choose_rows(
     `UnsupportedFeature` for values that Spark may change on their way to the type of their column, and for a key that
     Spark may match otherwise than the library.
     """
-    marker = _unused_name(source.columns)
+    marker = unused_name(source.columns)
     marked = source.select("*", F.lit(True).alias(marker)).alias(source_name)
     given_keys = marked.select(*(F.expr(text).alias(name) for name, text in keys.items())).schema
     check_key_types("a joined MERGE", given_keys, types)
@@ -212,7 +212,7 @@ def choose_rows(
     return ChosenRows(pairs, key_columns, columns, changes_rows=choices.changes_rows)
 
 
-def _unused_name(names: Sequence[str]) -> str:
+def unused_name(names: Sequence[str]) -> str:
     """Return a name that no column has, in any case."""
     longest = max(map(len, names), default=0)
     return "_" * (longest + 1)

@@ -28,7 +28,8 @@ from lance_ops.core.predicate.tree import TRUE, any_of
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS, bind_filter, schema_with_row_columns
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.sql_access.merge.clauses import Clauses, read_clauses
+from lance_ops.spark.sql_access.merge.choices import unused_name
+from lance_ops.spark.sql_access.merge.clauses import Clause, Clauses, read_clauses
 from lance_ops.spark.sql_access.merge.joined_rows import rows_of_both
 from lance_ops.spark.sql_access.merge.names import MergeNames
 from lance_ops.spark.sql_access.merge.source_rows import SourceRows, rows_of_source
@@ -39,7 +40,7 @@ from lance_ops.spark.sql_access.written_expressions import quoted_path
 from lance_ops.spark.translation import check_keys_are_kept
 from lance_ops.writing import retry_conflicts
 
-__all__ = ["MERGE_STATEMENTS"]
+__all__ = ["MERGE_STATEMENTS", "update_by_keys"]
 
 _RETRIES = 10
 _RETRY_TIMEOUT = timedelta(seconds=30)
@@ -69,7 +70,30 @@ def _merge(statement: Statement) -> DataFrame | None:
     opened = statement.tables.open(table)
     frame = run_query(query, statement.tables)
     merge = _Merge(statement, target, frame, source, condition, clauses)
-    return merge.with_conditions_of_on(opened.snapshot).execute(opened)
+    done = merge.with_conditions_of_on(opened.snapshot).execute(opened)
+    counts = (done["num_updated_rows"], done["num_deleted_rows"], done["num_inserted_rows"])
+    return statement.result(_CHANGED, [(sum(counts), *counts)])
+
+
+def update_by_keys(
+    statement: Statement, opened: LanceDataset, target: str, column: str, found: DataFrame, values: dict[str, str]
+) -> int:
+    """Update the rows whose column has one of the values that a query found; return how many rows were updated.
+
+    `values` are Spark's expressions of the new values, over the table, which the statement calls `target`. The merge
+    takes each key once, and a null is no key. Raises `UnsupportedFeature` for a new value of the key column, and
+    what a MERGE raises.
+    """
+    if column in values:
+        raise UnsupportedFeature(
+            f"UPDATE … SET {column} = … WHERE {column} IN (SELECT …), which changes the column that finds the rows "
+            "(list the values in IN (…), or find the rows by another column)"
+        )
+    key, source = unused_name([*opened.snapshot.schema.names, ROW_ADDRESS]), f"keys of {target}"
+    keys = found.toDF(key).dropna().distinct()
+    on = f"{quoted_path(target, column)} = {quoted_path(source, key)}"
+    clauses = Clauses((Clause(None, "UPDATE", values),), (), ())
+    return int(_Merge(statement, target, keys, source, on, clauses).execute(opened)["num_updated_rows"])
 
 
 def _source(statement: Statement) -> tuple[str, str]:
@@ -105,14 +129,12 @@ class _Merge:
     on: str
     clauses: Clauses
 
-    def execute(self, opened: LanceDataset) -> DataFrame:
+    def execute(self, opened: LanceDataset) -> ExecuteResult:
         """Merge into the opened version, or a newer one; return the counts of changed rows."""
         names = self._names(opened.snapshot)
         in_utc = self.statement.tables.in_utc
         found = rows_of_source(names, self.frame, names.keys(self.on), self.clauses, in_utc=in_utc)
-        done = self._merge_joined(opened.snapshot) if found is None else self._merge_source(opened, found)
-        counts = (done["num_updated_rows"], done["num_deleted_rows"], done["num_inserted_rows"])
-        return self.statement.result(_CHANGED, [(sum(counts), *counts)])
+        return self._merge_joined(opened.snapshot) if found is None else self._merge_source(opened, found)
 
     def with_conditions_of_on(self, snapshot: Snapshot) -> _Merge:
         """Return a merge whose matched clauses also require ON, if ON has conditions beside its keys.
