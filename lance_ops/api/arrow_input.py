@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, time, timedelta
+from numbers import Number
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_ops.api.scanning import LanceScanner
 from lance_ops.core.arrow import pads
@@ -21,7 +25,10 @@ from lance_ops.core.frameworks import (
     table_of_models,
 )
 
-__all__ = ["reader_of"]
+__all__ = ["keys_with_names", "reader_of"]
+
+_VALUES = (Number, np.generic, bytes, date, time, timedelta, type(None))
+"""What an item of a list is, other than a text, that is the value of one column."""
 
 
 def reader_of(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
@@ -53,6 +60,45 @@ def reader_of(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     if schema is None:
         raise InvalidInput(f"the columns of a {type(data).__name__} are not known before it is read: pass schema=…")
     return pa.RecordBatchReader.from_batches(schema, _cast_batches(data if stream is None else stream, schema))
+
+
+def keys_with_names(keys: Any, on: Sequence[str]) -> Any:
+    """Return values of one key column as a table with that column, and other data as it is.
+
+    Values are a list, tuple, set or range of them, or an array of Arrow, numpy, pandas or Polars. Texts in a list or a
+    tuple are none: they name raw files. Raises `InvalidInput` for rows or batches whose columns have no names, and for
+    values where `on` names several columns, and `SchemaMismatch` for values of several types.
+    """
+    needed = f"pass a table, or a list of dictionaries, with the columns {', '.join(on)}"
+    listed = list(keys) if isinstance(keys, list | tuple | set | frozenset | range) else None
+    if (listed and isinstance(listed[0], list | tuple)) or (
+        isinstance(keys, Iterator) and not hasattr(keys, "__arrow_c_stream__")
+    ):
+        raise InvalidInput(f"keys whose columns have no names, in a {type(keys).__name__}: {needed}")
+    kinds = _VALUES if isinstance(keys, list | tuple) else (*_VALUES, str)
+    if (listed is None or (listed and not isinstance(listed[0], kinds))) and not _is_column(keys):
+        return keys
+    if len(on) != 1:
+        raise InvalidInput(f"values of one column, in a {type(keys).__name__}, for keys of several: {needed}")
+    with _conversion(keys):
+        values = (
+            pa.chunked_array(keys)
+            if hasattr(keys, "__arrow_c_stream__")
+            else pa.array(keys if listed is None else listed)
+        )
+        return pa.table({on[0]: values})
+
+
+def _is_column(data: Any) -> bool:
+    """Return whether the data is an array of values, and not of structs, which are rows."""
+    if isinstance(data, pa.Array | pa.ChunkedArray):
+        return not pt.is_struct(data.type)
+    pandas, polars = (sys.modules.get(name) for name in ("pandas", "polars"))
+    return (
+        isinstance(data, np.ndarray)
+        or (pandas is not None and isinstance(data, pandas.Series | pandas.Index))
+        or (polars is not None and isinstance(data, polars.Series))
+    )
 
 
 def _table_in_memory(data: Any, schema: pa.Schema | None) -> pa.Table | None:

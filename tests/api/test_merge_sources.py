@@ -6,6 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -55,6 +58,42 @@ def test_raw_files_are_merged_by_path(dataset: lance_ops.LanceDataset, tmp_path:
     assert (found[3], found[30]) == ((103, "0-3"), (130, None))
     assert dict(runner.jobs).keys() == {"read the columns of", "ingest into", *STEPS}
     assert not folders(dataset)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        *([2, 3, 70], (2, None, 3), {2, 3}, range(2, 4), [np.int64(2), 3]),
+        *(np.array([2, 3]), pa.array([2, 3, 3]), pa.chunked_array([[2], [3]]), pd.Series([2, 3]), pl.Series([2, 3])),
+    ],
+    ids=lambda keys: type(keys).__name__,
+)
+def test_values_of_one_column_are_keys(dataset: lance_ops.LanceDataset, keys: Any) -> None:
+    assert dataset.delete_by_keys(keys, "id") == {"num_deleted_rows": 2}
+    assert not {2, 3} & values(dataset).keys()
+    assert dataset.delete_by_keys([], "id") == {"num_deleted_rows": 0}
+
+
+def test_texts_are_keys_in_an_array_and_structs_are_rows(dataset: lance_ops.LanceDataset) -> None:
+    assert dataset.delete_by_keys(pa.array(["0-1", "0-2"]), "s") == {"num_deleted_rows": 2}
+    assert dataset.delete_by_keys(pa.array([{"s": "0-3"}]), "s") == {"num_deleted_rows": 1}
+    with pytest.raises(RawFileRefused, match="0-4"):
+        dataset.delete_by_keys(["0-4"], "s")
+
+
+@pytest.mark.parametrize(
+    ("keys", "on", "message"),
+    [
+        ([(1, 2)], ["id", "v"], "no names, in a list: pass a table, or a list of dictionaries, with the columns id, v"),
+        ([1, 2], ["id", "v"], "for keys of several: pass a table, .* with the columns id, v"),
+        (iter([1]), "id", "no names, in a list_iterator: pass a table"),
+        ([1, "a"], "id", "the list does not become Arrow data"),
+    ],
+)
+def test_keys_without_names_say_what_to_pass(dataset: lance_ops.LanceDataset, keys: Any, on: Any, message: str) -> None:
+    with pytest.raises((InvalidInput, SchemaMismatch), match=message):
+        dataset.delete_by_keys(keys, on)
+    assert dataset.version == 1
 
 
 def test_struct_fields_that_a_file_lacks_keep_their_values(dataset_uri: str, tmp_path: Path) -> None:

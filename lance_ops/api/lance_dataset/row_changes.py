@@ -11,7 +11,7 @@ from typing import Any, Self, TypedDict
 import pyarrow as pa
 
 from lance_ops import changing, transactions, writing
-from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.arrow_input import keys_with_names, reader_of
 from lance_ops.api.file_options import fragment_limits
 from lance_ops.api.lance_dataset.merge_insert import MergeInsertBuilder
 from lance_ops.api.merge_source import merge_source
@@ -82,6 +82,8 @@ class RowChanges(Handle):
     ) -> DeleteResult:
         """Delete the rows whose columns `on` have the values of a row of `keys`, which is data as for `merge_insert`.
 
+        For one column, `keys` may also be a list or an array of its values. A list of texts names raw files: pass such
+        keys as `pa.array(…)`.
         This is a join: millions of keys cost one pass over the key columns. Other columns of `keys` are not read, a key
         may repeat, and one with a null in it matches nothing. Conflicts are retried as by `delete`.
         """
@@ -91,7 +93,7 @@ class RowChanges(Handle):
         deletes = merge_insert.MergeRequest(names, merge_insert.WhenMatched.DELETE)
         merge_insert.merge_keys(self._snapshot, deletes)  # so that a mistake is raised before any work
         used = runner or InThreads()
-        with merge_source(self._snapshot, keys, None, runner, names) as source:
+        with merge_source(self._snapshot, keys_with_names(keys, names), None, runner, names) as source:
             snapshot, num_deleted = writing.retry_conflicts(
                 self._snapshot,
                 lambda current: changing.delete_by_keys(current, names, source, used, transaction_properties),
