@@ -54,34 +54,33 @@ def test_a_table_that_spark_wrote_has_checksums(spark: SparkSession, dataset_uri
     assert without_checksums(lance_ops.dataset(dataset_uri)) == ()
 
 
-def test_updates_and_compactions_on_spark_write_checksums(spark: SparkSession, spread: LanceDataset) -> None:
-    runner = OnSpark(spark)
-    spread.update({"text": "'new'"}, "x % 50 = 0", runner=runner)
-    spread.delete("x % 7 = 0", runner=runner)
+def test_updates_and_compactions_on_spark_write_checksums(tasks: OnSpark, spread: LanceDataset) -> None:
+    spread.update({"text": "'new'"}, "x % 50 = 0", runner=tasks)
+    spread.delete("x % 7 = 0", runner=tasks)
     assert without_checksums(spread) == ()
-    assert spread.optimize.compact_files(runner=runner).fragments_removed > 1
+    assert spread.optimize.compact_files(runner=tasks).fragments_removed > 1
     assert without_checksums(spread) == ()
 
 
-def test_tasks_on_spark_refuse_a_changed_page_and_commit_nothing(spark: SparkSession, spread: LanceDataset) -> None:
+def test_tasks_on_spark_refuse_a_changed_page_and_commit_nothing(tasks: OnSpark, spread: LanceDataset) -> None:
     name = flip(spread, 2)
     damaged = lance_ops.dataset(spread.uri)
     for verb in (
-        lambda: damaged.optimize.compact_files(runner=OnSpark(spark)),
-        lambda: damaged.update({"text": "'new'"}, "x = 205", runner=OnSpark(spark)),
+        lambda: damaged.optimize.compact_files(runner=tasks),
+        lambda: damaged.update({"text": "'new'"}, "x = 205", runner=tasks),
     ):
         with pytest.raises(ChecksumMismatch, match=name):
             verb()
     assert lance_ops.dataset(spread.uri).version == spread.version
 
 
-def test_a_verification_on_spark_finds_what_one_in_threads_finds(spark: SparkSession, spread: LanceDataset) -> None:
+def test_a_verification_on_spark_finds_what_one_in_threads_finds(tasks: OnSpark, spread: LanceDataset) -> None:
     flip(spread, 4)
     small = VerificationOptions(max_fragments_per_task=2, max_row_id_runs_per_task=1)
-    tasks = plan_verification(spread.snapshot, small).tasks
-    assert len(tasks) > 6
-    assert OnSpark(spark).map(execute, tasks) == [execute(task) for task in tasks]
-    report = spread.verify(runner=OnSpark(spark))
+    planned = plan_verification(spread.snapshot, small).tasks
+    assert len(planned) > 6
+    assert tasks.map(execute, planned) == [execute(task) for task in planned]
+    report = spread.verify(runner=tasks)
     assert (report.damaged_fragments, report) == ((4,), spread.verify())
 
 

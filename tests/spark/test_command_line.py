@@ -6,7 +6,7 @@ import json
 import shlex
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,8 @@ from typer.testing import CliRunner
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.cli import app
 from lance_ops.cli.runners import spark_master
-from lance_ops.maintenance.cleanup import CleanupTasks
-from lance_ops.maintenance.indexing import TaskSizes
-from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
-from lance_ops.runners import Runner
-from lance_ops.snapshot import Snapshot
 from lance_ops.spark import OnSpark
-from lance_ops.spark.running import SparkJob
-from lance_ops.spark.tasks import worker_tasks
+from tests.spark.recorded_jobs import RecordedJobs
 from tests.verbs.examples import EXAMPLES, Example
 
 if TYPE_CHECKING:
@@ -91,30 +85,11 @@ ON_SPARK = commands_on_spark()
 OF_EXAMPLES = [each for each in EXAMPLES if command_of(each.command) in ON_SPARK and each.title not in WITHOUT_TASKS]
 
 
-@dataclass
-class Seen:
-    """What Spark's jobs are described as."""
-
-    descriptions: list[str] = field(default_factory=list)
-
-
 @pytest.fixture
-def seen(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Seen:
+def seen(jobs: RecordedJobs, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> RecordedJobs:
     """Let commands give small work to the shared session, too, and record the jobs that ran there."""
-    found, begin = Seen(), SegmentBuilder.__init__
-
-    def recorded(session: SparkSession, description: str) -> SparkJob:
-        found.descriptions.append(description.removeprefix("lance: "))
-        return SparkJob(session, description)
-
-    def in_small_tasks(builder: SegmentBuilder, snapshot: Snapshot, given: Runner | None, _: TaskSizes) -> None:
-        begin(builder, snapshot, given, TaskSizes(least_bytes=0, least_remap_bytes=0))
-
-    monkeypatch.setattr(worker_tasks, "SparkJob", recorded)
-    monkeypatch.setattr(SegmentBuilder, "__init__", in_small_tasks)
-    monkeypatch.setattr(CleanupTasks, "of", lambda given: None if given is None else CleanupTasks(given, 1, 1, 1))
     monkeypatch.setattr(spark_master, "OnSpark", partial(OnSpark, least_bytes=0))
-    return found
+    return jobs
 
 
 def done(words: list[str]) -> Any:
@@ -130,7 +105,7 @@ def test_every_command_with_the_option_is_tried_here() -> None:
 
 @pytest.mark.parametrize("example", OF_EXAMPLES, ids=lambda example: example.title)
 def test_a_command_that_changes_rows_runs_its_tasks_on_the_workers(
-    example: Example, dataset_uri: str, tmp_path: Path, seen: Seen
+    example: Example, dataset_uri: str, tmp_path: Path, seen: RecordedJobs
 ) -> None:
     version = example.begin(dataset_uri, tmp_path).version
     done(example.words(dataset_uri, str(tmp_path)))
@@ -141,7 +116,7 @@ def test_a_command_that_changes_rows_runs_its_tasks_on_the_workers(
 
 @pytest.mark.parametrize("line", [line for lines in OTHERS.values() for line in lines], ids=lambda line: line.words)
 def test_other_commands_run_their_tasks_on_the_workers(
-    line: Line, dataset_uri: str, tmp_path: Path, seen: Seen
+    line: Line, dataset_uri: str, tmp_path: Path, seen: RecordedJobs
 ) -> None:
     line.prepare(EXAMPLES[0].begin(dataset_uri, tmp_path))
     planned = ("plan", dataset_uri, "delete_rows", "predicate=x < 3", "reason=r", "--save", str(tmp_path / "plan.json"))

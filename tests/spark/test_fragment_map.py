@@ -15,7 +15,7 @@ from lance_ops.runners import Job
 from lance_ops.spark import OnSpark, map_fragments
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -84,8 +84,8 @@ def test_a_mistake_is_raised_before_a_task_starts(numbers: LanceDataset) -> None
 
 
 @pytest.mark.spark
-def test_functions_run_in_sparks_tasks(spark: SparkSession, numbers: LanceDataset) -> None:
+def test_functions_run_in_sparks_tasks(tasks: OnSpark, numbers: LanceDataset) -> None:
     offset = 100
     found = map_fragments(numbers, lambda batches: sum(xs(batches)) + offset, ["x"], "x > 1")
     assert found == {0: 105, 1: 122, 2: 138}
-    assert map_fragments(numbers, xs, ["x"], runner=OnSpark(spark)) == {i: [*range(4 * i, 4 * i + 4)] for i in range(3)}
+    assert map_fragments(numbers, xs, ["x"], runner=tasks) == {i: [*range(4 * i, 4 * i + 4)] for i in range(3)}

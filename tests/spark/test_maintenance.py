@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ from lance_ops.spark import OnSpark
 from lance_ops.writing import UpdatedRowWriter, task_shares
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 pytestmark = pytest.mark.spark
 
@@ -55,13 +56,13 @@ def raw_batch(folder: Path, key: str, table: pa.Table) -> IngestBatch:
     return IngestBatch(key, (RawFile(str(path), path.stat().st_size, f"token of {key}"),))
 
 
-def test_rows_are_deleted_by_tasks(spark: SparkSession, numbers: str) -> None:
-    assert dataset(numbers).delete("x % 3 = 0", runner=OnSpark(spark))["num_deleted_rows"] == 14
+def test_rows_are_deleted_by_tasks(tasks: OnSpark, numbers: str) -> None:
+    assert dataset(numbers).delete("x % 3 = 0", runner=tasks)["num_deleted_rows"] == 14
     assert rows(numbers) == [x for x in range(40) if x % 3]
 
 
 def test_one_large_fragment_is_updated_by_several_tasks(
-    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+    tasks: OnSpark, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("the driver wrote rows")
@@ -70,7 +71,7 @@ def test_one_large_fragment_is_updated_by_several_tasks(
     monkeypatch.setattr(UpdatedRowWriter, "write_updated", refuse)
     table = write_dataset(pa.table({"x": range(1000)}), dataset_uri)
     seen: list[JobProgress] = []
-    counts = table.update({"x": "-x"}, "x % 2 = 1", runner=OnSpark(spark, on_progress=seen.append))
+    counts = table.update({"x": "-x"}, "x % 2 = 1", runner=replace(tasks, on_progress=seen.append))
     assert counts["num_rows_updated"] == 500
     assert seen[-1].num_tasks == seen[-1].num_done == 12
     assert len(table.get_fragments()) == 1 + 12
@@ -78,17 +79,17 @@ def test_one_large_fragment_is_updated_by_several_tasks(
     assert table.verify().ok
 
 
-def test_fragments_are_compacted_by_tasks(spark: SparkSession, numbers: str) -> None:
+def test_fragments_are_compacted_by_tasks(tasks: OnSpark, numbers: str) -> None:
     dataset(numbers).delete("x < 6")
-    metrics = dataset(numbers).optimize.compact_files(target_rows_per_fragment=20, runner=OnSpark(spark))
+    metrics = dataset(numbers).optimize.compact_files(target_rows_per_fragment=20, runner=tasks)
     assert metrics.fragments_added < metrics.fragments_removed
     assert rows(numbers) == list(range(6, 40))
 
 
-def test_rows_deleted_during_a_compaction_do_not_come_back(spark: SparkSession, numbers: str) -> None:
+def test_rows_deleted_during_a_compaction_do_not_come_back(tasks: OnSpark, numbers: str) -> None:
     snapshot = dataset(numbers).snapshot
     plan = Compaction.plan(snapshot, CompactionOptions(target_rows_per_fragment=20))
-    rewrites = OnSpark(spark).map(execute, plan.tasks)
+    rewrites = tasks.map(execute, plan.tasks)
     dataset(numbers).delete("x IN (0, 7, 39)")
     with suppress(RetryableConflict):  # compact_files would plan again
         Compaction.commit(snapshot, rewrites)
@@ -96,64 +97,64 @@ def test_rows_deleted_during_a_compaction_do_not_come_back(spark: SparkSession, 
 
 
 def test_many_batches_of_raw_files_are_one_version_and_replay_as_nothing(
-    spark: SparkSession, dataset_uri: str, tmp_path: Path
+    tasks: OnSpark, dataset_uri: str, tmp_path: Path
 ) -> None:
     days = [raw_batch(tmp_path, f"day-{n}", pa.table({"x": [n, n + 100]})) for n in range(5)]
     options = IngestOptions(max_files_per_task=1)
-    result = ingest(dataset_uri, days, options=options, runner=OnSpark(spark))
+    result = ingest(dataset_uri, days, options=options, runner=tasks)
     assert (result.version, result.num_rows, len(result.ingested)) == (1, 10, 5)
     assert rows(dataset_uri) == [x for n in range(5) for x in (n, n + 100)]
-    again = ingest(dataset_uri, days, options=options, runner=OnSpark(spark))
+    again = ingest(dataset_uri, days, options=options, runner=tasks)
     assert (again.version, again.skipped) == (None, result.ingested)
 
 
 def test_a_raw_file_that_does_not_fit_is_named_and_changes_nothing(
-    spark: SparkSession, numbers: str, tmp_path: Path
+    tasks: OnSpark, numbers: str, tmp_path: Path
 ) -> None:
     before = {path.name for path in Path(numbers, "data").iterdir()}
     good, bad = raw_batch(tmp_path, "good", pa.table({"x": [1]})), raw_batch(tmp_path, "bad", pa.table({"y": [1]}))
     with pytest.raises(SchemaMismatch, match=r"bad\.parquet.*'y'"):
-        ingest(numbers, [good, bad], options=IngestOptions(max_files_per_task=1), runner=OnSpark(spark))
+        ingest(numbers, [good, bad], options=IngestOptions(max_files_per_task=1), runner=tasks)
     assert dataset(numbers).version == 1
     assert {path.name for path in Path(numbers, "data").iterdir()} == before
 
 
-def test_a_verification_by_tasks_reports_what_one_in_threads_does(spark: SparkSession, numbers: str) -> None:
+def test_a_verification_by_tasks_reports_what_one_in_threads_does(tasks: OnSpark, numbers: str) -> None:
     opened = dataset(numbers)
     opened.create_scalar_index("x", "BTREE")
     opened.delete("x = 9")
-    assert opened.verify(runner=OnSpark(spark)) == opened.verify()
+    assert opened.verify(runner=tasks) == opened.verify()
     assert opened.verify().ok
     (Path(numbers) / "data" / opened.get_fragments()[3].metadata.files[0].path).unlink()
     (Path(numbers) / opened.snapshot.manifest.indices[0].directory / "page_lookup.lance").write_bytes(b"garbage")
-    report = opened.verify(runner=OnSpark(spark))
+    report = opened.verify(runner=tasks)
     assert report == opened.verify()
     assert (report.damaged_fragments, report.damaged_indices) == ((3,), ("x_idx",))
 
 
-def test_a_clean_up_by_tasks_and_counts_of_rows(spark: SparkSession, numbers: str) -> None:
+def test_a_clean_up_by_tasks_and_counts_of_rows(tasks: OnSpark, numbers: str) -> None:
     for number in range(6):
         dataset(numbers).delete(f"x = {number}")
-    opened, runner = dataset(numbers), OnSpark(spark)
-    assert opened.count_rows("x % 2 = 0", runner=runner) == 17
-    tasks = CleanupTasks(runner, versions_per_task=3, deletes_per_task=4, least_fragments=1)
-    stats = cleanup_old_versions(opened.snapshot, CleanupOptions(retain_versions=1), tasks)
+    opened = dataset(numbers)
+    assert opened.count_rows("x % 2 = 0", runner=tasks) == 17
+    shares = CleanupTasks(tasks, versions_per_task=3, deletes_per_task=4, least_fragments=1)
+    stats = cleanup_old_versions(opened.snapshot, CleanupOptions(retain_versions=1), shares)
     assert (stats.old_versions, stats.deletion_files_removed, stats.failed_deletes) == (6, 4, 0)
     assert rows(numbers) == list(range(6, 40)) and opened.verify().ok
 
 
-def test_duplicates_are_found_and_deleted_by_tasks(spark: SparkSession, numbers: str) -> None:
-    opened, runner = dataset(numbers), OnSpark(spark)
+def test_duplicates_are_found_and_deleted_by_tasks(tasks: OnSpark, numbers: str) -> None:
+    opened = dataset(numbers)
     opened.update({"x": "x % 25"})
     sizes = by_tasks.TaskSizes(rows_per_bucket=10)
-    found = changing.find_duplicates(opened.snapshot, ["x"], None, runner, 1, sizes)
+    found = changing.find_duplicates(opened.snapshot, ["x"], None, tasks, 1, sizes)
     assert (found.num_keys, found.num_rows, found.examples[0].num_rows) == (15, 30, 2)
-    _, num_rows = changing.delete_duplicates(opened.snapshot, ["x"], changing.Keep.FIRST, runner, sizes=sizes)
+    _, num_rows = changing.delete_duplicates(opened.snapshot, ["x"], changing.Keep.FIRST, tasks, sizes=sizes)
     assert num_rows == 15 and rows(numbers) == list(range(25))
 
 
 def test_a_function_is_made_once_a_worker_and_goes_on_after_a_failure(
-    spark: SparkSession, numbers: str, tmp_path: Path
+    tasks: OnSpark, numbers: str, tmp_path: Path
 ) -> None:
     made, called = tmp_path / "made", tmp_path / "called"
     made.mkdir()
@@ -174,23 +175,23 @@ def test_a_function_is_made_once_a_worker_and_goes_on_after_a_failure(
     schema = pa.schema({"half": pa.int64()})
     failing = batch_udf_factory(schema)(partial(load, 20))
     with pytest.raises(RuntimeError, match="went away"):
-        dataset(numbers).add_columns(failing, ["x"], runner=OnSpark(spark), checkpoint="half")
+        dataset(numbers).add_columns(failing, ["x"], runner=tasks, checkpoint="half")
     finished = len(list(called.iterdir()))
     working = batch_udf_factory(schema)(load)
-    dataset(numbers).add_columns(working, ["x"], runner=OnSpark(spark), checkpoint="half")
+    dataset(numbers).add_columns(working, ["x"], runner=tasks, checkpoint="half")
     assert dataset(numbers).to_table()["half"].to_pylist() == [x // 2 for x in range(40)]
     assert 0 < finished < 10 == len(list(called.iterdir()))
     workers = Counter(file.name.partition("-")[0] for file in made.iterdir())
     assert max(workers.values()) <= 2  # once for each of the two functions
 
 
-def test_rows_are_sorted_by_tasks(spark: SparkSession, numbers: str) -> None:
+def test_rows_are_sorted_by_tasks(tasks: OnSpark, numbers: str) -> None:
     opened = dataset(numbers)
     opened.create_scalar_index("x", "BTREE")
     opened.update({"x": "1000 - x"}, where="x % 2 = 0")
     opened.optimize.optimize_indices()
     steps: list[JobProgress] = []
-    runner = OnSpark(spark, on_progress=steps.append)
+    runner = replace(tasks, on_progress=steps.append)
     opened.optimize.compact_files(target_rows_per_fragment=16, cluster_by=["x"], runner=runner)
     expected = sorted(1000 - x if x % 2 == 0 else x for x in range(40))
     assert rows(numbers) == expected
@@ -201,13 +202,13 @@ def test_rows_are_sorted_by_tasks(spark: SparkSession, numbers: str) -> None:
 
 
 @pytest.mark.interop
-def test_an_index_is_built_by_tasks_and_used_by_the_reference(spark: SparkSession, dataset_uri: str) -> None:
+def test_an_index_is_built_by_tasks_and_used_by_the_reference(tasks: OnSpark, dataset_uri: str) -> None:
     keys = np.random.default_rng(7).permutation(60_000) % 20_011
     table = pa.table({"key": pa.array(keys, mask=keys % 31 == 0), "id": np.arange(len(keys))})
     made = write_dataset(table, dataset_uri, max_rows_per_file=9000)
     made.delete("id % 17 = 0")
     jobs: list[str] = []
-    runner = OnSpark(spark, on_progress=lambda progress: jobs.append(f"{progress.job}: {progress.num_tasks}"))
+    runner = replace(tasks, on_progress=lambda progress: jobs.append(f"{progress.job}: {progress.num_tasks}"))
     create_scalar_index(made.snapshot, "key", "BTREE", runner=runner, sizes=TaskSizes(1, task_bytes=200_000))
     assert [text.partition(":")[0] for text in sorted(set(jobs))] == ["index data v2", "index, merge data v2"]
     assert all(int(text.rpartition(" ")[2]) > 2 for text in jobs)
@@ -222,14 +223,12 @@ def test_an_index_is_built_by_tasks_and_used_by_the_reference(spark: SparkSessio
 
 
 @pytest.mark.interop
-def test_a_zone_map_is_built_by_tasks_without_files_and_used_by_the_reference(
-    spark: SparkSession, dataset_uri: str
-) -> None:
+def test_a_zone_map_is_built_by_tasks_without_files_and_used_by_the_reference(tasks: OnSpark, dataset_uri: str) -> None:
     table = pa.table({"day": np.arange(60_000) // 100, "id": np.arange(60_000)})
     made = write_dataset(table, dataset_uri, max_rows_per_file=9000)
     made.delete("id % 17 = 0")
     jobs: list[str] = []
-    runner = OnSpark(spark, on_progress=lambda progress: jobs.append(f"{progress.job}: {progress.num_tasks}"))
+    runner = replace(tasks, on_progress=lambda progress: jobs.append(f"{progress.job}: {progress.num_tasks}"))
     config = IndexConfig("ZONEMAP", {"rows_per_zone": 1000})
     create_scalar_index(made.snapshot, "day", config, runner=runner, sizes=TaskSizes(1, task_bytes=200_000))
     assert {text.partition(":")[0] for text in jobs} == {"index data v2"}

@@ -96,14 +96,16 @@ def test_a_small_merge_runs_in_threads_of_the_driver(
     assert len(ran) == 1 + 3
 
 
-def test_a_data_frame_that_is_refused_leaves_the_table_as_it_was(spark: SparkSession, dataset_uri: str) -> None:
+def test_a_data_frame_that_is_refused_leaves_the_table_as_it_was(
+    spark: SparkSession, tasks: OnSpark, dataset_uri: str
+) -> None:
     dataset = lance_ops.write_dataset(pa.table({"id": range(8), "v": range(8)}), dataset_uri)
     before = sorted(Path(dataset_uri).rglob("*"))
     builder = dataset.merge_insert("id").when_matched_update_all()
     with pytest.raises(InvalidInput, match="id = 3"):
-        builder.execute(spark.sql("SELECT IF(id = 6, 3, id) AS id, id AS v FROM range(7)"), runner=OnSpark(spark))
+        builder.execute(spark.sql("SELECT IF(id = 6, 3, id) AS id, id AS v FROM range(7)"), runner=tasks)
     with pytest.raises(SchemaMismatch, match="'w'"):
-        builder.execute(spark.range(3).selectExpr("id", "id AS w"), runner=OnSpark(spark))
+        builder.execute(spark.range(3).selectExpr("id", "id AS w"), runner=tasks)
     assert (sorted(Path(dataset_uri).rglob("*")), lance_ops.dataset(dataset_uri).version) == (before, 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_columns_come_from_a_data_frame_in_its_types_or_in_those_of_the_table(
-    spark: SparkSession, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tasks: OnSpark, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = pa.table({"id": range(40), "w": pa.array([0] * 40, pa.uint8())})
     dataset = lance_ops.write_dataset(numbers, dataset_uri, max_rows_per_file=15)
@@ -36,8 +37,8 @@ def test_columns_come_from_a_data_frame_in_its_types_or_in_those_of_the_table(
     weights = table(spark, dataset_uri).select("_rowid", "id").load().selectExpr("_rowid", "id AS W").where("W < 3")
     refuse_rows_on_driver(monkeypatch, read)
     steps = Steps()
-    dataset.add_columns(hinted, runner=OnSpark(spark, on_progress=steps))
-    counts = dataset.update_columns(weights, runner=OnSpark(spark))
+    dataset.add_columns(hinted, runner=replace(tasks, on_progress=steps))
+    counts = dataset.update_columns(weights, runner=tasks)
     monkeypatch.undo()
     assert counts == {"num_rows_updated": 3}
     assert steps.seen == {"locate rows of": 1, "order rows of": 1, "add columns to": 3}
@@ -89,13 +90,12 @@ def test_a_data_frame_that_is_refused_leaves_the_table_as_it_was(spark: SparkSes
 
 
 def test_a_struct_of_a_data_frame_replaces_whole_values_by_the_names_of_its_fields(
-    spark: SparkSession, dataset_uri: str
+    spark: SparkSession, tasks: OnSpark, dataset_uri: str
 ) -> None:
     dataset = lance_ops.write_dataset(pa.table({"s": [{"x": 1, "y": "a"}]}), dataset_uri)
-    runner = OnSpark(spark)
     with pytest.raises(SchemaMismatch, match="no field 's.x', and nulls would replace"):
-        dataset.update_columns(spark.sql("SELECT 0L AS _rowaddr, named_struct('y', 'b') AS s"), runner=runner)
-    dataset.update_columns(spark.sql("SELECT 0L AS _rowaddr, named_struct('Y', 'b', 'x', 2L) AS S"), runner=runner)
+        dataset.update_columns(spark.sql("SELECT 0L AS _rowaddr, named_struct('y', 'b') AS s"), runner=tasks)
+    dataset.update_columns(spark.sql("SELECT 0L AS _rowaddr, named_struct('Y', 'b', 'x', 2L) AS S"), runner=tasks)
     assert dataset.to_table().to_pylist() == [{"s": {"x": 2, "y": "b"}}]
 
 

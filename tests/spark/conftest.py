@@ -1,0 +1,28 @@
+"""A runner that sends even small work to the workers, and fails a test in which none of it went there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lance_ops.spark import OnSpark
+from tests.spark.recorded_jobs import RecordedJobs, record_jobs, use_small_sizes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> RecordedJobs:
+    """What ran in tasks of Spark; small work does, too."""
+    use_small_sizes(monkeypatch)
+    return record_jobs(monkeypatch)
+
+
+@pytest.fixture
+def tasks(spark: SparkSession, jobs: RecordedJobs) -> Iterator[OnSpark]:
+    """A runner that gives all work to the workers of the shared session."""
+    yield OnSpark(spark, least_bytes=0)
+    assert jobs.descriptions, "no task ran on Spark"
