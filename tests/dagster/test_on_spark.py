@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,25 @@ from lance_ops.dagster.io.loading import load_as
 from lance_ops.dagster.io.partition_rows import PartitionRows
 from lance_ops.dagster.io.stored_dataset import StoredDataset
 from lance_ops.dagster.ops import launch
+from lance_ops.dagster.runners import spark_runner
 from lance_ops.dagster.runners.runner import RUNNER_KEY
 from lance_ops.dagster.runners.spark_runner import SparkRunner
+from lance_ops.spark import OnSpark
 from lance_ops.verbs import Compact, DeleteRows, Reindex
 from tests.dagster.deployment import Deploy, Deployment
+from tests.spark.recorded_jobs import RecordedJobs, record_jobs, use_small_sizes
+from tests.verbs.examples import EXAMPLES, Example
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.dagster, pytest.mark.spark]
+
+WITHOUT_TASKS = {"drop_index", "restore", "tag", "branch"}
+"""Verbs that need no task."""
+
+OF_VERBS = {example.make("").name: example for example in reversed(EXAMPLES)}
+"""The first example of each verb, by the verb's name."""
 
 
 @pytest.fixture
@@ -38,16 +49,40 @@ def on_spark(deploy: Deploy, spark: SparkSession) -> Deployment:
     return Deployment(config, CodeLocation(definitions, deployment.instance), deployment.landing)
 
 
-def test_a_backlog_is_one_spark_run_and_one_commit_and_the_verbs_run_there_too(on_spark: Deployment) -> None:
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> RecordedJobs:
+    """What ran in tasks of Spark; small work of the resource's runner does, too."""
+    use_small_sizes(monkeypatch)
+    monkeypatch.setattr(spark_runner, "OnSpark", partial(OnSpark, least_bytes=0))
+    return record_jobs(monkeypatch)
+
+
+def test_a_backlog_is_one_spark_run_and_one_commit_and_the_verbs_run_there_too(
+    on_spark: Deployment, jobs: RecordedJobs
+) -> None:
     for day in range(6):
         on_spark.land(f"d{day}", range(day * 10, day * 10 + 10))
     assert len(on_spark.tick().runs) == 1
     assert on_spark.data.version == 1
-    on_spark.run("delete_rows", launch(DeleteRows(predicate="id < 5", reason="r"), dry_run=False))
-    on_spark.run("reindex", launch(Reindex(), dry_run=False))
-    on_spark.run("compact", launch(Compact(), dry_run=False))
-    assert sorted(on_spark.data.to_table()["id"].to_pylist()) == list(range(5, 60))
+    assert any(each.startswith("ingest into") for each in jobs.take())
+    index = Reindex(create={"id_idx": "id"}, indices=("id_idx",))
+    for verb, begun in ((DeleteRows("id < 10", "r"), "delete"), (index, "index"), (Compact(), "compact")):
+        on_spark.run(verb.name, launch(verb, dry_run=False))
+        assert any(each.startswith(begun) for each in jobs.take()), verb
+    assert sorted(on_spark.data.to_table()["id"].to_pylist()) == list(range(10, 60))
     assert on_spark.head_versions() == list(range(1, on_spark.data.version + 1))
+
+
+@pytest.mark.parametrize(
+    "example", [each for name, each in OF_VERBS.items() if name not in WITHOUT_TASKS], ids=lambda example: example.title
+)
+def test_a_verb_runs_its_tasks_on_the_workers(
+    example: Example, on_spark: Deployment, jobs: RecordedJobs, tmp_path: Path
+) -> None:
+    version, verb = example.begin(on_spark.config.uri, tmp_path).version, example.make(str(tmp_path))
+    on_spark.run(verb.name, launch(verb, dry_run=False))
+    assert jobs.descriptions, "no task ran on Spark"
+    assert (on_spark.data.version, on_spark.data.count_rows()) == (version + example.num_commits, example.num_rows)
 
 
 def test_an_error_in_a_spark_task_reaches_the_run_unchanged(on_spark: Deployment) -> None:

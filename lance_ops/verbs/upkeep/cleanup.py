@@ -60,7 +60,11 @@ class Cleanup(Verb):
         """Count the versions and files, and list some of them."""
         data = work.data
         explained, bounds = explain_with_bounds(
-            data.snapshot, self._options(), include_files=True, max_files=_MOST_FILES, tasks=CleanupTasks(work.runner)
+            data.snapshot,
+            self._options(),
+            include_files=True,
+            max_files=_MOST_FILES,
+            tasks=CleanupTasks.of(work.runner),
         )
         stats, size = explained.stats, Measures.of(data)
         files = tuple((path,) for path in explained.candidate_files)
@@ -78,7 +82,7 @@ class Cleanup(Verb):
     def execute(self, work: Execution) -> VerbResult:
         """Remove them, but nothing that a tag, pin or branch needs, or that has become old since a preview."""
         options = self._options(None if work.promised is None else _bounds(work.promised))
-        return VerbResult(asdict(cleanup_old_versions(work.data.snapshot, options, CleanupTasks(work.runner))))
+        return VerbResult(asdict(cleanup_old_versions(work.data.snapshot, options, CleanupTasks.of(work.runner))))
 
     def _options(self, within: CleanupBounds | None = None) -> CleanupOptions:
         return CleanupOptions(
