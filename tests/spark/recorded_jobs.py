@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,25 +24,27 @@ __all__ = ["RecordedJobs", "record_jobs", "use_small_sizes"]
 
 @dataclass
 class RecordedJobs:
-    """Descriptions of Spark's jobs that ran tasks, in their order, without `lance: ` before them."""
+    """Descriptions of Spark's jobs in their order, without `lance: ` before them."""
 
     descriptions: list[str] = field(default_factory=list)
+    num_taken: int = 0
 
     def take(self) -> list[str]:
         """Return the descriptions since the last call."""
-        taken, self.descriptions[:] = list(self.descriptions), []
+        taken = self.descriptions[self.num_taken :]
+        self.num_taken += len(taken)
         return taken
 
 
-def record_jobs(monkeypatch: pytest.MonkeyPatch) -> RecordedJobs:
-    """Record the jobs from now on to the end of the test."""
+def record_jobs(monkeypatch: pytest.MonkeyPatch, of: ModuleType = worker_tasks) -> RecordedJobs:
+    """Record the jobs that a module starts, by default those of tasks, from now on to the end of the test."""
     found = RecordedJobs()
 
     def recorded(session: SparkSession, description: str) -> SparkJob:
         found.descriptions.append(description.removeprefix("lance: "))
         return SparkJob(session, description)
 
-    monkeypatch.setattr(worker_tasks, "SparkJob", recorded)
+    monkeypatch.setattr(of, "SparkJob", recorded)
     return found
 
 
