@@ -166,4 +166,11 @@ def test_a_table_is_changed_and_tasks_are_repeated_through_connect(tmp_path: Pat
         "named by the environment": True,
         "of a resource": [10, 20],
         "written": 40,
+        "merged and indexed": {
+            "counts": {"num_inserted_rows": 5, "num_updated_rows": 5, "num_deleted_rows": 0},
+            "jobs": ["merge (keys) into", "merge (join) into", "merge (rows) into", "index", "index, merge"],
+            "by the index": [{"x": 44, "double": -44}],
+            "plan": True,
+        },
+        "streamed": [45, 1],
     }
