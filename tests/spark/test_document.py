@@ -27,15 +27,23 @@ def shown(section: str) -> ast.Module:
     text = DOCUMENT.read_text().split(f"\n## {section}\n")[1]
     found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert found is not None
-    return ast.parse(found[1])
+    return ast.parse(found[1].replace("{…}", "{}"))  # a reader's own options
 
 
 def run(code: ast.Module, names: dict[str, Any]) -> Any:
     """Run the code and return the value of its last line."""
-    last = code.body.pop()
-    assert isinstance(last, ast.Expr)
-    exec(compile(code, DOCUMENT.name, "exec"), names)
-    return eval(compile(ast.Expression(last.value), DOCUMENT.name, "eval"), names)
+    return values(code, names)[-1]
+
+
+def values(code: ast.Module, names: dict[str, Any]) -> list[Any]:
+    """Run the code and return the values of its lines that have one."""
+    found = []
+    for line in code.body:
+        if isinstance(line, ast.Expr):
+            found.append(eval(compile(ast.Expression(line.value), DOCUMENT.name, "eval"), names))
+        else:
+            exec(compile(ast.Module([line], []), DOCUMENT.name, "exec"), names)
+    return found
 
 
 class Smaller(ast.NodeTransformer):
@@ -77,7 +85,9 @@ class Elsewhere(ast.NodeTransformer):
         self.folder = folder
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        value = node.value.replace("/data", str(self.folder)) if isinstance(node.value, str) else node.value
+        value = node.value
+        if isinstance(value, str):
+            value = value.replace("/data", str(self.folder)).replace("s3://lake", str(self.folder / "lake"))
         return ast.copy_location(ast.Constant(value), node)
 
     def visit_Dict(self, node: ast.Dict) -> ast.Dict:
@@ -95,3 +105,20 @@ def test_sql_that_is_shown_is_run(spark: SparkSession, tmp_path: Path, capsys: p
         use_namespace(spark, None)
     out = capsys.readouterr().out
     assert re.findall(r"\| +(\d+)\|", out) == ["3", "4", "5", "6", "7", "5"], out
+
+
+@pytest.mark.spark
+def test_writes_reads_and_a_stream_that_are_shown_are_run(spark: SparkSession, tmp_path: Path) -> None:
+    flights, elsewhere = tmp_path / "flights.lance", Elsewhere(tmp_path)
+    days = spark.range(62).selectExpr("id", "id AS delay", "date_add(DATE '2026-01-01', int(id % 31)) AS day")
+    last_days = days.where("day = '2026-01-31'")
+    values(elsewhere.visit(shown("Writing")), {"spark": spark, "df": last_days})
+    assert (lance_ops.dataset(flights).version, lance_ops.dataset(flights).count_rows()) == (3, 2)
+    assert lance_ops.dataset(tmp_path / "lake" / "flights.lance").count_rows() == 2
+    rows = days.toArrow()
+    for num_rows in (62, 1, 1, 5):
+        lance_ops.write_dataset(rows.slice(0, num_rows), flights, mode="append")
+    newest, third = values(elsewhere.visit(shown("Reading")), {"spark": spark})
+    assert (newest.count(), third.count()) == (71, 2)
+    run(elsewhere.visit(shown("Streams")), {"spark": spark}).awaitTermination()
+    assert lance_ops.dataset(tmp_path / "copy.lance").count_rows() == 5  # those of version 7
