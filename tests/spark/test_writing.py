@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -69,6 +70,17 @@ def test_stable_row_ids_are_an_option_of_the_first_write(dataset_uri: str) -> No
     plan_write(plain, SCHEMA).commit([])
     with pytest.raises(InvalidInput, match="created without stable row ids"):
         plan_write(replace(options, path=dataset_uri + "2"), SCHEMA)
+
+
+@pytest.mark.parametrize("wrap", [lambda kind: kind, pa.list_, lambda kind: pa.map_(pa.string(), kind)])
+def test_a_struct_without_all_fields_is_refused_before_a_task_starts(
+    dataset_uri: str, wrap: Callable[[pa.DataType], pa.DataType]
+) -> None:
+    whole, part = pa.struct({"a": pa.int64(), "b": pa.int64()}), pa.struct({"a": pa.int64()})
+    plan(dataset_uri, schema=pa.schema({"s": wrap(whole)})).commit([])
+    with pytest.raises(SchemaMismatch, match=r"column 's.*' has fields a, not a, b: give each one, NULL where"):
+        plan(dataset_uri, schema=pa.schema({"s": wrap(part)}))
+    assert plan(dataset_uri, schema=pa.schema({"S": wrap(whole)})).schema.names == ["s"]
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "create"])

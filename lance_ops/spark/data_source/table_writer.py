@@ -80,19 +80,28 @@ class WritePlan:
         if self.done:
             return []
         store = open_root(self.options.path, self.options.storage_options).store
-        fields = [with_blobs_as(field, pa.large_binary()) for field in self.schema.fields]
-        table = text_schema(pa.schema(fields), pa.string())
-        rule = self.options.case_rule
         with writing.FragmentWriter(store, self.schema, self.file_version, self.options.limits) as writer:
             seen: pa.Schema | None = None
             for batch in batches:
                 if batch.schema != seen:  # all batches of a task have one schema
-                    seen, names = batch.schema, spelled_as(batch.schema, table, rule).names
-                    given = pa.schema([field for field in table if field.name in names])
-                rows = fit(batch.rename_columns(names), given, rule, time_zone)
+                    seen, (names, given) = batch.schema, self._names_and_types(batch.schema)
+                rows = fit(batch.rename_columns(names), given, self.options.case_rule, time_zone)
                 _check_match(rows, self.options)
                 writer.write(rows)
             return writer.finish()
+
+    def check_fits(self, schema: pa.Schema) -> None:
+        """Raise `SchemaMismatch` naming a column whose type `write` would refuse in each batch of this schema."""
+        names, given = self._names_and_types(schema)
+        columns = [column.combine_chunks() for column in empty_table(schema).columns]
+        fit(pa.RecordBatch.from_arrays(columns, names=names), given, self.options.case_rule)
+
+    def _names_and_types(self, schema: pa.Schema) -> tuple[list[str], pa.Schema]:
+        """Return the table's names for the columns of rows, and these columns in the types that the writer takes."""
+        fields = [with_blobs_as(field, pa.large_binary()) for field in self.schema.fields]
+        table = text_schema(pa.schema(fields), pa.string())
+        names = spelled_as(schema, table, self.options.case_rule).names
+        return names, pa.schema([field for field in table if field.name in names])
 
     def commit(self, fragments: Sequence[Fragment], runner: Runner | None = None) -> int | None:
         """Commit all fragments as one version; return None if there is nothing to commit or the batch was committed
@@ -238,7 +247,9 @@ def plan_write(
     _check_names_rows(options.replace_where, schema)
     # Casting zero rows shows an impossible cast before a task starts.
     writing.conform_to_schema(empty_table(schema), schema_to_write(table))
-    return WritePlan(options, snapshot.version, table, version, mode, change=change)
+    plan = WritePlan(options, snapshot.version, table, version, mode, change=change)
+    plan.check_fits(schema)
+    return plan
 
 
 def _check_names_differ(names: Sequence[str], options: SourceOptions) -> None:

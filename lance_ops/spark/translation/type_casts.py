@@ -84,7 +84,8 @@ def _struct(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> p
     found = [rules.case_rule.find(field.name, tuple(children)) for field in fields]
     if None in found or not len({*found}) == len(found) == len(children):
         raise SchemaMismatch(
-            f"column {path!r} has fields {', '.join(children)}, not {', '.join(f.name for f in fields)}"
+            f"column {path!r} has fields {', '.join(children)}, not {', '.join(f.name for f in fields)}: "
+            "give each one, NULL where there is no value"
         )
     cast = [
         _field(children[name], field, f"{path}.{field.name}", array.null_count, rules)
