@@ -35,7 +35,7 @@ def main(master: str, uri: str, stop: Path) -> None:
         try:
             writer = rows.write.format(private_format(spark, options)).mode("append")
             writer.option("batch", f"step-{step}").save(uri)
-            dataset, runner = lance_ops.dataset(uri, storage_options=options), OnSpark(spark)
+            dataset, runner = lance_ops.dataset(uri, storage_options=options), OnSpark(spark, least_bytes=0)
             dataset.merge_insert("id").when_matched_update_all().execute(changes, runner=runner)
             if step % _STEPS_BETWEEN_COMPACTIONS == _STEPS_BETWEEN_COMPACTIONS - 1:
                 dataset.optimize.compact_files(runner=runner)
