@@ -307,6 +307,9 @@ def test_a_change_runs_in_tasks_of_spark(spark: SparkSession, lake: Path) -> Non
     by_key = "DELETE FROM numbers WHERE id IN (SELECT id + 1 FROM numbers WHERE id IN (1, 4))"
     assert first(sql(spark, by_key)) == {"num_affected_rows": 2}
     assert [row[0] for row in stored(lake)] == [1, 4, 7, 8]
+    by_query = "UPDATE numbers n SET x = -x WHERE id IN (SELECT id + 3 FROM numbers WHERE id < 5)"
+    assert first(sql(spark, by_query)) == {"num_affected_rows": 2}
+    assert [row[:2] for row in stored(lake)] == [(1, 1), (4, -4), (7, -7), (8, 8)]
     store = spark.sparkContext._jsc.sc().statusStore()
     jobs = store.jobsList(None)
     shown = [str(jobs.apply(i).description()) for i in range(jobs.size())]
