@@ -19,11 +19,16 @@ SECRET = "s3cr3t-path"
 
 @dataclass
 class Receiver:
-    """What a server was sent. It answers with `status`, and with `answer` as its body."""
+    """What a server was sent. It answers with `status`, and with `answer` as its body.
+
+    `next_answers` come before: a status, words that are not HTTP, or None for silence until the server ends.
+    """
 
     url: str = ""
     status: int = 200
     answer: bytes = b'{"ok": true}'
+    next_answers: list[int | bytes | None] = field(default_factory=list)
+    num_requests: int = 0
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
@@ -36,15 +41,21 @@ class Receiver:
 @contextmanager
 def receiving() -> Iterator[Receiver]:
     """Run a server for the block."""
-    received = Receiver()
+    received, is_over = Receiver(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            if received.status == 200:
+            received.num_requests += 1
+            status = received.next_answers.pop(0) if received.next_answers else received.status
+            if not isinstance(status, int):
+                is_over.wait(None if status is None else 0)
+                self.wfile.write(status or b"")
+                return
+            if status == 200:
                 received.bodies.append(json.loads(body))
                 received.headers.append(dict(self.headers))
-            self.send_response(received.status)
+            self.send_response(status)
             self.send_header("Location", received.url)
             self.send_header("Content-Type", "application/json")
             self.end_headers()
@@ -55,7 +66,10 @@ def receiving() -> Iterator[Receiver]:
 
     with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
         received.url = f"http://127.0.0.1:{port}/{SECRET}"
-        yield received
+        try:
+            yield received
+        finally:
+            is_over.set()
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import dagster as dg
 import pytest
 from pydantic import ValidationError
 
+from lance_ops.dagster.alerts import sending
 from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.alerts.pending import Told, Watched, pending_alerts
 from lance_ops.dagster.alerts.sending import send
@@ -220,6 +221,46 @@ def test_what_the_first_tick_could_not_send_is_sent_by_the_next(deploy: Deploy, 
     assert [alert["event"] for alert in receiver.take()] == ["failure", "check"]
 
 
+@pytest.mark.parametrize(
+    "fault", [500, 302, b"this is no HTTP\r\n\r\n", None], ids=["500", "302", "garbage", "silence"]
+)
+def test_a_webhook_at_fault_is_asked_once_a_tick_and_told_each_alert_once(
+    deploy: Deploy, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, fault: int | bytes | None
+) -> None:
+    monkeypatch.setattr(sending, "_TIMEOUT_SECONDS", 1.5)
+    deployment = deploy(alerts=[WEBHOOK])
+    alerts(deployment)
+    evaluate(deployment, "small_fragments", passed=False)
+    evaluate(deployment, "versions", passed=False)
+    receiver.next_answers = [200, fault, fault]
+    said = alerts(deployment).skip_message or ""
+    assert "the webhook at 127.0.0.1 did not take an alert" in said and SECRET not in said
+    assert receiver.num_requests == 2
+    with pytest.raises(AlertNotSent, match=r"the webhook at 127\.0\.0\.1"):
+        alerts(deployment)
+    assert receiver.num_requests == 3
+    alerts(deployment)
+    alerts(deployment)
+    told = [alert["title"] for alert in receiver.take()]
+    assert sorted(told) == ["check small_fragments is red", "check versions is red"]
+    assert len({headers["Idempotency-Key"] for headers in receiver.headers}) == 2
+
+
+def test_a_webhook_that_is_down_fails_no_run(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler)) as port:
+        closed = f"http://127.0.0.1:{port}/{SECRET}"
+    monkeypatch.setenv("ALERT_URL", closed)
+    monkeypatch.setenv("ALERT_TOKEN", "a-token")
+    deployment = deploy(alerts=[WEBHOOK])
+    alerts(deployment)
+    deployment.land("a", range(3))
+    deployment.tick()
+    assert deployment.data.count_rows() == 3
+    evaluate(deployment, "versions", passed=False)
+    with pytest.raises(AlertNotSent, match="ConnectionRefusedError|URLError"):
+        alerts(deployment)
+
+
 def test_a_run_that_dagster_retries_or_has_not_judged_yet_is_not_told(deploy: Deploy) -> None:
     deployment = deploy()
     fail(deployment)
@@ -311,6 +352,9 @@ def test_dagsters_own_libraries_tell_slack_and_teams(kind: str, receiver: Receiv
     with pytest.raises(AlertNotSent, match="channel_not_found" if kind == "slack" else "127.0.0.1") as refused:
         send(to, ALERT)
     assert SECRET not in str(refused.value) and "a-token" not in str(refused.value)
+    receiver.next_answers = [b"this is no HTTP\r\n\r\n"] * 3
+    with pytest.raises(AlertNotSent):
+        send(to, ALERT)
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

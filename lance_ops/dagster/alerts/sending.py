@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from contextlib import suppress
 from email.message import EmailMessage
+from http.client import HTTPException
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -62,7 +63,7 @@ def _send_to_slack(slack: SlackChannel, alert: Alert, webserver: str) -> None:
     text = html.escape(alert.text(webserver), quote=False)
     try:
         client.chat_postMessage(channel=slack.channel, text=text, mrkdwn=False)
-    except (errors.SlackClientError, OSError) as error:
+    except (errors.SlackClientError, OSError, HTTPException) as error:
         response: Any = getattr(error, "response", None)
         _refuse(f"Slack, {slack.channel}", response.get("error") if response is not None else type(error).__name__)
 
@@ -133,7 +134,7 @@ def _send_to_webhook(webhook: WebhookChannel, alert: Alert, webserver: str) -> N
             pass
     except urllib.error.HTTPError as error:
         _refuse(f"the webhook at {_host(url)}", f"HTTP {error.code}")
-    except (OSError, ValueError) as error:  # ValueError: a URL or a header that the client refuses
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: a URL or a header that the client refuses
         _refuse(f"the webhook at {_host(url)}", type(error).__name__)
 
 
