@@ -96,6 +96,7 @@ def merge_source(
     on: tuple[str, ...] = (),
     *,
     keys: tuple[str, ...] = (),
+    replaces: bool = True,
 ) -> Iterator[MergeSource]:
     """Give the rows of `data`; with `on`, only these columns of a dataset. What is staged is removed in the end.
 
@@ -103,10 +104,11 @@ def merge_source(
 
     `data` is what `reader_of` takes, the path of a dataset, of a raw file or a list of them, or a data frame that the
     runner takes.
-    Raises `InvalidInput` for a `schema` beside files or such a data frame, and `SchemaMismatch` naming a column that
-    the target does not have, or a key (of `keys`, or else of `on`) that tasks would cast to other values.
+    Raises `InvalidInput` for a `schema` beside files or such a data frame. Raises `SchemaMismatch` naming a column that
+    the target does not have, a key (of `keys`, or else of `on`) that tasks would cast to other values, or, where the
+    rows are staged and one of them `replaces` a row, a field that a struct in a list or a map lacks.
     """
-    stage = _Stage(target, runner or InThreads(), keys, on)
+    stage = _Stage(target, runner or InThreads(), keys, on, replaces=replaces)
     try:
         yield _rows_of(stage, data, schema, runner, on)
     finally:
@@ -201,8 +203,10 @@ def _size_bytes(rows: by_tasks.SourceRows) -> int:
 class _Stage:
     """Datasets of one version beneath the target's `data`."""
 
-    def __init__(self, target: Snapshot, runner: Runner, keys: tuple[str, ...], on: tuple[str, ...]) -> None:
-        self._target, self._runner, self._keys = target, runner, keys
+    def __init__(
+        self, target: Snapshot, runner: Runner, keys: tuple[str, ...], on: tuple[str, ...], *, replaces: bool = True
+    ) -> None:
+        self._target, self._runner, self._keys, self._replaces = target, runner, keys, replaces
         self._joined = keys or on
         self._stored = target.schema.to_arrow_storage()
         self._folder: str | None = None
@@ -233,7 +237,7 @@ class _Stage:
             stored = ingest.unified_raw_schema(typed, {}, runner=self._runner) if has_text else given
             self._check_key_casts(stored)
         others = ingest.ExtraColumns.IGNORE if on else ingest.ExtraColumns.REFUSE
-        uri = self._create(on or self._paths_of(spelled_as(given, self._stored, CaseRule.INSENSITIVE)))
+        uri = self._create(on or self._checked_paths(spelled_as(given, self._stored, CaseRule.INSENSITIVE)))
         ingest.ingest(
             uri,
             [ingest.IngestBatch("merge", files)],
@@ -246,7 +250,7 @@ class _Stage:
     def table(self, table: pa.Table) -> by_tasks.SourceRows:
         """Write rows that are in memory, for tasks that run elsewhere."""
         self._check_key_casts(table.schema)
-        uri = self._create(self._paths_of(table.schema))
+        uri = self._create(self._checked_paths(table.schema))
         empty = Snapshot.open(uri, storage_options=self.storage_options)
         return by_tasks.SourceRows.of(writing.append(empty, table.to_batches(), writing.FragmentLimits(), {}))
 
@@ -265,9 +269,13 @@ class _Stage:
         writing.create_dataset(open_root(uri, self.storage_options), schema, PendingFiles(), version)
         return uri
 
-    def _paths_of(self, given: pa.Schema) -> Iterator[str]:
-        """Return the paths of the target's columns and struct fields that a source has."""
-        merge_insert.check_items_are_whole(given, self._target.schema.fields)
+    def _checked_paths(self, given: pa.Schema) -> Iterator[str]:
+        """Return the paths of the target's columns and struct fields that a source has.
+
+        Raises `SchemaMismatch` for a field that a struct in a list or a map lacks, if a row replaces one.
+        """
+        if self._replaces:
+            merge_insert.check_structs_in_lists(given, self._target.schema.fields)
         return _paths_of(given, self._target.schema.fields, self._target.uri)
 
     def _check_key_casts(self, given: pa.Schema) -> None:

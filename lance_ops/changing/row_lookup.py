@@ -28,7 +28,8 @@ _FRAGMENT_ID = "_fragid"  # what reads of Spark call the fragment's id
 def key_and_values(names: Iterable[str]) -> tuple[str | None, tuple[str, ...]]:
     """Return which column of data names rows, if one does, and which columns have values: none that scans add.
 
-    The case of the key's name is not looked at. Raises `SchemaMismatch` if several columns may be the key.
+    An exact spelling wins, then one in any case; `_rowaddr` wins over `_rowid`. Raises `SchemaMismatch` if two names
+    of one of them differ only in case.
     """
     listed = tuple(names)
     found = (CaseRule.INSENSITIVE.find(name, listed) for name in (ROW_ADDRESS, ROW_ID))

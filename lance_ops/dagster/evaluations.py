@@ -25,7 +25,7 @@ class CheckEvaluator:
     evaluate: Callable[[], Iterable[dg.AssetCheckEvaluation]]
 
     def evaluate_or_warn(self, asset: dg.AssetKey) -> list[dg.AssetCheckEvaluation]:
-        """Return the evaluations, and a warning for each check if none can be made."""
+        """Return the evaluations or, if evaluating raises, one warning for each check."""
         try:
             return list(self.evaluate())
         except Exception as error:  # noqa: BLE001 - the run fails for another reason, whatever fails here

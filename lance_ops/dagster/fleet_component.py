@@ -30,7 +30,7 @@ class LanceFleetComponent(dg.Component):
 
     @classmethod
     def get_model_cls(cls) -> type[BaseModel]:
-        """Return the declaration's own model, so that its constraints apply here too, with templates for values."""
+        """Return the declaration's model, in which a template may stand for a value; `load` checks the rendered ones."""
         return with_templates(FleetConfig)
 
     @classmethod
@@ -44,7 +44,7 @@ class LanceFleetComponent(dg.Component):
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
         """Render the templates, and check the declaration again with the rendered values."""
-        # A template is no value of its key's type, of which pydantic would warn.
+        # Pydantic would warn of a template where the key's type is not text.
         written = attributes.model_dump(exclude_unset=True, warnings=False) if attributes else {}
         return cls(load_attributes(context.path, written, FleetConfig, context.resolution_context.resolve_value))
 

@@ -129,7 +129,7 @@ class Preview:
 
     `after` is an estimate, and None where the verb cannot tell. `reads_bytes` and `writes_bytes` are the cost. A
     preview that `does_nothing` needs no execution. `extent` is the most that the execution of the stored plan may
-    remove.
+    remove or rewrite.
     """
 
     summary: str

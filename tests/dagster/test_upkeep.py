@@ -147,7 +147,7 @@ def test_upkeep_that_met_a_passing_error_is_asked_for_again_after_longer_and_lon
     assert [each.dagster_run.run_id for each in found.records] == [second.runs[0].run_id, lost.runs[0].run_id]
     assert found.reason_to_wait(ended + timedelta(minutes=9)) is not None
     assert found.reason_to_wait(ended + timedelta(minutes=11)) is None
-    many = EarlierRuns(found.debt, found.records * 20)
+    many = EarlierRuns(found.debt_key, found.records * 20)
     assert many.reason_to_wait(ended + timedelta(hours=5)) and not many.reason_to_wait(ended + timedelta(hours=7))
 
     monkeypatch.setattr(earlier_runs, "_FIRST_WAIT", timedelta(0))

@@ -127,7 +127,9 @@ class MergeInsertBuilder:
         """
         used = runner or InThreads()
         keys = merge_insert.merge_keys(self._dataset.snapshot, self._request)  # a mistake is raised before any work
-        with merge_source(self._dataset.snapshot, data_obj, schema, runner, keys=keys) as source:
+        with merge_source(
+            self._dataset.snapshot, data_obj, schema, runner, keys=keys, replaces=self._request.replaces_rows
+        ) as source:
 
             def attempt(current: Snapshot) -> tuple[Snapshot, merge_insert.MergeCounts]:
                 if isinstance(source, pa.Table):
@@ -144,7 +146,9 @@ class MergeInsertBuilder:
         """Write the files of the merge, and return its transaction for `LanceDataset.commit`."""
         snapshot, used = self._dataset.snapshot, runner or InThreads()
         keys = merge_insert.merge_keys(snapshot, self._request)
-        with merge_source(snapshot, data_obj, schema, runner, keys=keys) as source:
+        with merge_source(
+            snapshot, data_obj, schema, runner, keys=keys, replaces=self._request.replaces_rows
+        ) as source:
             if isinstance(source, pa.Table):
                 plan = merge_insert.plan_merge(snapshot, self._request, source)
                 prepared = merge_insert.prepare_merge(plan, used.map(merge_insert.find_matches, plan.tasks), used)

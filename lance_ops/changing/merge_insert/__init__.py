@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         merge_keys,
         primary_key,
     )
-    from lance_ops.changing.merge_insert.missing_struct_fields import check_items_are_whole, check_struct_fields
+    from lance_ops.changing.merge_insert.missing_struct_fields import check_struct_fields, check_structs_in_lists
 
 __all__ = [
     "MergeCounts",
@@ -36,10 +36,10 @@ __all__ = [
     "PreparedMerge",
     "WhenMatched",
     "cast_may_change",
-    "check_items_are_whole",
     "check_key_casts",
     "check_key_values",
     "check_struct_fields",
+    "check_structs_in_lists",
     "commit_merge",
     "explain_merge_from",
     "find_matches",
@@ -59,7 +59,7 @@ _MODULES = {
     "PreparedMerge": "merge",
     "WhenMatched": "merge_request",
     "cast_may_change": "key_types",
-    "check_items_are_whole": "missing_struct_fields",
+    "check_structs_in_lists": "missing_struct_fields",
     "check_key_casts": "key_types",
     "check_key_values": "key_types",
     "check_struct_fields": "missing_struct_fields",

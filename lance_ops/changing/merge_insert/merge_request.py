@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_ops.blobs import schema_to_write
 from lance_ops.changing.merge_insert.key_types import check_key_values
-from lance_ops.changing.merge_insert.missing_struct_fields import check_items_are_whole, lacks_struct_fields
+from lance_ops.changing.merge_insert.missing_struct_fields import check_structs_in_lists, lacks_struct_fields
 from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column, Predicate, parse_filter
@@ -71,6 +71,11 @@ class MergeRequest:
     """Where new fragments go. Column files of existing fragments and deletion files stay beneath the root."""
     target_all_bases: bool | None = None
 
+    @property
+    def replaces_rows(self) -> bool:
+        """Whether rows of the source replace rows of the target."""
+        return self.when_matched is WhenMatched.UPDATE
+
 
 @dataclass(frozen=True)
 class BoundMerge:
@@ -95,8 +100,8 @@ def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> B
     """Check a merge against a version and a source.
 
     Raises `InvalidInput` for a merge that does nothing or a key that does not exist, `SchemaMismatch` naming a source
-    column that does not fit, a key that the cast to the table's type changes or a field that a struct in a list lacks,
-    and `InvalidFilter` for a condition that does not fit.
+    column that does not fit, a key that the cast to the table's type changes or, if matched rows are updated, a field
+    that a struct in a list or a map lacks, and `InvalidFilter` for a condition that does not fit.
     """
     on = merge_keys(snapshot, request)
     schema = snapshot.schema.to_arrow_storage()
@@ -108,8 +113,8 @@ def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> B
     for path, key in zip(on, keys, strict=True):
         given = key_column(source.schema, path)
         check_key_values(path, *key_columns(source, [given]), *key_columns(conformed, [key]))
-    if request.when_matched is WhenMatched.UPDATE:
-        check_items_are_whole(source.schema, snapshot.schema.fields)
+    if request.replaces_rows:
+        check_structs_in_lists(source.schema, snapshot.schema.fields)
     if request.in_place:
         _check_in_place(snapshot, request, conformed, on)
     update_condition = None

@@ -1,6 +1,6 @@
 """Keep a row's values of struct fields that the source of an update lacks, or refuse the source.
 
-An update replaces a list or a map as a whole: no item of the table stands for an item of the source.
+An update replaces a list or a map as a whole, because its items have no keys that pair them with the source's items.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.schema import Field
 
-__all__ = ["check_items_are_whole", "check_struct_fields", "lacks_struct_fields", "with_missing_fields_kept"]
+__all__ = ["check_struct_fields", "check_structs_in_lists", "lacks_struct_fields", "with_missing_fields_kept"]
 
 
 def check_struct_fields(given: Iterable[pa.Field], table: Sequence[Field]) -> None:
@@ -25,7 +25,7 @@ def check_struct_fields(given: Iterable[pa.Field], table: Sequence[Field]) -> No
     _refuse(path for path, _ in _missing_fields(given, table))
 
 
-def check_items_are_whole(given: Iterable[pa.Field], table: Sequence[Field]) -> None:
+def check_structs_in_lists(given: Iterable[pa.Field], table: Sequence[Field]) -> None:
     """Raise as `check_struct_fields` does, but only for structs within lists and maps."""
     _refuse(path for path, in_list in _missing_fields(given, table) if in_list)
 

@@ -22,7 +22,7 @@ from lance_ops.cli.arguments import (
 )
 from lance_ops.cli.outcomes import preview_and_print, print_changed_sizes, print_preview
 from lance_ops.cli.output import print_facts, print_json, print_line
-from lance_ops.cli.questions import check_can_ask, insist
+from lance_ops.cli.questions import check_can_ask, confirm_or_exit
 
 __all__ = ["erase"]
 
@@ -83,7 +83,7 @@ def erase(
     else:
         plan, preview = verbs.make_plan(verb, opened, used)
         print_preview(preview)
-        insist("Erase these rows for good?")
+        confirm_or_exit("Erase these rows for good?")
         done = verbs.execute_plan(plan, open_dataset(uri, options), used)
     if as_json:
         sizes = {"before": done.before, "after": done.after}

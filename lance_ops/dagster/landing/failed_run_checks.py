@@ -1,6 +1,7 @@
 """Evaluate the checks of a run that fails, because Dagster does not run their steps after a failed one.
 
-A check that can look at the table or at the landing folder gets its true result. One that cannot warns and says why.
+`valid`, the checks of health, of batches, of freshness and of the landing folder get their results. A check that cannot
+look, and any other that the run planned, gets a warning that says why.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def report_checks(
                 if found.check_name in wanted:
                     log_evaluation(context, found)
     for name in sorted(wanted.difference(*(each.names for each in evaluators))):
-        why = f"the run failed before: run {names.of('checks')}"
+        why = f"the run failed before this check; run the job {names.of('checks')}"
         log_evaluation(context, not_looked_warning(names.head, name, why))
 
 

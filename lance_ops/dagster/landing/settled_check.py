@@ -1,6 +1,6 @@
 """Build the check that names the batches which need somebody, and the sensor that reports it.
 
-A run that fails evaluates all checks that it planned, because the steps after a failed one do not run.
+A run that fails evaluates the checks that it planned, because the steps after a failed one do not run.
 Files also change without a run, and a process may die before it reaches the check. The sensor therefore evaluates the
 check, and the check of the landing folder with it, and reports each whose result differs from the newest recorded one.
 

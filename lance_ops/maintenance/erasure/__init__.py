@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     )
     from lance_ops.maintenance.erasure.holdings import Cause, Holdings
     from lance_ops.maintenance.erasure.report import ErasureReport
-    from lance_ops.maintenance.erasure.subject import Subject, most_keys
+    from lance_ops.maintenance.erasure.subject import Subject, max_num_keys
 
 __all__ = [
     "Cause",
@@ -25,7 +25,7 @@ __all__ = [
     "Subject",
     "check_permitted",
     "erase",
-    "most_keys",
+    "max_num_keys",
     "plan_erasure",
 ]
 
@@ -37,7 +37,7 @@ _MODULES = {
     "Subject": "subject",
     "check_permitted": "erasing",
     "erase": "erasing",
-    "most_keys": "subject",
+    "max_num_keys": "subject",
     "plan_erasure": "erasing",
 }
 

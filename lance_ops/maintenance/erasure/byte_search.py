@@ -18,13 +18,13 @@ from lance_ops.core.records import dataclass
 __all__ = ["ByteSearch"]
 
 _FEW = 8
-"""So few values are found one after the other."""
+"""Up to so many values are searched for one by one."""
 _MIX = 0x9E3779B97F4A7C15  # an odd number whose multiples spread over the high bits
 _FEWEST_SLOT_BITS = 16
 
 
 class ByteSearch:
-    """Looks for values of at least four bytes."""
+    """Looks for values, each of which must have four bytes or more; `long_enough` chooses such values."""
 
     def __init__(self, values: Collection[bytes]) -> None:
         self.longest = max(map(len, values), default=0)
@@ -32,9 +32,9 @@ class ByteSearch:
         long, short = [[each for each in values if (len(each) >= 8) is is_long] for is_long in (True, False)]
         self._ends = [] if self._few else [_Ends.of(long, "<u8"), _Ends.of(short, "<u4")]
 
-    def is_in(self, content: bytes) -> bool:
+    def finds_any_in(self, content: bytes) -> bool:
         """Return whether one of the values stands in the bytes."""
-        return any(value in content for value in self._few) or any(ends.is_in(content) for ends in self._ends)
+        return any(value in content for value in self._few) or any(ends.finds_any_in(content) for ends in self._ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class _Ends:
         slots[_slots_of(np.frombuffer(b"".join(by_end), kind), len(slots))] = True
         return cls(kind, slots, dict(by_end))
 
-    def is_in(self, content: bytes) -> bool:
+    def finds_any_in(self, content: bytes) -> bool:
         width = np.dtype(self.kind).itemsize
         return bool(self.by_end) and any(
             content.endswith(value, 0, end)
@@ -73,5 +73,5 @@ class _Ends:
 
 
 def _slots_of(numbers: npt.NDArray[np.unsignedinteger], num_slots: int) -> npt.NDArray[np.uint64]:
-    """Return the high bits of the numbers' products with `_MIX`, as many as number the slots."""
+    """Hash each number to a slot: the high bits of its product with `_MIX`."""
     return (numbers.astype(np.uint64) * np.uint64(_MIX)) >> np.uint64(64 - (num_slots.bit_length() - 1))

@@ -166,7 +166,7 @@ def _read_files(task: ProofTask) -> list[ReadFile]:
                 part = store.get_range(path, start, min(start + _PART, size)).to_pybytes()
                 digest.update(part)
                 window = before + part
-                has_value = has_value or search.is_in(window)
+                has_value = has_value or search.finds_any_in(window)
                 before = window[-(search.longest - 1) :] if search.longest > 1 else b""
         except ObjectNotFound:  # clean-up of another process removed it
             read.append(ReadFile(path, 0, "", False))

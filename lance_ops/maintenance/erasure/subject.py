@@ -18,11 +18,11 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_COLUMNS, UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["Subject", "most_keys"]
+__all__ = ["Subject", "max_num_keys"]
 
 
-def most_keys(num_columns: int) -> int:
-    """Return how many keys of so many columns an erasure takes.
+def max_num_keys(num_columns: int) -> int:
+    """Return the largest number of keys that an erasure takes, by the number of their columns.
 
     Keys of one column travel as one array, and each task has all of them. Keys of several columns become a condition
     for each key.
@@ -41,11 +41,11 @@ class Subject:
     def of_keys(cls, keys: pa.Table) -> Subject:
         """Return the subject of the rows whose columns have the values of a row of `keys`; nulls match nothing.
 
-        Raises `InvalidInput` for no key, and for more than `most_keys`.
+        Raises `InvalidInput` for no key, and for more than `max_num_keys`.
         """
         if not keys.num_rows:
             raise InvalidInput("an erasure takes at least one key: name the rows to erase")
-        names, most = keys.schema.names, most_keys(keys.num_columns)
+        names, most = keys.schema.names, max_num_keys(keys.num_columns)
         if keys.num_rows > most:
             columns = "one column" if len(names) == 1 else "several columns"
             raise InvalidInput(
@@ -76,9 +76,9 @@ class Subject:
 
     def digest(self, salt: str) -> str:
         """Return a keyed digest: whoever knows the subject can find out whether a record is about it."""
-        return hmac.new(salt.encode(), self._content(), hashlib.sha256).hexdigest()
+        return hmac.new(salt.encode(), self._digest_input(), hashlib.sha256).hexdigest()
 
-    def _content(self) -> bytes:
+    def _digest_input(self) -> bytes:
         """Return what tells this subject from others; the text of an expression leaves out most of a long list."""
         if self.keys is not None:
             return json.dumps(self.keys.to_pydict(), default=str).encode()

@@ -217,8 +217,9 @@ def _known_part(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
         items = _known_part(given.value_type, wanted.value_type)
         return given if items == given.value_type else with_child_fields(given, [given.value_field.with_type(items)])
     if pt.is_map(given) and pt.is_map(wanted):
-        items = _known_part(given.item_type, wanted.item_type)
-        return given if items == given.item_type else pa.map_(given.key_field, given.item_field.with_type(items))
+        keys, items = _known_part(given.key_type, wanted.key_type), _known_part(given.item_type, wanted.item_type)
+        kept = pa.map_(given.key_field.with_type(keys), given.item_field.with_type(items))
+        return given if (keys, items) == (given.key_type, given.item_type) else kept
     return given
 
 

@@ -1,7 +1,7 @@
 """Read dates, and clocks without a zone, by the time zone of the session, in a task of Spark.
 
-Spark tells a data source no time zone. A task finds it among its properties if the session sets it. If it does not, the
-zone is that of the driver's Java, which a task cannot ask: it takes the one that Java would find on its own machine.
+Spark tells a data source no time zone. A task takes the setting of the session, which is among its properties; else
+`-Duser.timezone` of the driver's Java options; else `TZ` or the link `/etc/localtime` of its own machine; else UTC.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def session_time_zone() -> str:
 def moments_of(clocks: pa.Array, time_zone: str) -> pa.Array:
     """Return the moments at which dates begin, or at which a clock in the time zone shows these timestamps.
 
-    Of two moments it is the first one. A clock that skips an hour is read as it went before, which is Java's rule.
+    A time that comes twice is the earlier moment. A time that a change of the clock skips is read with the offset before
+    the change, as Java reads it.
     """
     shown = clocks.cast(pa.timestamp("us"))
     near = pc.assume_timezone(shown, time_zone, ambiguous="earliest", nonexistent="earliest")

@@ -16,7 +16,7 @@ from lance_ops.maintenance.erasure import (
     Subject,
     check_permitted,
     erase,
-    most_keys,
+    max_num_keys,
     plan_erasure,
 )
 from lance_ops.refs import branch_of
@@ -150,7 +150,7 @@ class Erase(Verb):
             raise InvalidInput("say whose rows to erase: give either predicate, or key_files with on")
         if self.predicate is not None:
             return Subject(self.predicate)
-        most = most_keys(len(set(self.on)))
+        most = max_num_keys(len(set(self.on)))
         return Subject.of_keys(read_few_keys(work.data, work.runner, self.key_files, self.on, most))
 
     def _options(self) -> ErasureOptions:

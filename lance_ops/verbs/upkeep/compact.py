@@ -22,7 +22,7 @@ from lance_ops.verbs.sections import shortened_section
 __all__ = ["Compact"]
 
 _FRAGMENTS = "fragments"
-"""The extent of a plan: the ids of the fragments that it rewrites."""
+"""The kind in the extent of a plan that holds the ids of the fragments to rewrite."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Compact(Verb):
         return _result(None, CompactionMetrics())
 
     def execute(self, work: Execution) -> VerbResult:
-        """Rewrite and commit; after a conflict the groups are planned again, `work.retries` times."""
+        """Rewrite and commit; after a conflict the groups are planned again, at most `work.retries` times."""
         made, metrics = compact_files(work.data.snapshot, self._options(), work.runner, conflict_retries=work.retries)
         return _result(made if metrics.fragments_removed else None, metrics)
 

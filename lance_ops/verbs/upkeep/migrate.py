@@ -58,7 +58,7 @@ class Migrate(Verb):
         return VerbResult({"fragments_removed": 0, "fragments_added": 0})
 
     def execute(self, work: Execution) -> VerbResult:
-        """Rewrite and commit once; after a conflict the fragments are planned again, `work.retries` times."""
+        """Rewrite and commit once; after a conflict the fragments are planned again, at most `work.retries` times."""
         version = FileVersion.parse(self.data_storage_version)
         made, metrics = migrate_files(work.data.snapshot, version, work.runner, conflict_retries=work.retries)
         facts = {"fragments_removed": metrics.fragments_removed, "fragments_added": metrics.fragments_added}

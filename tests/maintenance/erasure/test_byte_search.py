@@ -20,7 +20,7 @@ def _bytes(least: int, most: int) -> st.SearchStrategy[bytes]:
 
 @given(content=_bytes(0, 60), values=st.lists(_bytes(4, 12), max_size=40))
 def test_a_value_is_found_wherever_it_stands(content: bytes, values: list[bytes]) -> None:
-    assert ByteSearch(values).is_in(content) == any(value in content for value in values)
+    assert ByteSearch(values).finds_any_in(content) == any(value in content for value in values)
 
 
 @pytest.mark.parametrize("place", [0, 1, 7, 8, 4_000, 9_987])
@@ -30,8 +30,8 @@ def test_one_of_many_values_is_found_at_any_place(place: int, value: bytes) -> N
     content = bytearray(10_000)
     content[place : place + len(value)] = value
     content = content[:10_000]
-    assert ByteSearch([*others, value]).is_in(bytes(content)) == (value in content)
-    assert not ByteSearch(others).is_in(bytes(content))
+    assert ByteSearch([*others, value]).finds_any_in(bytes(content)) == (value in content)
+    assert not ByteSearch(others).finds_any_in(bytes(content))
 
 
 def test_a_hundred_times_as_many_values_take_no_ten_times_as_long() -> None:
@@ -43,5 +43,5 @@ def test_a_hundred_times_as_many_values_take_no_ten_times_as_long() -> None:
 
 def _seconds(search: ByteSearch, content: bytes) -> float:
     began = time.process_time()
-    assert not search.is_in(content)
+    assert not search.finds_any_in(content)
     return time.process_time() - began
