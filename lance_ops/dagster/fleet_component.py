@@ -30,7 +30,7 @@ class LanceFleetComponent(dg.Component):
 
     @classmethod
     def get_model_cls(cls) -> type[BaseModel]:
-        """Return the declaration's model, in which a template may stand for a value; `load` checks the rendered ones."""
+        """Return the declaration's model, in which templates may stand for values; `load` checks the rendered ones."""
         return with_templates(FleetConfig)
 
     @classmethod

@@ -42,7 +42,10 @@ def open_if_exists(config: DatasetConfig) -> Snapshot | None:
 
 
 def opening_once(config: DatasetConfig) -> OpenNewest:
-    """Return what opens the newest version when it is first called; later calls get that version, or that `LanceOpsError`."""
+    """Return what opens the newest version when it is first called.
+
+    Later calls get that version, or that `LanceOpsError`.
+    """
     opened: list[Snapshot | LanceOpsError | None] = []
 
     def newest() -> Snapshot | None:

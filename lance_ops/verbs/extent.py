@@ -13,7 +13,7 @@ from lance_ops.core.errors import InvalidInput, PlanOutdated
 __all__ = ["Extent", "check_within", "extent_from_json"]
 
 Extent: TypeAlias = Mapping[str, int | str | tuple[str, ...]]
-"""Numbers, moments, and names of things, by kind. It says how much a verb may remove or rewrite; the verb knows the kinds."""
+"""Numbers, moments, and names of things, by kind: how much a verb may remove or rewrite. The verb knows the kinds."""
 
 _MOST_NAMED = 10
 

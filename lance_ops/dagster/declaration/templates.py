@@ -5,7 +5,8 @@ number, a choice or a section. `with_templates` makes the model of what is writt
 rendered values.
 
 Models that Dagster derives from a `dg.Resolvable` do not serve. A bound such as `ge=1` raises `TypeError` for a
-template, no template may be an item of a list of choices, and the path in an error contains the names of a union's types.
+template, no template may be an item of a list of choices, and the path in an error contains the names of a union's
+types.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _BARE_VARIABLE = re.compile(r"\{\{-?\s*env\.(?P<name>\w+)\s*(?:\|(?!\s*(?:d|defa
 def with_templates(model: type[BaseModel]) -> type[BaseModel]:
     """Return a model with the same keys, in which a template may stand for each value.
 
-    A section without templates must be valid by `model`. In one with a template, only the keys and the values without a template are checked.
+    A section without templates must be valid by `model`. In one with a template, only
+    the keys and the values without a template are checked.
     """
     fields: dict[str, Any] = {
         name: (_or_template(field.rebuild_annotation()), _described_as(field))

@@ -52,8 +52,8 @@ def head_evaluators(
     """Return what evaluates `valid`, the checks of health, `batches_exactly_once` and `fresh`, each by itself.
 
     `ingested` are the batches that the calling run has brought into the table: Dagster may not have stored the run's
-    events yet. All of them look at what `newest` opens. The caller must not have called it yet, so that the recorded batches are read
-    before the table.
+    events yet. All of them look at what `newest` opens. The caller must not have called it yet, so that the recorded
+    batches are read before the table.
     """
     head = DatasetNames(config.name).head
     found = [

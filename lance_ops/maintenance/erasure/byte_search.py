@@ -1,8 +1,8 @@
 """Tell whether any of many values stands in the bytes of a file, in a time that hardly depends on their number.
 
-table       a bit for each of 16 slots a value or more; the slots of all ends of values are set
-1. hash the last bytes of a value at every position     most positions meet an empty slot
-2. compare the whole values that end where a slot is set
+The last bytes of each value, its end, are hashed to one of many slots, and the flag of that slot is set. There are at
+least 16 slots for each distinct end. The bytes at every position of the file are hashed in the same way. Most of them
+meet a flag that is not set. Where it is set, the whole values with that end are compared.
 """
 
 from __future__ import annotations

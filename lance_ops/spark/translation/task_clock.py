@@ -33,8 +33,8 @@ def session_time_zone() -> str:
 def moments_of(clocks: pa.Array, time_zone: str) -> pa.Array:
     """Return the moments at which dates begin, or at which a clock in the time zone shows these timestamps.
 
-    A time that comes twice is the earlier moment. A time that a change of the clock skips is read with the offset before
-    the change, as Java reads it.
+    A time that comes twice is the earlier moment. A time that a change of the clock skips is read with the offset
+    before the change, as Java reads it.
     """
     shown = clocks.cast(pa.timestamp("us"))
     near = pc.assume_timezone(shown, time_zone, ambiguous="earliest", nonexistent="earliest")
