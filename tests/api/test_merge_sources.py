@@ -279,3 +279,18 @@ def test_a_source_stays_staged_while_a_conflict_is_retried(
     assert staged == [1, 2]
     assert result == {"num_inserted_rows": 2, "num_updated_rows": 0, "num_deleted_rows": 0}
     assert values(dataset)[2] == (102, "100-2")
+
+
+@pytest.mark.parametrize("runner", [None, PicklingRunner()], ids=["threads", "tasks"])
+def test_rows_that_are_only_inserted_may_lack_a_field_of_a_struct_in_a_list(
+    dataset_uri: str, tmp_path: Path, runner: PicklingRunner | None
+) -> None:
+    data = lance_ops.write_dataset(pa.table({"id": [1], "l": [[{"a": 1, "b": 2}]]}), dataset_uri)
+    path = tmp_path / "new.parquet"
+    pq.write_table(pa.table({"id": [1, 2], "l": [[{"a": 7}], [{"a": 8}]]}), path)
+    with pytest.raises(SchemaMismatch, match="no field 'l.b'"):
+        data.merge_insert("id").when_matched_update_all().execute(path, runner=runner)
+    done = data.merge_insert("id").when_not_matched_insert_all().execute(path, runner=runner)
+    assert done["num_inserted_rows"] == 1
+    held = lance_ops.dataset(dataset_uri).to_table().sort_by("id")
+    assert held["l"].to_pylist() == [[{"a": 1, "b": 2}], [{"a": 8, "b": None}]]

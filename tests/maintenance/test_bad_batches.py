@@ -334,14 +334,15 @@ def test_fields_within_structs_that_the_table_lacks_are_refused_or_ignored(datas
     few, many = pa.struct({"a": pa.int64()}), pa.struct({"A": pa.int64(), "z": pa.int64()})
 
     def typed(struct: pa.DataType) -> pa.Schema:
-        return pa.schema({"s": struct, "l": pa.list_(struct), "m": pa.map_(pa.string(), struct)})
+        maps = {"m": pa.map_(pa.string(), struct), "k": pa.map_(struct, pa.string())}
+        return pa.schema({"s": struct, "l": pa.list_(struct), **maps})
 
     lance_ops.write_dataset(typed(few).empty_table(), dataset_uri)
     value = {"A": 1, "z": 2}
-    for name, row in (("s", value), ("l", [value]), ("m", [("k", value)])):
+    for name, row in (("s", value), ("l", [value]), ("m", [("k", value)]), ("k", [(value, "v")])):
         table = pa.table({name: pa.array([row], typed(many).field(name).type)})
         batches = one_each(parquet(folder, f"{name}.parquet", table))
-        with pytest.raises(SchemaMismatch, match=rf"field '{name}(\.value)?\.z' .* is not in the table"):
+        with pytest.raises(SchemaMismatch, match=rf"field '{name}(\.value|\.key)?\.z' .* is not in the table"):
             given(dataset_uri, batches, IngestOptions(reading=RawReading(isolated=False)))
         options = IngestOptions(reading=RawReading(isolated=False), extra_columns=ExtraColumns.IGNORE)
         (surveyed,) = survey_ingest(dataset_uri, batches, options=options).files
@@ -349,9 +350,10 @@ def test_fields_within_structs_that_the_table_lacks_are_refused_or_ignored(datas
         given(dataset_uri, batches, options)
     kept = {"a": 1}
     assert lance_ops.dataset(dataset_uri).to_table().to_pylist() == [
-        {"s": kept, "l": None, "m": None},
-        {"s": None, "l": [kept], "m": None},
-        {"s": None, "l": None, "m": [("k", kept)]},
+        {"s": kept, "l": None, "m": None, "k": None},
+        {"s": None, "l": [kept], "m": None, "k": None},
+        {"s": None, "l": None, "m": [("k", kept)], "k": None},
+        {"s": None, "l": None, "m": None, "k": [(kept, "v")]},
     ]
 
 
