@@ -3,13 +3,20 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import dagster as dg
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
+from lance_ops.cli import app
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
+from lance_ops.dagster.fleet.declared_fleet import FleetConfig
+from lance_ops.dagster.fleet.definitions import build_fleet_definitions
 from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
+from lance_ops.verbs import ALL_VERBS
 from tests.dagster.deployment import Deployment
 
 pytestmark = pytest.mark.dagster
@@ -66,6 +73,31 @@ def test_every_asset_and_job_says_what_it_is(described: dict[str, str], shown: s
     assert [schedule.name for schedule in repository.schedule_defs if not schedule.description] == []
     checks = [graph.get_check_spec(key) for key in graph.asset_check_keys]
     assert [check.name for check in checks if not check.description] == []
+
+
+JOBS = {
+    "a_ingest": "ingest",
+    "a_checks": "health",
+    "a_upkeep": "upkeep",
+    "a_maintenance": "upkeep",
+    "lake_maintenance": "fleet",
+}
+"""The jobs of a dataset `a` and of a fleet `lake`, except those of verbs, with their commands."""
+
+
+def test_every_job_has_a_command_that_the_page_names() -> None:
+    fleet = build_fleet_definitions(FleetConfig(name="lake", root="/lake"))
+    declared = dg.Definitions.merge(definitions({"name": "a", "uri": "/a", "raw": {"uri": "/in"}}), fleet)
+    found = {job.name for job in declared.get_repository_def().get_all_jobs()} - {"__ASSET_JOB"}
+    commands = JOBS | {f"a_{verb.name}": verb.command for verb in ALL_VERBS}
+    assert found == commands.keys()
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    assert {command.split()[0] for command in commands.values()} <= group.commands.keys()
+    page = (Path(__file__).parents[2] / "docs/dagster.md").read_text()
+    for job, command in JOBS.items():
+        shown = job.replace("a_", "<dataset>_", 1) if job.startswith("a_") else job.replace("lake_", "<fleet>_", 1)
+        assert f"| `{shown}` | `{command}` |" in page
 
 
 def test_loading_definitions_reads_no_environment_and_opens_nothing() -> None:

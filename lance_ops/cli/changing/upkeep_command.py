@@ -44,7 +44,12 @@ def upkeep(
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Take the steps that a dataset owes, within a budget: compact, extend indices, clean up."""
+    """Take the steps that a dataset owes, within a budget: compact, extend indices, clean up.
+
+    The job <dataset>_upkeep in Dagster does the same by the declared policy. The job <dataset>_maintenance takes every
+    step, owed or not, without a budget, and judges the result by the declared limits: so do `compact`, `reindex`,
+    `cleanup` and `health`, one after the other.
+    """
     snapshot = open_dataset(uri, storage_options(storage_option, options_file)).snapshot
     policy = policy_of(target_rows, older_than)
     if dry_run:
