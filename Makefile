@@ -31,9 +31,8 @@ quick-checks: environment
 types: environment
 	$(BIN)/mypy
 
-# Four workers have the tests that share Spark's session or a daemon of Dagster, and wait for them much of the time.
 tests: environment servers java
-	$(BIN)/python -m pytest -n 6 --dist loadgroup
+	$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 kernels: environment  ## compiled once, before several workers need the same ones
 	$(BIN)/python -m lance_ops.kernels.warm
