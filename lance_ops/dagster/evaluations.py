@@ -14,7 +14,10 @@ import dagster as dg
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.records import dataclass
 
-__all__ = ["CheckEvaluator", "check_result_of", "log_evaluation", "not_looked_warning"]
+__all__ = ["LOOKED", "CheckEvaluator", "check_result_of", "log_evaluation", "not_looked_warning"]
+
+LOOKED = "lance/looked"
+"""Metadata of an evaluation: false if the check could not look."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,12 @@ class CheckEvaluator:
 def not_looked_warning(asset: dg.AssetKey, name: str, why: str) -> dg.AssetCheckEvaluation:
     """Return a warning of a check that could not look at the asset."""
     return dg.AssetCheckEvaluation(
-        asset, name, False, severity=dg.AssetCheckSeverity.WARN, description=f"not looked at, because {why}"
+        asset,
+        name,
+        False,
+        {LOOKED: False},
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"not looked at, because {why}",
     )
 
 

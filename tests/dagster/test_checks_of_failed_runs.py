@@ -157,6 +157,25 @@ def test_a_run_whose_store_is_down_asks_it_once_more_and_says_so_in_each_check(
     assert said.pop("landing_readable") and set(said.values()) == {"not looked at, because the store does not answer"}
 
 
+def test_the_sensor_of_versions_looks_again_when_the_store_is_back(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*arguments: object, **options: object) -> Snapshot | None:
+        raise StoreUnreachable("the store does not answer")
+
+    deployment.fill(1)
+    deployment.tick("versions")
+    monkeypatch.setattr(failures, "_SECONDS_TO_WAIT", 0)
+    deployment.land("z", range(3))
+    with monkeypatch.context() as down:
+        down.setattr(batches, "open_for_run", unreachable)
+        down.setattr(Snapshot, "open_if_exists", unreachable)
+        assert not ingest_all(deployment, "z").success
+    assert shown(deployment)["valid"] == "FAILED"
+    deployment.tick("versions")
+    assert shown(deployment)["valid"] == "SUCCEEDED"
+
+
 def test_the_checks_of_a_run_that_sets_a_batch_aside_open_the_table_once(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import dagster as dg
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.evaluations import not_looked_warning
+from lance_ops.dagster.evaluations import LOOKED, not_looked_warning
 from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import OpenNewest, opening_once
@@ -76,10 +76,10 @@ def unless_reported(instance: dg.DagsterInstance, found: dg.AssetCheckEvaluation
 
 
 def was_unopened(instance: dg.DagsterInstance, config: DatasetConfig) -> bool:
-    """Return whether the newest evaluation that Dagster recorded says that the table does not open."""
+    """Return whether the newest evaluation of `valid` says that the table does not open, or that it could not look."""
     last = newest_evaluation(instance, dg.AssetCheckKey(DatasetNames(config.name).head, VALID))
-    opens = None if last is None else last.evaluation.metadata.get(_OPENS)
-    return opens is not None and opens.value is False
+    said = {} if last is None else last.evaluation.metadata
+    return any(name in said and said[name].value is False for name in (_OPENS, LOOKED))
 
 
 def _recorded_version(instance: dg.DagsterInstance, names: DatasetNames) -> str | None:
