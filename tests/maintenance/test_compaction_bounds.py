@@ -120,7 +120,7 @@ def test_without_time_for_another_attempt_a_conflict_matters_only_if_nothing_was
             monkeypatch.setattr(compacting, "time", SimpleNamespace(time=lambda: float("inf")))
         return outcome
 
-    monkeypatch.setattr(compacting, "_CONFLICT_RETRIES", 0)
+    monkeypatch.setitem(compacting.compact_files.__kwdefaults__, "conflict_retries", 0)
     monkeypatch.setattr(compacting, "execute", overtaken)
     options: dict[str, Any] = {"target_rows_per_fragment": 40, "max_commits": 2, "max_seconds": 3600}
     if num_fragments == 2:
