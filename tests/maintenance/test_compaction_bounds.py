@@ -120,14 +120,14 @@ def test_without_time_for_another_attempt_a_conflict_matters_only_if_nothing_was
             monkeypatch.setattr(compacting, "time", SimpleNamespace(time=lambda: float("inf")))
         return outcome
 
-    monkeypatch.setitem(compacting.compact_files.__kwdefaults__, "conflict_retries", 0)
     monkeypatch.setattr(compacting, "execute", overtaken)
-    options: dict[str, Any] = {"target_rows_per_fragment": 40, "max_commits": 2, "max_seconds": 3600}
+    options = CompactionOptions(target_rows_per_fragment=40, max_commits=2, max_seconds=3600)
     if num_fragments == 2:
         with pytest.raises(TooManyConcurrentWriters):
-            dataset.optimize.compact_files(**options)
+            compacting.compact_files(dataset.snapshot, options, conflict_retries=0)
     else:
-        assert dataset.optimize.compact_files(**options).fragments_removed == 2
+        _, metrics = compacting.compact_files(dataset.snapshot, options, conflict_retries=0)
+        assert metrics.fragments_removed == 2
     assert len(lance_ops.dataset(dataset.uri).get_fragments()) == num_fragments // 2
 
 
