@@ -26,7 +26,7 @@ _FRAGMENT_ID = "_fragid"  # what reads of Spark call the fragment's id
 
 
 def key_and_values(names: Iterable[str]) -> tuple[str | None, tuple[str, ...]]:
-    """Return which column of data names rows, if one does, and which columns have values: none that scans add.
+    """Return the column of data that names rows, or None, and the columns of values. A column that scans add is none.
 
     An exact spelling wins, then one in any case; `_rowaddr` wins over `_rowid`. Raises `SchemaMismatch` if two names
     of one of them differ only in case.

@@ -49,10 +49,8 @@ class LanceDatasetComponent(dg.Component):
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
         """Render the templates, and check the declaration again with the rendered values."""
-        # Pydantic would warn of a template where the key's type is not text.
-        written = attributes.model_dump(exclude_unset=True, warnings=False) if attributes else {}
         return cls(
-            load_attributes(context.path, written, ComponentAttributes, context.resolution_context.resolve_value)
+            load_attributes(context.path, attributes, ComponentAttributes, context.resolution_context.resolve_value)
         )
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:

@@ -44,9 +44,7 @@ class LanceFleetComponent(dg.Component):
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
         """Render the templates, and check the declaration again with the rendered values."""
-        # Pydantic would warn of a template where the key's type is not text.
-        written = attributes.model_dump(exclude_unset=True, warnings=False) if attributes else {}
-        return cls(load_attributes(context.path, written, FleetConfig, context.resolution_context.resolve_value))
+        return cls(load_attributes(context.path, attributes, FleetConfig, context.resolution_context.resolve_value))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the declared fleet, with its runner."""

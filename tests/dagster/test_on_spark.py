@@ -51,7 +51,7 @@ def on_spark(deploy: Deploy, spark: SparkSession) -> Deployment:
 
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> RecordedJobs:
-    """What ran in tasks of Spark; small work of the resource's runner does, too."""
+    """The jobs of Spark's tasks in this test, in which small work of the resource's runner runs in tasks, too."""
     use_small_sizes(monkeypatch)
     monkeypatch.setattr(spark_runner, "OnSpark", partial(OnSpark, least_bytes=0))
     return record_jobs(monkeypatch)

@@ -12,6 +12,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 from lance_ops.dagster import LanceDatasetComponent, LanceFleetComponent
 from lance_ops.dagster.declaration import DeclaredModel
+from lance_ops.dagster.fleet import FleetConfig
 from lance_ops.dagster.project import defs_schema
 
 pytestmark = [
@@ -50,7 +51,7 @@ def loaded(component: Component, attributes: Mapping[str, Any]) -> DeclaredModel
 
 
 def refusal(component: Component, attributes: Mapping[str, Any]) -> str:
-    """Return what Dagster tells of attributes that do not load."""
+    """Return the error that Dagster shows for attributes that do not load."""
     with pytest.raises(Exception, match="Error while loading") as caught:
         loaded(component, attributes)
     return "".join(traceback.format_exception(caught.value))
@@ -206,7 +207,8 @@ def test_a_template_may_give_a_default_for_a_variable_that_is_not_set() -> None:
 
 def test_a_text_that_looks_like_a_number_stays_a_text() -> None:
     config = loaded(LanceFleetComponent, {"tags": {"year": "2026"}, "storage_options": {"port": "9000"}})
-    assert (config.tags, config.storage_options) == ({"year": "2026"}, {"port": "9000"})  # type: ignore[attr-defined]
+    assert isinstance(config, FleetConfig)
+    assert (config.tags, config.storage_options) == ({"year": "2026"}, {"port": "9000"})
 
 
 def test_a_section_without_templates_is_checked_at_its_line_whatever_another_section_holds() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> RecordedJobs:
-    """What ran in tasks of Spark; small work does, too."""
+    """The jobs of Spark's tasks in this test, in which small work runs in tasks, too."""
     use_small_sizes(monkeypatch)
     return record_jobs(monkeypatch)
 

@@ -238,8 +238,8 @@ def cleanup(
 ) -> None:
     """Remove old versions and the files that nothing needs any more.
 
-    The command asks nothing, because schedules call it: the retention says beforehand which versions go. --dry-run
-    shows them. The newest version and tagged ones stay.
+    The command asks nothing, because schedules call it. The retention decides which versions go, and --dry-run shows
+    them. The newest version and tagged ones stay.
     """
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     used = None if spark is None else runner(spark)

@@ -58,8 +58,8 @@ def erase(
 ) -> None:
     """Erase rows from every retained version, tag and branch, and prove that no remaining file holds them.
 
-    Nothing brings the rows back. So the command shows its preview and asks; without a terminal, and with --json, it
-    needs --yes. After the question it is refused if more rows would go than the preview showed.
+    Nothing brings the rows back. So the command shows its preview and asks. It needs --yes without a terminal, and also
+    with --json. After the question it is refused if more rows would go than the preview showed.
     """
     if not (dry_run or yes):
         check_can_ask(as_json=as_json)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from lance_ops.core.errors import ConfigError
 from lance_ops.core.redaction import raise_alone
@@ -58,13 +58,15 @@ def load_dataset(path: Path) -> DatasetConfig:
     return _validated(path, attributes, ComponentAttributes, "attributes")
 
 
-def load_attributes(place: Path, written: Mapping[str, Any], model: type[Declared], render: Render) -> Declared:
+def load_attributes(place: Path, given: BaseModel | None, model: type[Declared], render: Render) -> Declared:
     """Return the model that a component's attributes declare once Dagster's `render` has replaced their templates.
 
-    `place` is the component's file, or its folder with a `defs.yaml`. Raises `ConfigError`, which names the file and
-    the key, for a wrong value and for a variable that is not set.
+    `place` is the component's file, or its folder with a `defs.yaml`, and `given` is what Dagster has read there.
+    Raises `ConfigError`, which names the file and the key, for a wrong value and for a variable that is not set.
     """
     path = place / "defs.yaml" if place.is_dir() else place
+    # Pydantic would warn of each template that stands where the model wants another type than text.
+    written = given.model_dump(exclude_unset=True, warnings=False) if given else {}
     for key, template in templates_in(written, "attributes"):
         if name := unset_variable(template):
             raise ConfigError(

@@ -43,8 +43,8 @@ _BARE_VARIABLE = re.compile(r"\{\{-?\s*env\.(?P<name>\w+)\s*(?:\|(?!\s*(?:d|defa
 def with_templates(model: type[BaseModel]) -> type[BaseModel]:
     """Return a model with the same keys, in which a template may stand for each value.
 
-    A section without templates must be valid by `model`. In one with a template, only
-    the keys and the values without a template are checked.
+    A section without templates must be valid by `model`. In one with a template, only the keys and the
+    values without a template are checked.
     """
     fields: dict[str, Any] = {
         name: (_or_template(field.rebuild_annotation()), _described_as(field))
@@ -87,7 +87,7 @@ def with_rendered(written: Any, rendered: Any) -> Any:
 
 
 def unset_variable(template: str) -> str | None:
-    """Return the name of a variable that the template needs and that is not set; Dagster would render it as None."""
+    """Return a variable that is not set and has no default in the template; Dagster would render it as None."""
     names = (match["name"] for match in _BARE_VARIABLE.finditer(template))
     return next((name for name in names if name not in os.environ), None)
 

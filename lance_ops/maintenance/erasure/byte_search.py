@@ -39,7 +39,7 @@ class ByteSearch:
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """Values by their last bytes, which are a number of type `kind`."""
+    """Values, grouped by their last bytes. These bytes are read as a number of type `kind`."""
 
     kind: str
     slots: npt.NDArray[np.bool_]

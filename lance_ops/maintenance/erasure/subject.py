@@ -79,7 +79,7 @@ class Subject:
         return hmac.new(salt.encode(), self._digest_input(), hashlib.sha256).hexdigest()
 
     def _digest_input(self) -> bytes:
-        """Return what tells this subject from others; the text of an expression leaves out most of a long list."""
+        """Return bytes that differ between subjects. The text of an expression omits most of a long list."""
         if self.keys is not None:
             return json.dumps(self.keys.to_pydict(), default=str).encode()
         return self.matching.encode() if isinstance(self.matching, str) else pickle.dumps(self.matching, protocol=5)

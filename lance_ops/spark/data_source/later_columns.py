@@ -17,12 +17,12 @@ def with_later_columns(snapshot: Snapshot, newest: Schema) -> Snapshot:
 
     Raises `InvalidInput` naming a column that the version has under another name: nulls would stand for its values.
     """
-    known = {field.id: field.name for field in snapshot.schema.walk()}
     for field in _lacking(snapshot.schema.fields, newest.fields):
-        for each in _walk(field):
-            if each.id in known:
+        for each in field.walk():
+            known = snapshot.schema.by_id(each.id)
+            if known is not None:
                 raise InvalidInput(
-                    f"{snapshot.uri}: column {each.name!r} is called {known[each.id]!r} in version {snapshot.version}, "
+                    f"{snapshot.uri}: column {each.name!r} is called {known.name!r} in version {snapshot.version}, "
                     "which the stream has not read yet: rename it back until the stream has read the versions before "
                     "the new name, or start again with a new checkpoint"
                 )
@@ -49,9 +49,3 @@ def _lacking(fields: Sequence[Field], newest: Sequence[Field]) -> Iterator[Field
             yield field
         elif field.logical_type == "struct":
             yield from _lacking(by_name[field.name].children, field.children)
-
-
-def _walk(field: Field) -> Iterator[Field]:
-    yield field
-    for child in field.children:
-        yield from _walk(child)
