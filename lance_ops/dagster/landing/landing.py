@@ -11,6 +11,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
@@ -44,6 +45,7 @@ Changed: TypeAlias = Literal["refuse", "append", "replace"]
 _CHANGED = "="
 _TOKEN_LENGTH = 12
 _SHOWN = 20
+_PATH = attrgetter("path")
 _NO_KEY = "raw.key is not found in its path; rename it, widen raw.key, or leave it out by raw.glob or raw.unmatched"
 
 
@@ -73,7 +75,7 @@ class LandedBatch:
     @cached_property
     def token(self) -> str:
         """An identity of the content of all files, as the batch of `to_ingest` has it."""
-        return batch_token((file.uri, file.token) for file in self.files)
+        return batch_token([(file.uri, file.token) for file in self.files])
 
     def as_changed(self) -> LandedBatch:
         """Return this content as a batch with its own key, beside the earlier content of the same files."""
@@ -176,7 +178,7 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
     for file in listed:
         if _counts(file.path):
             (counting if wanted.matches(file.path) else others).append(file)
-    counting.sort(key=lambda file: file.path)
+    counting.sort(key=_PATH)
     left_out = tuple(file.path for file in counting if completeness.leaves_out(file))
     counting = [file for file in counting if not completeness.leaves_out(file)]
     grouped: defaultdict[str, list[LandedFile]] = defaultdict(list)
@@ -190,7 +192,7 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
     waiting: list[LandedBatch] = []
     for batch in batches:
         (ready if all(map(completeness.is_ready, batch.files)) else waiting).append(batch)
-    set_aside.sort(key=lambda file: file.path)
+    set_aside.sort(key=_PATH)
     outside = [file.path for file in others if completeness.has_landed(file) and _name(file.path) != raw.marker]
     return Landing(tuple(ready), tuple(waiting), tuple(set_aside), left_out, outside_glob(raw.glob, outside))
 
@@ -216,16 +218,16 @@ class _Completeness:
 
     def __init__(self, raw: RawFiles, listed: Iterable[LandedFile], now: datetime) -> None:
         self._raw, self._now = raw, now
-        self._marked = {_folder(file.path) for file in listed if _name(file.path) == raw.marker}
+        self._marked = {_folder(file.path) for file in listed if _name(file.path) == raw.marker} if raw.marker else ()
 
     def leaves_out(self, file: LandedFile) -> bool:
         """Return whether the file is in no batch, because it is complete and empty."""
-        return self._raw.empty == "ignore" and file.size_bytes == 0 and self._is_complete(file)
+        return file.size_bytes == 0 and self._raw.empty == "ignore" and self._is_complete(file)
 
     def is_ready(self, file: LandedFile) -> bool:
         """Return whether the file is complete, and no empty one that may still be written."""
         may_grow = file.size_bytes == 0 and self._raw.empty == "wait" and self._raw.marker is None
-        return self._is_complete(file) and not may_grow
+        return not may_grow and self._is_complete(file)
 
     def has_landed(self, file: LandedFile) -> bool:
         """Return whether a file has bytes and is old enough. It needs no marker, because no batch waits for it."""

@@ -82,7 +82,7 @@ def _look_at(
         return SetAside(path, "its modification time is no date; set it with touch")
     return LandedFile(
         path=path,
-        uri=os.path.join(folder, path),
+        uri=entry.path,
         size_bytes=status.st_size,
         modified=modified,
         listed=ListedFile.of(folder, folder_status, path, status, follow_links=follow_links),
