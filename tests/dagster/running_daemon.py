@@ -8,18 +8,28 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.execution.backfill import PartitionBackfill
 from dagster._core.scheduler.instigation import SensorInstigatorData
 
+from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.instances import instance_file
 from tests.manifest_servers import postgres_server
 
-__all__ = ["home_with", "running_daemon", "sensors_with_a_cursor", "team_instance", "wait_for"]
+__all__ = [
+    "home_with",
+    "launch_backfill",
+    "running_daemon",
+    "sensors_with_a_cursor",
+    "team_instance",
+    "wait_for",
+]
 
 
 def home_with(folder: Path, settings: str) -> dict[str, str]:
@@ -74,6 +84,28 @@ def running_daemon(
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def launch_backfill(
+    instance: dg.DagsterInstance, definitions: dg.Definitions, names: DatasetNames, keys: list[str]
+) -> None:
+    """Store a backfill `by-hand` of a dataset's batches, as the UI does; the daemon launches its run."""
+    instance.add_dynamic_partitions(names.of("batches"), keys)
+    with warnings.catch_warnings(action="ignore"):  # Dagster calls what it deprecates itself
+        backfill = PartitionBackfill.from_asset_partitions(
+            backfill_id="by-hand",
+            asset_graph=definitions.resolve_asset_graph(),
+            partition_names=keys,
+            asset_selection=[names.batches],
+            backfill_timestamp=time.time(),
+            tags={},
+            dynamic_partitions_store=instance,
+            all_partitions=False,
+            title=None,
+            description=None,
+            run_config=None,
+        )
+    instance.add_backfill(backfill)
 
 
 def wait_for(

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.execution.backfill import PartitionBackfill
 
 from lance_ops.dagster.instances import instance_file
 from tests.dagster.deployment import Deploy, Deployment
-from tests.dagster.running_daemon import home_with, running_daemon, sensors_with_a_cursor, wait_for
+from tests.dagster.running_daemon import home_with, launch_backfill, running_daemon, sensors_with_a_cursor, wait_for
 from tests.groups import DAEMONS
 
 pytestmark = [pytest.mark.dagster, pytest.mark.timeout(900), DAEMONS]
@@ -84,7 +82,7 @@ def test_the_daemon_ingests_a_backlog_in_one_run_and_checks_what_a_backfill_inge
     for number, key in enumerate(["u0", "u1"]):  # which never settle for the sensor
         os.utime(deployment.land(key, range(100 + number, 110 + number)), (time.time() + 10**6,) * 2)
     with dg.DagsterInstance.from_config(laptop["DAGSTER_HOME"]) as instance:
-        launch_backfill(instance, deployment, ["u0", "u1"])
+        launch_backfill(instance, deployment.location.definitions, deployment.names, ["u0", "u1"])
     with daemon(deployment, laptop, tmp_path, monkeypatch) as instance:
         wait_for(lambda: "trips_backfills" in sensors_with_a_cursor(instance))
         hold.unlink()
@@ -103,23 +101,3 @@ def test_the_daemon_ingests_a_backlog_in_one_run_and_checks_what_a_backfill_inge
         assert not [record for record in of_backfill if "multiprocess" in record.event_log_entry.user_message]
         assert len(instance.get_materialized_partitions(deployment.names.batches)) == 10
         assert (deployment.data.version, deployment.data.count_rows()) == (2, 100)
-
-
-def launch_backfill(instance: dg.DagsterInstance, deployment: Deployment, keys: list[str]) -> None:
-    """Store a backfill as the UI does; the daemon launches its run."""
-    instance.add_dynamic_partitions(deployment.names.of("batches"), keys)
-    with warnings.catch_warnings(action="ignore"):  # Dagster calls what it deprecates itself
-        backfill = PartitionBackfill.from_asset_partitions(
-            backfill_id="by-hand",
-            asset_graph=deployment.location.definitions.resolve_asset_graph(),
-            partition_names=keys,
-            asset_selection=[deployment.names.batches],
-            backfill_timestamp=time.time(),
-            tags={},
-            dynamic_partitions_store=instance,
-            all_partitions=False,
-            title=None,
-            description=None,
-            run_config=None,
-        )
-    instance.add_backfill(backfill)

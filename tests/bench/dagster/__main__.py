@@ -22,9 +22,10 @@ _PAGE = Path(__file__).parents[3] / "docs" / "bench-dagster.md"
 _INTRODUCTION = """# What Dagster costs
 
 `make bench-dagster` writes this page. A backfill ingests 2,000 batches of ten rows in one run; the same ingestion
-without Dagster is subtracted. A tick lists the landing folder, compares it with what Dagster knows, and asks for runs.
-Each case has a process and an instance of its own. moto takes longer for each page the more objects there are, so a
-server that only lists stands in for S3: it answers each page of 1,000 names after 0.1 s.
+without Dagster is subtracted. Under a daemon, a backfill is launched as the UI does it, and its run has a process of
+its own; the sensors of the dataset run beside it. A tick lists the landing folder, compares it with what Dagster knows,
+and asks for runs. Each case has a process and an instance of its own. moto takes longer for each page the more objects
+there are, so a server that only lists stands in for S3: it answers each page of 1,000 names after 0.1 s.
 """
 
 

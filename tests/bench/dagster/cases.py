@@ -24,6 +24,7 @@ from typing import Any
 import boto3
 import dagster as dg
 import pyarrow as pa
+import pytest
 
 from lance_ops.api import write_dataset
 from lance_ops.dagster.declaration import DatasetConfig
@@ -35,7 +36,14 @@ from lance_ops.dagster.runners import RUNNER_KEY, ThreadRunner
 from lance_ops.maintenance import batch_properties
 from lance_ops.maintenance.ingest import ingest
 from tests.dagster.deployment import LANDED, Deployment
-from tests.dagster.running_daemon import home_with, team_instance
+from tests.dagster.running_daemon import (
+    home_with,
+    launch_backfill,
+    running_daemon,
+    sensors_with_a_cursor,
+    team_instance,
+    wait_for,
+)
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, moto_server
 from tests.servers.listed_bucket import listed_bucket
 
@@ -43,6 +51,24 @@ __all__ = ["CASES", "Case", "Measured"]
 
 _TOKEN_BYTES = b"x"
 _LISTING_SECONDS = 0.1
+_NEVER = 1e9
+"""Seconds for which no file of a case is old enough for the sensor."""
+
+_JOB_OF_A_BACKFILL = "__ASSET_JOB"
+_LOCATION = """
+import dagster as dg
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.definitions import build_definitions
+from lance_ops.dagster.runners import RUNNER_KEY, ThreadRunner
+
+config = DatasetConfig.model_validate_json({declared!r})
+defs = dg.Definitions.merge(
+    build_definitions(config),
+    dg.Definitions(resources={{RUNNER_KEY: ThreadRunner()}}, executor=dg.in_process_executor),
+)
+"""
+"""A code location of one dataset, with the executor that a backfill of many partitions needs."""
+
 _ALL_HANDLED = '{"modified": "2100-01-01T00:00:00+00:00", "key": ""}'
 """A cursor above all files, with which a comparison is due."""
 
@@ -79,6 +105,17 @@ def backfill_on_postgres(folder: Path, size: int) -> list[Measured]:
         os.environ.update(environment)
         with dg.DagsterInstance.get() as instance:
             return _backfill(folder, instance, size)
+
+
+def backfill_under_a_daemon_on_sqlite(folder: Path, size: int) -> list[Measured]:
+    """Launch a backfill of `size` partitions as the UI does, with the records in SQLite."""
+    return _backfill_under_a_daemon(folder, home_with(folder, instance_file("laptop")), size)
+
+
+def backfill_under_a_daemon_on_postgres(folder: Path, size: int) -> list[Measured]:
+    """Do the same with the records in PostgreSQL."""
+    with team_instance(folder) as environment:
+        return _backfill_under_a_daemon(folder, environment, size)
 
 
 def tick_over_local_files(folder: Path, size: int) -> list[Measured]:
@@ -124,16 +161,8 @@ def tick_over_s3(folder: Path, size: int) -> list[Measured]:
 
 
 def _backfill(folder: Path, instance: dg.DagsterInstance, size: int) -> list[Measured]:
-    (folder / "landing").mkdir()
-    deployment = _deployment(folder, instance, {"uri": str(folder / "landing"), "max_files_per_tick": size})
-    for number in range(size):
-        deployment.land(f"d{number:05}", range(number * 10, number * 10 + 10))
-    landed = list_landing(deployment.config.landing(), datetime.now(UTC)).ready
-    batches = [batch.to_ingest() for batch in landed]
-    options = deployment.config.ingest_options()
-    ingest(str(folder / "warm.lance"), batches[:10], options=options)
-    with _timed() as alone:
-        ingest(str(folder / "alone.lance"), batches, options=options)
+    deployment = _landed(folder, instance, size, {"max_files_per_tick": size})
+    alone = _without_dagster(deployment, folder)
     with _timed() as whole:
         ticked = deployment.tick()
     recorded = instance.get_materialized_partitions(deployment.names.batches)
@@ -144,6 +173,67 @@ def _backfill(folder: Path, instance: dg.DagsterInstance, size: int) -> list[Mea
         Measured("beyond the work", whole.seconds - alone.seconds, "s", 60),
         Measured("processor time beyond the work", whole.cpu_seconds - alone.cpu_seconds, "s"),
     ]
+
+
+def _backfill_under_a_daemon(folder: Path, environment: dict[str, str], size: int) -> list[Measured]:
+    """Launch a backfill under a daemon that runs the sensors too. They ask for nothing, since no file settles."""
+    location = folder / "location.py"
+    with dg.DagsterInstance.ephemeral() as unused:
+        deployment = _landed(folder, unused, size, {"settle_seconds": _NEVER})
+    alone = _without_dagster(deployment, folder)
+    location.write_text(_LOCATION.format(declared=deployment.config.model_dump_json()))
+    names, keys = deployment.names, [f"d{number:05}" for number in range(size)]
+    with pytest.MonkeyPatch.context() as patch, running_daemon(location, environment, patch) as instance:
+        wait_for(lambda: names.of("backfills") in sensors_with_a_cursor(instance))
+        launched = time.time()
+        launch_backfill(instance, deployment.location.definitions, names, keys)
+        run = _wait_for_success(instance, _JOB_OF_A_BACKFILL)
+        checks = _wait_for_success(instance, names.of("checks"))
+        assert len(instance.get_materialized_partitions(names.batches)) == size
+    assert (deployment.data.version, deployment.data.count_rows()) == (1, 10 * size)
+    paused, ended = run.create_timestamp.timestamp() - launched, run.end_time or 0
+    return [
+        Measured("from the launch to the end of its run", ended - launched, "s"),
+        Measured("until the daemon looks at it, which it does every 30 s", paused, "s"),
+        Measured("the same ingestion without Dagster", alone.seconds, "s"),
+        Measured("beyond that pause and the work", ended - launched - paused - alone.seconds, "s", 60),
+        Measured(
+            "from the end of its run to that of the checks that a sensor asks for", (checks.end_time or 0) - ended, "s"
+        ),
+    ]
+
+
+def _wait_for_success(instance: dg.DagsterInstance, job_name: str) -> dg.RunRecord:
+    """Return the record of the job's run once it has succeeded; one that fails ends the measurement."""
+
+    def ended() -> bool:
+        return any(record.dagster_run.is_finished for record in instance.get_run_records(of_job))
+
+    of_job = dg.RunsFilter(job_name=job_name)
+    wait_for(ended)
+    (record,) = instance.get_run_records(of_job)
+    assert record.dagster_run.is_success, job_name
+    return record
+
+
+def _landed(folder: Path, instance: dg.DagsterInstance, size: int, raw: dict[str, Any]) -> Deployment:
+    """Return a deployment in whose landing folder `size` batches of ten rows have landed."""
+    (folder / "landing").mkdir()
+    deployment = _deployment(folder, instance, {"uri": str(folder / "landing"), **raw})
+    for number in range(size):
+        deployment.land(f"d{number:05}", range(number * 10, number * 10 + 10))
+    return deployment
+
+
+def _without_dagster(deployment: Deployment, folder: Path) -> _Timed:
+    """Time the ingestion of all landed batches into another table, by the library alone."""
+    landing = list_landing(deployment.config.landing(), datetime.now(UTC))
+    batches = [batch.to_ingest() for batch in (*landing.ready, *landing.waiting)]
+    options = deployment.config.ingest_options()
+    ingest(str(folder / "warm.lance"), batches[:10], options=options)
+    with _timed() as alone:
+        ingest(str(folder / "alone.lance"), batches, options=options)
+    return alone
 
 
 def _ticks(folder: Path, raw: dict[str, Any], size: int) -> list[Measured]:
@@ -223,6 +313,10 @@ def _deployment(folder: Path, instance: dg.DagsterInstance, raw: dict[str, Any])
 CASES = {
     "sqlite": Case("A backfill, records in SQLite", 2000, backfill_on_sqlite),
     "postgres": Case("A backfill, records in PostgreSQL", 2000, backfill_on_postgres),
+    "daemon-sqlite": Case("A backfill under a daemon, records in SQLite", 2000, backfill_under_a_daemon_on_sqlite),
+    "daemon-postgres": Case(
+        "A backfill under a daemon, records in PostgreSQL", 2000, backfill_under_a_daemon_on_postgres
+    ),
     "local": Case("Sensor ticks over local files", 200_000, tick_over_local_files),
     "listed": Case("Sensor ticks over a bucket of S3, 0.1 s a page", 200_000, tick_over_listed_bucket),
     "s3": Case("Sensor ticks over objects of moto, in one folder", 20_000, tick_over_s3),
