@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from sqlglot import exp
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.spark.frame_write import write
-from lance_ops.spark.sql_access.merge import update_by_keys
+from lance_ops.spark.sql_access.merge import Clause, change_by_keys, key_condition
 from lance_ops.spark.sql_access.queries import lance_query, run_query
-from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.statement import Statement, assigned_column, check_no_default, check_values
-from lance_ops.spark.sql_access.written_expressions import parse_expression
 from lance_ops.spark.translation import check_keys_are_kept
 
 __all__ = ["ROW_STATEMENTS"]
@@ -85,7 +82,7 @@ def _by_position(frame: DataFrame, names: list[str], statement: Statement) -> Da
 
 
 def _delete(statement: Statement) -> DataFrame | None:
-    """DELETE FROM t [WHERE condition]; the condition may be `column IN (query)`, which is joined by key."""
+    """DELETE FROM t [WHERE condition]; a condition `column IN (query) [AND …]` is joined by key."""
     reader = statement.reader
     reader.expect("FROM")
     table = statement.table()
@@ -96,32 +93,40 @@ def _delete(statement: Statement) -> DataFrame | None:
     reader.end()
     opened = statement.tables.open(table)
     keys = _keys_of_query(statement, opened, condition, *names)
-    if keys is not None:
-        name, found = keys
-        check_keys_are_kept("DELETE … IN (SELECT …)", found.schema, opened.snapshot.schema)
-        done = opened.delete_by_keys(statement.rows_for(found, opened), name, runner=statement.runner)
-        return statement.result(_AFFECTED, [(done["num_deleted_rows"],)])
-    written = statement.writer(opened, *names).write(condition)
-    return statement.result(_AFFECTED, [(opened.delete(written, runner=statement.runner)["num_deleted_rows"],)])
+    if keys is None:
+        written = statement.writer(opened, *names).write(condition)
+        return statement.result(_AFFECTED, [(opened.delete(written, runner=statement.runner)["num_deleted_rows"],)])
+    name, found, rest = keys
+    check_keys_are_kept("DELETE … IN (SELECT …)", found.schema, opened.snapshot.schema)
+    if rest is None:
+        deleted = opened.delete_by_keys(statement.rows_for(found, opened), name, runner=statement.runner)
+    else:
+        deleted = change_by_keys(statement, opened, _target(*names), name, found, Clause(rest, "DELETE"))
+    return statement.result(_AFFECTED, [(deleted["num_deleted_rows"],)])
 
 
 def _keys_of_query(
     statement: Statement, opened: LanceDataset, condition: str, *names: str | None
-) -> tuple[str, DataFrame] | None:
-    """Return the column and the values of a condition `column IN (query)`; None for another condition.
+) -> tuple[str, DataFrame, str | None] | None:
+    """Return the column and the values of a condition `column IN (query)`, and the other conditions beside it.
 
-    The values are a column of the same name. `names` are those of the table in the statement.
+    Returns None for a condition of another shape. The values are a column of the same name. `names` are those of the
+    table in the statement.
     """
-    tree = parse_expression(condition)
-    if not isinstance(tree, exp.In) or not isinstance(tree.this, exp.Column) or tree.args.get("query") is None:
+    found = key_condition(condition)
+    if found is None:
         return None
-    column = statement.column(opened, name_parts(tree.this), *names)
-    query = condition[condition.index("(") + 1 : condition.rindex(")")]
-    return column, _by_position(run_query(query, statement.tables), [column], statement)
+    column = statement.column(opened, found.column, *names)
+    return column, _by_position(run_query(found.query, statement.tables), [column], statement), found.rest
+
+
+def _target(name: str, alias: str | None) -> str:
+    """Return what expressions of a statement call its table."""
+    return alias or name
 
 
 def _update(statement: Statement) -> DataFrame | None:
-    """UPDATE t SET column = expression, … [WHERE condition]; a condition `column IN (query)` is merged by key."""
+    """UPDATE t SET column = expression, … [WHERE condition]; `column IN (query) [AND …]` is merged by key."""
     reader = statement.reader
     table = statement.table()
     if table is None:
@@ -144,8 +149,9 @@ def _update(statement: Statement) -> DataFrame | None:
     reader.end()
     keys = None if condition is None else _keys_of_query(statement, opened, condition, *names)
     if keys is not None:
-        target = names[1] or names[0]
-        return statement.result(_AFFECTED, [(update_by_keys(statement, opened, target, *keys, values),)])
+        name, found, rest = keys
+        changed = change_by_keys(statement, opened, _target(*names), name, found, Clause(rest, "UPDATE", values))
+        return statement.result(_AFFECTED, [(changed["num_updated_rows"],)])
     writer = statement.writer(opened, *names)
     updates = {name: writer.write_value(text, name) for name, text in values.items()}
     where = None if condition is None else writer.write(condition)

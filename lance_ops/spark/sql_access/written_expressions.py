@@ -9,7 +9,7 @@ time zone is not UTC.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -22,7 +22,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.translation import CaseRule
 
-__all__ = ["ExpressionWriter", "Side", "parse_expression", "quoted_path"]
+__all__ = ["ExpressionWriter", "Side", "conjuncts", "parse_expression", "quoted_path"]
 
 _BETWEEN_SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -68,6 +68,16 @@ def parse_expression(text: str) -> exp.Expr:
     found = tree.expressions[0]
     assert isinstance(found, exp.Expr)
     return found
+
+
+def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the conditions that AND joins, in brackets or not."""
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        yield from conjuncts(tree.this)
+        yield from conjuncts(tree.expression)
+    else:
+        yield tree
 
 
 def quoted_path(*names: str) -> str:

@@ -74,6 +74,9 @@ def test_rows_are_deleted_by_a_condition_and_by_a_query(run: Any, lake: Path) ->
         "num_affected_rows": 1
     }
     assert [row[0] for row in stored(lake)] == [1, 3, 4, 6, 7, 8, 9]
+    text = "DELETE FROM numbers n WHERE n.s = 'b' AND (id IN (SELECT x FROM numbers WHERE x IN (1, 3, 4))) AND n.x > 1"
+    assert first(run(text)) == {"num_affected_rows": 1}
+    assert [row[0] for row in stored(lake)] == [1, 4, 6, 7, 8, 9]
     run("DELETE FROM numbers")
     assert stored(lake) == []
     run("INSERT INTO numbers VALUES (1, 1, 'x')")
@@ -101,8 +104,17 @@ def test_rows_are_updated_by_a_query(run: Any, lake: Path) -> None:
     text = f"UPDATE lance.`{lake}/numbers.lance` SET x = 0 WHERE s IN (WITH q AS (SELECT 'a') SELECT * FROM q)"
     assert first(run(text)) == {"num_affected_rows": 5}
     assert [row[1] for row in stored(lake) if row[2] == "a"] == [0] * 5
+    text = r"UPDATE numbers SET x = -1, s = '\t' WHERE id IN (SELECT key FROM seen) AND x != 0 AND s != '\t' AND id < 5"
+    assert first(run(text)) == {"num_affected_rows": 1}
+    assert [row for row in stored(lake) if row[1] == -1] == [(3, -1, "\t")]
+    assert first(run("UPDATE numbers SET x = -2 WHERE s IN (SELECT 'b') AND x > 1")) == {"num_affected_rows": 2}
+    assert [row[:2] for row in stored(lake) if row[2] == "b"] == [(1, 1), (7, -2), (9, -2)]
+    run("UPDATE numbers SET x = 2 WHERE s = 'b'")
     for changed, reason in (
         ("x = -x WHERE s IN (SELECT 'b')", "several rows of the key s = 'b'"),
+        ("x = x + 1 WHERE s IN (SELECT 'b') AND x > 1", "several rows of the key s = 'b'"),
+        ("x = 1 WHERE id IN (SELECT 2L) OR x = 1", "SELECT"),
+        ("x = 1 WHERE id IN (SELECT 2L) AND x IN (SELECT 1)", "SELECT"),
         ("id = 1 WHERE id IN (SELECT 2L)", "which changes the column that finds the rows"),
         ("x = 1 WHERE EXISTS (SELECT 1)", "EXISTS"),
         ("x = 1 WHERE id NOT IN (SELECT 2L)", "SELECT"),

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.spark.sql_access.merge.statement import MERGE_STATEMENTS, update_by_keys
+    from lance_ops.spark.sql_access.merge.clauses import Clause
+    from lance_ops.spark.sql_access.merge.key_conditions import key_condition
+    from lance_ops.spark.sql_access.merge.statement import MERGE_STATEMENTS, change_by_keys
 
-__all__ = ["MERGE_STATEMENTS", "update_by_keys"]
+__all__ = ["MERGE_STATEMENTS", "Clause", "change_by_keys", "key_condition"]
 
-_MODULES = {"MERGE_STATEMENTS": "statement", "update_by_keys": "statement"}
+_MODULES = {
+    "MERGE_STATEMENTS": "statement",
+    "Clause": "clauses",
+    "change_by_keys": "statement",
+    "key_condition": "key_conditions",
+}
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name
     __getattr__ = import_on_first_use(__name__, _MODULES)

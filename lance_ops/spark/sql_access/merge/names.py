@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -11,7 +11,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.spark.sql_access.merge.clauses import Clause
 from lance_ops.spark.sql_access.query_needs import name_parts
-from lance_ops.spark.sql_access.written_expressions import parse_expression, quoted_path
+from lance_ops.spark.sql_access.written_expressions import conjuncts, parse_expression, quoted_path
 from lance_ops.spark.translation import CaseRule
 
 __all__ = ["MergeNames"]
@@ -115,7 +115,7 @@ class MergeNames:
         """
         keys: dict[str, str] = {}
         others: list[str] = []
-        for condition in _conjuncts(parse_expression(on)):
+        for condition in conjuncts(parse_expression(on)):
             found = self._key(condition)
             if found is None or found[0] in keys:
                 others.append(condition.sql("spark"))
@@ -178,13 +178,3 @@ class MergeNames:
             return node
         side, name = self._side_of(node)
         return exp.column(name, table=side, quoted=True)
-
-
-def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the conditions that AND joins, in brackets or not."""
-    tree = tree.unnest()
-    if isinstance(tree, exp.And):
-        yield from _conjuncts(tree.this)
-        yield from _conjuncts(tree.expression)
-    else:
-        yield tree

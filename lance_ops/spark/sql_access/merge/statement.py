@@ -40,7 +40,7 @@ from lance_ops.spark.sql_access.written_expressions import quoted_path
 from lance_ops.spark.translation import check_keys_are_kept
 from lance_ops.writing import retry_conflicts
 
-__all__ = ["MERGE_STATEMENTS", "update_by_keys"]
+__all__ = ["MERGE_STATEMENTS", "change_by_keys"]
 
 _RETRIES = 10
 _RETRY_TIMEOUT = timedelta(seconds=30)
@@ -75,16 +75,16 @@ def _merge(statement: Statement) -> DataFrame | None:
     return statement.result(_CHANGED, [(sum(counts), *counts)])
 
 
-def update_by_keys(
-    statement: Statement, opened: LanceDataset, target: str, column: str, found: DataFrame, values: dict[str, str]
-) -> int:
-    """Update the rows whose column has one of the values that a query found; return how many rows were updated.
+def change_by_keys(
+    statement: Statement, opened: LanceDataset, target: str, column: str, found: DataFrame, clause: Clause
+) -> ExecuteResult:
+    """Update or delete, as the clause says, rows whose column has one of the values that a query found.
 
-    `values` are Spark's expressions of the new values, over the table, which the statement calls `target`. The merge
-    takes each key once, and a null is no key. Raises `UnsupportedFeature` for a new value of the key column, and
+    The clause's condition and values are Spark's expressions over the table, which the statement calls `target`. The
+    merge takes each key once, and a null is no key. Raises `UnsupportedFeature` for a new value of the key column, and
     what a MERGE raises.
     """
-    if column in values:
+    if column in (clause.values or {}):
         raise UnsupportedFeature(
             f"UPDATE … SET {column} = … WHERE {column} IN (SELECT …), which changes the column that finds the rows "
             "(list the values in IN (…), or find the rows by another column)"
@@ -92,8 +92,7 @@ def update_by_keys(
     key, source = unused_name([*opened.snapshot.schema.names, ROW_ADDRESS]), f"keys of {target}"
     keys = found.toDF(key).dropna().distinct()
     on = f"{quoted_path(target, column)} = {quoted_path(source, key)}"
-    clauses = Clauses((Clause(None, "UPDATE", values),), (), ())
-    return int(_Merge(statement, target, keys, source, on, clauses).execute(opened)["num_updated_rows"])
+    return _Merge(statement, target, keys, source, on, Clauses((clause,), (), ())).execute(opened)
 
 
 def _source(statement: Statement) -> tuple[str, str]:
