@@ -44,7 +44,7 @@ _GUIDES = {
 }
 """The guide of each verb, relative to `docs/verbs`."""
 
-_COMPONENTS = ("LanceDatasetComponent", "LanceFleetComponent")
+_COMPONENTS = ("LanceDatasetComponent", "LanceFleetComponent", "LanceResourcesComponent")
 _RESOURCES = ("LanceIOManager", "LanceDatasetResource", "CodeLocation")
 
 

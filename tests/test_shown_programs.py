@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pyarrow as pa
 import pytest
 from dagster._cli import cli as dagster_program
@@ -27,7 +28,7 @@ from typer.testing import CliRunner
 
 from lance_ops.api import write_dataset
 from lance_ops.cli import app
-from lance_ops.dagster.project import DatasetScaffolder, FleetScaffolder
+from lance_ops.dagster.project import DatasetScaffolder, FleetScaffolder, ResourcesScaffolder
 from tests.dagster.test_dg import RUN_BY_DG
 from tests.dagster.test_stranger import commands as commands_of_a_stranger
 from tests.pages import BLOCK, OF_COMMANDS, PAGES, ROOT, shown_commands, words_of
@@ -102,7 +103,7 @@ def check_dg(words: list[str]) -> None:
         case ["scaffold", "defs", component, _, *arguments]:
             found = {f"{key.namespace}.{key.name}" for key in discover_package_objects(["lance_ops.dagster"])}
             assert component in found
-            scaffolder = FleetScaffolder if component.endswith("FleetComponent") else DatasetScaffolder
+            scaffolder = SCAFFOLDERS[component.rpartition(".")[2]]
             options = {each.removeprefix("--").replace("-", "_") for each in arguments[::2]}
             assert options <= scaffolder.get_scaffold_params().model_fields.keys()
         case _:
@@ -133,6 +134,12 @@ def cloud_program() -> Any:
         from dagster_cloud_cli.entrypoint import app as cloud_app
     return get_command(cloud_app)
 
+
+SCAFFOLDERS: Mapping[str, type[dg.Scaffolder[Any]]] = {
+    "LanceDatasetComponent": DatasetScaffolder,
+    "LanceFleetComponent": FleetScaffolder,
+    "LanceResourcesComponent": ResourcesScaffolder,
+}
 
 PROGRAMS_OF_DAGSTER: Mapping[str, Callable[[], Any]] = {
     "dagster": lambda: dagster_program,
@@ -203,7 +210,7 @@ def test_a_project_s_own_page_shows_such_commands_too(shell: Callable[[str], Non
     Path("landing/orders/2024-01-01.csv").write_text("id\n1\n")
     assert CliRunner().invoke(app, ["init", "my-lake", "--landing", "landing"]).exit_code == 0
     commands = list(shown_commands(Path("my-lake/README.md").read_text(), CHECKS.keys()))
-    assert len(commands) == 5
+    assert len(commands) == 6
     for command in commands:
         check(command, shell)
 

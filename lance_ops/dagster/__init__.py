@@ -24,6 +24,7 @@ from lance_ops.dagster.instance_settings import inspect_instance, open_instance
 from lance_ops.dagster.io import LanceDatasetResource, LanceIOManager
 from lance_ops.dagster.landing import BatchReport, BatchState, BatchStatus, OutsideGlob, batch_states
 from lance_ops.dagster.markdown import size_text
+from lance_ops.dagster.resources_component import LanceResourcesComponent
 
 __all__ = [
     "BatchReport",
@@ -34,6 +35,7 @@ __all__ = [
     "LanceDatasetResource",
     "LanceFleetComponent",
     "LanceIOManager",
+    "LanceResourcesComponent",
     "OutsideGlob",
     "Ticked",
     "batch_states",

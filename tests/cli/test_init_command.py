@@ -41,4 +41,5 @@ def test_schema_is_the_one_that_a_project_gets() -> None:
     assert json.loads(result.output)["properties"]["type"]["enum"] == [
         "lance_ops.dagster.LanceDatasetComponent",
         "lance_ops.dagster.LanceFleetComponent",
+        "lance_ops.dagster.LanceResourcesComponent",
     ]

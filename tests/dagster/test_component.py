@@ -16,11 +16,12 @@ from dagster.components.testing import create_defs_folder_sandbox
 from typer.testing import CliRunner
 
 from lance_ops.cli import app
-from lance_ops.dagster import LanceDatasetComponent, LanceFleetComponent
+from lance_ops.dagster import LanceDatasetComponent, LanceFleetComponent, LanceResourcesComponent
 from lance_ops.dagster.declaration import COMPONENT_TYPE, ComponentAttributes, DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.fleet import FLEET_COMPONENT_TYPE
-from lance_ops.dagster.project import DatasetScaffolder, FleetScaffolder, defs_schema
+from lance_ops.dagster.io import RESOURCES_COMPONENT_TYPE
+from lance_ops.dagster.project import DatasetScaffolder, FleetScaffolder, ResourcesScaffolder, defs_schema
 from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner, SparkRunner, ThreadRunner, runner_key, runner_resources
 
 pytestmark = [
@@ -172,6 +173,7 @@ def test_the_schema_accepts_what_loads_and_refuses_unknown_keys() -> None:
 SCAFFOLDERS: Mapping[type[dg.Component], type[dg.Scaffolder[Any]]] = {
     LanceDatasetComponent: DatasetScaffolder,
     LanceFleetComponent: FleetScaffolder,
+    LanceResourcesComponent: ResourcesScaffolder,
 }
 
 
@@ -274,6 +276,27 @@ def test_a_scaffolded_fleet_fits_the_printed_schema_and_loads_alone(tmp_path: Pa
                 assert f"{name}_maintenance" in definitions.get_repository_def().job_names
 
 
+def test_scaffolded_resources_fit_the_printed_schema_and_load_alone(tmp_path: Path) -> None:
+    (first,) = scaffolded(tmp_path, {}, component=LanceResourcesComponent)
+    assert first == {
+        "type": RESOURCES_COMPONENT_TYPE,
+        "attributes": {"io_manager": {"base_uri": "${LANCE_OPS_LAKE}"}},
+    }
+    (comment,) = [line for line in (tmp_path / "defs.yaml").read_text().splitlines() if line.startswith("# An asset")]
+    datasets = yaml.safe_load(comment.partition("such as ")[2])
+    asked = {"base_uri": "s3://lake/gold", "key": "gold"}
+    _, second = scaffolded(tmp_path, asked, component=LanceResourcesComponent, append=True)
+    assert second["attributes"] == {"io_manager": {"key": "gold", "base_uri": "s3://lake/gold"}}
+    first["attributes"] |= datasets
+    for document, keys in ((first, {"io_manager", "trips"}), (second, {"gold"})):
+        jsonschema.Draft202012Validator(defs_schema()).validate(document)
+        with create_defs_folder_sandbox() as sandbox:
+            path = sandbox.scaffold_component(component_cls=LanceResourcesComponent, defs_yaml_contents=document)
+            with sandbox.load_component_and_build_defs(defs_path=path) as (_, definitions):
+                dg.Definitions.validate_loadable(definitions)
+                assert (definitions.resources or {}).keys() == keys
+
+
 @pytest.mark.parametrize(
     ("component", "attributes"),
     [
@@ -281,6 +304,8 @@ def test_a_scaffolded_fleet_fits_the_printed_schema_and_loads_alone(tmp_path: Pa
         (LanceFleetComponent, {"name": "lake", "root": "/lake", "budget": {"megabytes": 5}}),
         (LanceFleetComponent, {"name": "lake", "uri": "/lake"}),
         (LanceDatasetComponent, {"name": "lake", "uri": "/lake", "root": "/lake"}),
+        (LanceResourcesComponent, {"io_manager": {"base_uri": "/lake", "key_prefix": "a"}}),
+        (LanceResourcesComponent, {"datasets": {"trips": {"uri": "/lake", "versions": 3}}}),
     ],
 )
 def test_the_schema_and_dagster_refuse_a_key_that_the_component_lacks(
@@ -310,4 +335,8 @@ def test_the_schema_refuses_another_component() -> None:
 
 def test_dagster_finds_the_component_in_the_module_of_its_registry_entry() -> None:
     found = discover_package_objects(["lance_ops.dagster"])
-    assert [f"{key.namespace}.{key.name}" for key in found] == [COMPONENT_TYPE, FLEET_COMPONENT_TYPE]
+    assert [f"{key.namespace}.{key.name}" for key in found] == [
+        COMPONENT_TYPE,
+        FLEET_COMPONENT_TYPE,
+        RESOURCES_COMPONENT_TYPE,
+    ]

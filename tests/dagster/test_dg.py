@@ -19,6 +19,7 @@ import lance_ops
 from lance_ops.cli import app
 from lance_ops.dagster.declaration import COMPONENT_TYPE
 from lance_ops.dagster.fleet import FLEET_COMPONENT_TYPE
+from lance_ops.dagster.io import RESOURCES_COMPONENT_TYPE
 
 pytestmark = pytest.mark.dagster
 
@@ -66,7 +67,7 @@ def test_dg_scaffolds_what_the_readme_of_a_new_project_shows_and_all_of_it_loads
     with (project / "my_lake/defs/orders/defs.yaml").open("a") as declared_file:
         declared_file.write("  health: {versions: \"{{ env('ABSENT', 7) | int }}\"}\n")
     scaffolds = [[values.get(word, word) for word in line.split()] for line in shown]
-    assert [words[:2] for words in scaffolds] == [["scaffold", "defs"]] * 2
+    assert [words[:2] for words in scaffolds] == [["scaffold", "defs"]] * 3
 
     with dg.DagsterInstance.from_config(str(project)) as instance:  # the sensor makes a partition of each landed batch
         instance.add_dynamic_partitions("orders_batches", ["2026-01-01"])
@@ -74,7 +75,7 @@ def test_dg_scaffolds_what_the_readme_of_a_new_project_shows_and_all_of_it_loads
     before, *after = (command.split()[1:] for command in run)
     printed = run_dg(project, [before, *scaffolds, *after])
 
-    assert {COMPONENT_TYPE, FLEET_COMPONENT_TYPE} <= set(printed.split())
+    assert {COMPONENT_TYPE, FLEET_COMPONENT_TYPE, RESOURCES_COMPONENT_TYPE} <= set(printed.split())
     assert "All component YAML validated successfully" in printed
     assert "All definitions loaded successfully" in printed
     for name in ("returns/batches", "orders_maintenance", "returns_maintenance", "lake_maintenance"):

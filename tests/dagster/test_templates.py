@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from dagster.components.testing import create_defs_folder_sandbox
 
-from lance_ops.dagster import LanceDatasetComponent, LanceFleetComponent
+from lance_ops.dagster import LanceDatasetComponent, LanceFleetComponent, LanceResourcesComponent
 from lance_ops.dagster.declaration import DeclaredModel
 from lance_ops.dagster.fleet import FleetConfig
 from lance_ops.dagster.project import defs_schema
@@ -22,11 +22,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
 ]
 
-Component = type[LanceDatasetComponent] | type[LanceFleetComponent]
+Component = type[LanceDatasetComponent] | type[LanceFleetComponent] | type[LanceResourcesComponent]
 
 REQUIRED: Mapping[Component, Mapping[str, Any]] = {
     LanceDatasetComponent: {"name": "trips", "uri": "/lake/trips"},
     LanceFleetComponent: {"name": "lake", "root": "/lake"},
+    LanceResourcesComponent: {"io_manager": {"base_uri": "/lake"}},
 }
 MAIL = {"to": ["a@b.c"], "sender": "d@b.c", "host": "mail"}
 
@@ -46,7 +47,7 @@ def loaded(component: Component, attributes: Mapping[str, Any]) -> DeclaredModel
         path = sandbox.scaffold_component(component_cls=component, defs_yaml_contents=contents)
         with sandbox.load_component_and_build_defs(defs_path=path) as (made, definitions):
             dg.Definitions.validate_loadable(definitions)
-            assert isinstance(made, LanceDatasetComponent | LanceFleetComponent)
+            assert isinstance(made, LanceDatasetComponent | LanceFleetComponent | LanceResourcesComponent)
             return made.config
 
 
@@ -115,6 +116,17 @@ def refusal(component: Component, attributes: Mapping[str, Any]) -> str:
             {"tags": {"team": "{{ env.EVENT }}"}, "cron": "{{ env.CRON }}", "name": "{{ env.RUNNER }}"},
             {"tags": {"team": "failure"}, "cron": "0 5 * * *", "name": "spark"},
         ),
+        (
+            LanceResourcesComponent,
+            {
+                "io_manager": {"base_uri": "{{ env.TEAM }}", "key": "{{ env.RUNNER }}", "mode": "{{ env.CHANGED }}"},
+                "datasets": {"trips": {"uri": "/lake/trips", "version": "{{ env.NUMBER }}"}},
+            },
+            {
+                "io_manager": {"base_uri": "team:data", "key": "spark", "mode": "append"},
+                "datasets": {"trips": {"uri": "/lake/trips", "version": 25}},
+            },
+        ),
     ],
 )
 def test_a_template_stands_for_any_value(
@@ -170,6 +182,11 @@ def test_the_schema_names_the_wrong_key_within_a_section_for_which_a_template_ma
         (LanceFleetComponent, {"budget": {"max_megabytes": "{{ env.S3CRET }}"}}, "budget.max_megabytes: Input should"),
         (LanceFleetComponent, {"budget": {"max_tables": "{{ 0 }}"}}, "budget.max_tables: Input should be greater"),
         (LanceFleetComponent, {"budget": "{{ env.S3CRET }}"}, "budget: Input should be"),
+        (
+            LanceResourcesComponent,
+            {"datasets": {"a": {"uri": "/a", "version": "{{ env.S3CRET }}"}}},
+            "datasets.a.version",
+        ),
     ],
 )
 def test_a_rendered_value_that_does_not_fit_is_refused_with_its_file_and_key_and_not_quoted(

@@ -2,8 +2,14 @@
 
 from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes
 from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.config_files import load_attributes, load_dataset, load_datasets, load_declaration
-from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
+from lance_ops.dagster.declaration.config_files import (
+    declaration_file,
+    load_attributes,
+    load_dataset,
+    load_datasets,
+    load_declaration,
+)
+from lance_ops.dagster.declaration.declared_model import DeclaredModel, OptionalSection, Options
 from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.dagster.declaration.names import DatasetNames, safe_key
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
@@ -46,6 +52,7 @@ __all__ = [
     "KeyPattern",
     "OnSpark",
     "OnThreads",
+    "OptionalSection",
     "Options",
     "PathGlob",
     "RawFiles",
@@ -59,6 +66,7 @@ __all__ = [
     "UpkeepPolicy",
     "WebhookChannel",
     "WriteOptions",
+    "declaration_file",
     "expand",
     "expand_all",
     "load_attributes",

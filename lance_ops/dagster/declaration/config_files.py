@@ -16,10 +16,10 @@ from lance_ops.core.redaction import raise_alone
 from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes
 from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
-from lance_ops.dagster.declaration.documents import parse_document, read_document
+from lance_ops.dagster.declaration.documents import check_keys, parse_document, read_document
 from lance_ops.dagster.declaration.templates import templates_in, unset_variable, with_rendered
 
-__all__ = ["Render", "load_attributes", "load_dataset", "load_datasets", "load_declaration"]
+__all__ = ["Render", "declaration_file", "load_attributes", "load_dataset", "load_datasets", "load_declaration"]
 
 Declared = TypeVar("Declared", bound=DeclaredModel)
 
@@ -64,7 +64,8 @@ def load_attributes(place: Path, given: BaseModel | None, model: type[Declared],
     `place` is the component's file, or its folder with a `defs.yaml`, and `given` is what Dagster has read there.
     Raises `ConfigError`, which names the file and the key, for a wrong value and for a variable that is not set.
     """
-    path = place / "defs.yaml" if place.is_dir() else place
+    path = declaration_file(place)
+    _check_keys(path)
     # Pydantic would warn of each template that stands where the model wants another type than text.
     written = given.model_dump(exclude_unset=True, warnings=False) if given else {}
     for key, template in templates_in(written, "attributes"):
@@ -77,9 +78,24 @@ def load_attributes(place: Path, given: BaseModel | None, model: type[Declared],
     return _validated(path, with_rendered(whole, render(whole))["attributes"], model, "attributes")
 
 
+def declaration_file(place: Path) -> Path:
+    """Return the file of a component that Dagster loads from `place`: its file, or its folder with a `defs.yaml`."""
+    return place / "defs.yaml" if place.is_dir() else place
+
+
 def load_declaration(path: Path, model: type[Declared]) -> Declared:
     """Read one YAML file as a model. No error has the parser's error as its cause, because that one quotes the file."""
     return _validated(path, _mapping(path), model)
+
+
+def _check_keys(path: Path) -> None:
+    """Refuse a key that is given twice: of two equal keys, Dagster keeps the last one without a word."""
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():  # a component of a Python file has no such keys
+        return
+    try:
+        check_keys(path.read_text("utf-8"))
+    except ConfigError as error:
+        raise_alone(ConfigError(f"{path}: {error}"))
 
 
 def _mapping(path: Path) -> dict[Any, Any]:

@@ -6,6 +6,7 @@ keys, and raises errors of other classes for some values. The text is therefore 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import yaml
 from lance_ops.core.errors import ConfigError
 from lance_ops.core.redaction import raise_alone
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "parse_document", "read_document"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "check_keys", "parse_document", "read_document"]
 
 MAX_BYTES = 1024**2
 MAX_DEPTH = 20
@@ -46,6 +47,16 @@ def parse_document(text: str) -> Any:
         raise_alone(ConfigError(f"{place}{error.problem or error.context}"))  # the parser's error quotes the line
     except yaml.YAMLError as error:
         raise_alone(ConfigError(str(error)))
+
+
+@lru_cache(maxsize=16)
+def check_keys(text: str) -> None:
+    """Raise `ConfigError` with the line and the key if a mapping of any document in `text` has a key twice.
+
+    Each component of a file checks the whole file, so the texts that were found good are remembered.
+    """
+    for node in yaml.compose_all(text, yaml.SafeLoader):
+        _check_nodes(node, "", {})
 
 
 def _check_events(text: str) -> None:

@@ -6,13 +6,21 @@ from typing import TYPE_CHECKING
 
 from lance_ops.core.lazy_import import import_on_first_use
 from lance_ops.dagster.project.fleet_scaffolder import FleetScaffolder
+from lance_ops.dagster.project.resources_scaffolder import ResourcesScaffolder
 from lance_ops.dagster.project.scaffolder import DatasetScaffolder
 
 if TYPE_CHECKING:
     from lance_ops.dagster.project.component_schema import defs_schema
     from lance_ops.dagster.project.start import StartedProject, start_project
 
-__all__ = ["DatasetScaffolder", "FleetScaffolder", "StartedProject", "defs_schema", "start_project"]
+__all__ = [
+    "DatasetScaffolder",
+    "FleetScaffolder",
+    "ResourcesScaffolder",
+    "StartedProject",
+    "defs_schema",
+    "start_project",
+]
 
 _MODULES = {"StartedProject": "start", "defs_schema": "component_schema", "start_project": "start"}
 

@@ -10,13 +10,18 @@ from pydantic.json_schema import models_json_schema
 
 from lance_ops.dagster.declaration import COMPONENT_TYPE, ComponentAttributes, with_templates
 from lance_ops.dagster.fleet import FLEET_COMPONENT_TYPE, FleetConfig
+from lance_ops.dagster.io import RESOURCES_COMPONENT_TYPE, ResourcesConfig
 
 __all__ = ["ATTRIBUTES", "SCHEMA_FILE", "defs_schema"]
 
 SCHEMA_FILE = ".schemas/lance_components.json"
 """Where a project has the JSON schema of its declarations."""
 
-ATTRIBUTES: Mapping[str, type[BaseModel]] = {COMPONENT_TYPE: ComponentAttributes, FLEET_COMPONENT_TYPE: FleetConfig}
+ATTRIBUTES: Mapping[str, type[BaseModel]] = {
+    COMPONENT_TYPE: ComponentAttributes,
+    FLEET_COMPONENT_TYPE: FleetConfig,
+    RESOURCES_COMPONENT_TYPE: ResourcesConfig,
+}
 """The attributes of each component, by its `type`."""
 
 
@@ -27,7 +32,7 @@ def defs_schema() -> dict[str, Any]:
     )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A Lance dataset or a fleet of Lance tables, as a Dagster component",
+        "title": "A Lance dataset, a fleet of Lance tables, or resources, as a Dagster component",
         "type": "object",
         "properties": {
             "type": {"enum": [*ATTRIBUTES], "description": "The component."},
