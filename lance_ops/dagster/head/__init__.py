@@ -3,12 +3,13 @@
 from lance_ops.dagster.head.asset_specs import head_spec, index_specs
 from lance_ops.dagster.head.checks import build_checks, head_evaluators
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_sensor
-from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_part_to_verify
+from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_part_to_verify, verify_within
 from lance_ops.dagster.head.orphans import ORPHAN_BYTES
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.report import report_versions
 from lance_ops.dagster.head.validity import unopened_warning
 from lance_ops.dagster.head.verdicts import Verdict, health_markdown, judge, measure
+from lance_ops.dagster.head.verification_age import VERIFY, VerificationDue, verification_due
 from lance_ops.dagster.head.version_metadata import column_schema
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 
@@ -16,7 +17,9 @@ __all__ = [
     "FRESH",
     "INTACT",
     "ORPHAN_BYTES",
+    "VERIFY",
     "Verdict",
+    "VerificationDue",
     "build_checks",
     "build_freshness_sensor",
     "build_version_sensor",
@@ -34,4 +37,6 @@ __all__ = [
     "next_part_to_verify",
     "report_versions",
     "unopened_warning",
+    "verification_due",
+    "verify_within",
 ]

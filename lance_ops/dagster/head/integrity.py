@@ -2,7 +2,8 @@
 
 A run verifies files of about the declared number of bytes, and the next run of the same level continues where it
 ended. A pass is a sequence of runs from the first part of the table to its last. The evaluations of the check remember
-the place, whether the pass was intact so far, and when the last intact pass ended.
+the place, whether the pass was intact so far, when the last intact pass ended, and when the last pass ended whether or
+not it found damage.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ from lance_ops.maintenance.verification import (
 )
 from lance_ops.runners import Runner
 
-__all__ = ["INTACT", "intact_evaluation", "last_full_pass_at", "next_part_to_verify", "verify_some"]
+__all__ = [
+    "INTACT",
+    "intact_evaluation",
+    "last_full_pass_at",
+    "last_pass_ended_at",
+    "next_part_to_verify",
+    "verify_some",
+    "verify_within",
+]
 
 INTACT = "intact"
 """The name of the check."""
@@ -34,6 +43,7 @@ _NEXT_PART = "lance/next_part"
 _CHECKSUMS = "lance/read_checksums"
 _PASS_INTACT = "lance/pass_is_intact"
 _VERIFIED_AT = "lance/verified_at"
+_PASS_ENDED_AT = "lance/pass_ended_at"
 _LOOKED_AT = 20
 """How many runs of the check are searched for the place to continue: a planned run has none."""
 
@@ -47,6 +57,7 @@ class _Progress:
     next_part: int = 0
     is_intact: bool = True
     last_full_pass_at: datetime | None = None
+    last_pass_ended_at: datetime | None = None
 
     def after(self, report: VerificationReport, first_part: int) -> _Progress:
         """Return the progress after a run that began at a part.
@@ -59,11 +70,13 @@ class _Progress:
             return replace(self, is_intact=self.is_intact and report.ok)
         is_intact = report.ok and (self.is_intact or first_part == 0)
         ends_pass = report.reaches_end_from(first_part)
-        is_full_pass = ends_pass and is_intact and report.level is VerificationLevel.FULL
+        ends_full_pass = ends_pass and report.level is VerificationLevel.FULL
+        now = datetime.now(UTC)
         return _Progress(
             report.next_part or 0,
             report.ok if ends_pass else is_intact,
-            datetime.now(UTC) if is_full_pass else self.last_full_pass_at,
+            now if ends_full_pass and is_intact else self.last_full_pass_at,
+            now if ends_full_pass else self.last_pass_ended_at,
         )
 
 
@@ -80,14 +93,19 @@ def verify_some(
     The evaluation names the damaged fragments and indices. A newest version whose manifest cannot be read is a damage.
     Raises `DatasetNotFound`.
     """
-    location, level = config.table(), VerificationLevel.QUICK if quick else VerificationLevel.FULL
-    options = VerificationOptions(
-        level,
-        max_bytes=None if max_megabytes is None else max_megabytes * 1024**2,
-        first_part=0 if max_megabytes is None else next_part_to_verify(instance, config, level),
-    )
-    report = verify_uri(location.uri, None, location.storage_options, options, runner)
-    return intact_evaluation(instance, config, report, options.first_part)
+    level = VerificationLevel.QUICK if quick else VerificationLevel.FULL
+    max_bytes = None if max_megabytes is None else max_megabytes * 1024**2
+    return _verified(instance, config, runner, level, max_bytes)[1]
+
+
+def verify_within(
+    instance: dg.DagsterInstance, config: DatasetConfig, runner: Runner | None, max_bytes: int | None
+) -> tuple[VerificationReport, dg.AssetCheckEvaluation]:
+    """Verify the checksums of the next parts within a budget; return the report, and the evaluation of `verify_some`.
+
+    At least one part is verified, whatever its size.
+    """
+    return _verified(instance, config, runner, VerificationLevel.FULL, max_bytes)
 
 
 def next_part_to_verify(instance: dg.DagsterInstance, config: DatasetConfig, level: VerificationLevel) -> int:
@@ -107,6 +125,25 @@ def last_full_pass_at(instance: dg.DagsterInstance, config: DatasetConfig) -> da
     return _progress(instance, config, VerificationLevel.FULL).last_full_pass_at
 
 
+def last_pass_ended_at(instance: dg.DagsterInstance, config: DatasetConfig) -> datetime | None:
+    """Return when a pass over all checksums last ended, whether or not it found damage; None if it is not known."""
+    return _progress(instance, config, VerificationLevel.FULL).last_pass_ended_at
+
+
+def _verified(
+    instance: dg.DagsterInstance,
+    config: DatasetConfig,
+    runner: Runner | None,
+    level: VerificationLevel,
+    max_bytes: int | None,
+) -> tuple[VerificationReport, dg.AssetCheckEvaluation]:
+    location = config.table()
+    first_part = 0 if max_bytes is None else next_part_to_verify(instance, config, level)
+    options = VerificationOptions(level, max_bytes=max_bytes, first_part=first_part)
+    report = verify_uri(location.uri, None, location.storage_options, options, runner)
+    return report, intact_evaluation(instance, config, report, first_part)
+
+
 def _evaluation(config: DatasetConfig, report: VerificationReport, progress: _Progress) -> dg.AssetCheckEvaluation:
     metadata: dict[str, Any] = {
         "lance/version": report.version,
@@ -118,8 +155,8 @@ def _evaluation(config: DatasetConfig, report: VerificationReport, progress: _Pr
         _NEXT_PART: progress.next_part,
         _PASS_INTACT: progress.is_intact,
     }
-    if progress.last_full_pass_at is not None:
-        metadata[_VERIFIED_AT] = dg.MetadataValue.timestamp(progress.last_full_pass_at)
+    moments = {_VERIFIED_AT: progress.last_full_pass_at, _PASS_ENDED_AT: progress.last_pass_ended_at}
+    metadata |= {name: dg.MetadataValue.timestamp(at) for name, at in moments.items() if at is not None}
     if report.damages:
         metadata["lance/damaged_fragments"] = ", ".join(map(str, report.damaged_fragments)) or "none"
         metadata["lance/damaged_indices"] = ", ".join(report.damaged_indices) or "none"
@@ -155,20 +192,33 @@ def _damages_markdown(report: VerificationReport) -> str:
 
 
 def _progress(instance: dg.DagsterInstance, config: DatasetConfig, level: VerificationLevel) -> _Progress:
-    """Return what the newest run of a level remembers; a new beginning if there is no recent one."""
+    """Return what the newest run of a level remembers; a new beginning if there is no recent one.
+
+    Runs of every level remember when a full pass last ended, so that many quick runs do not push it out of sight.
+    """
     key = dg.AssetCheckKey(DatasetNames(config.name).head, INTACT)
     is_full = level is VerificationLevel.FULL
+    ended: datetime | None = None
     for record in instance.event_log_storage.get_asset_check_execution_history(key, limit=_LOOKED_AT):
         evaluation = record.event.asset_check_evaluation if record.event is not None else None
-        if evaluation is None or _value(evaluation.metadata, _CHECKSUMS) is not is_full:
+        if evaluation is None:
             continue
-        next_part, verified = (_value(evaluation.metadata, name) for name in (_NEXT_PART, _VERIFIED_AT))
+        ended = ended or _moment(evaluation.metadata, _PASS_ENDED_AT)
+        if _value(evaluation.metadata, _CHECKSUMS) is not is_full:
+            continue
+        next_part, verified = _value(evaluation.metadata, _NEXT_PART), _moment(evaluation.metadata, _VERIFIED_AT)
         return _Progress(
             next_part if isinstance(next_part, int) else 0,
             _value(evaluation.metadata, _PASS_INTACT) is True,
-            datetime.fromtimestamp(verified, UTC) if isinstance(verified, float) else None,
+            verified,
+            ended or (verified if is_full else None),
         )
-    return _Progress()
+    return _Progress(last_pass_ended_at=ended)
+
+
+def _moment(metadata: Mapping[str, dg.MetadataValue[Any]], key: str) -> datetime | None:
+    found = _value(metadata, key)
+    return datetime.fromtimestamp(found, UTC) if isinstance(found, float) else None
 
 
 def _value(metadata: Mapping[str, dg.MetadataValue[Any]], key: str) -> object:

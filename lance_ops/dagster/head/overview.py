@@ -16,6 +16,7 @@ from lance_ops.dagster.head.integrity import last_full_pass_at
 from lance_ops.dagster.head.orphans import counted_orphans
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy
 from lance_ops.dagster.head.recorded_versions import RecordedVersion
+from lance_ops.dagster.head.verification_age import VERIFY, verification_due
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.maintenance.debt import measure_debt
 from lance_ops.maintenance.table_report import branches_begun, trend_svg, version_svg
@@ -61,10 +62,14 @@ def overview(
     growth = debt.inventory.growth
     if growth is not None:
         metadata["lance/growth_bytes_per_day"] = round(growth.bytes_per_day)
+    verification = verification_due(instance, config, newest)
+    owed = [due.key for due in debt.owed]
+    if verification is not None and verification.is_owed:
+        owed.append(VERIFY)
     return metadata | {
-        "lance/owed": ", ".join(due.key for due in debt.owed) or "nothing",
+        "lance/owed": ", ".join(owed) or "nothing",
         "lance/owed_bytes": debt.rewrite_bytes,
-        "lance/debt": dg.MetadataValue.md(debt_markdown(debt.dues)),
+        "lance/debt": dg.MetadataValue.md(debt_markdown(debt.dues, verification)),
     }
 
 

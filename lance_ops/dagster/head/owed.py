@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lance_ops.dagster.declaration import DatasetConfig, UpkeepPolicy
+from lance_ops.dagster.head.verification_age import VerificationDue
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.compaction import CompactionOptions
@@ -44,10 +45,11 @@ def debt_policy(config: DatasetConfig) -> DebtPolicy:
     )
 
 
-def debt_markdown(dues: Sequence[Due]) -> str:
-    """Return dues as a table."""
+def debt_markdown(dues: Sequence[Due], verification: VerificationDue | None = None) -> str:
+    """Return dues as a table; the verification is the last one."""
     header = ["step", "owed", "why", "a read or look-up gains", "rewrites", "frees at least"]
-    return table(header, [_line(due) for due in dues]) if dues else "No step would help."
+    lines = [*map(_line, dues), *([] if verification is None else [verification.line])]
+    return table(header, lines) if lines else "No step would help."
 
 
 def debts_markdown(before: TableDebt, after: TableDebt) -> str:

@@ -8,10 +8,11 @@ import dagster as dg
 from pydantic import Field
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.head import ORPHAN_BYTES, debt_markdown, debt_policy, debts_markdown
+from lance_ops.dagster.head import ORPHAN_BYTES, VERIFY, debt_markdown, debt_policy, debts_markdown, verification_due
 from lance_ops.dagster.markdown import size_text
 from lance_ops.dagster.ops import Work, record_verdicts, verb_op
 from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, allowance, fruitless_steps
+from lance_ops.dagster.upkeep.verifying import Verified, verify_if_due
 from lance_ops.maintenance.debt import Payment, PaymentStatus, measure_debt, pay_debt
 
 __all__ = ["Upkeep", "upkeep_job"]
@@ -44,34 +45,51 @@ def _upkeep(work: Work, asked: Upkeep) -> dict[str, Any]:
     limit = allowance(instance, config) if asked.max_megabytes is None else asked.max_megabytes * 1024**2
     in_vain = () if asked.again else fruitless_steps(instance, config)
     paid = pay_debt(work.snapshot, policy, max_bytes=limit, fruitless=in_vain, runner=work.runner)
-    metadata = _metadata(paid)
-    sentence = f"upkeep: {paid.status.value}"
+    left = None if limit is None else max(limit - paid.spent_bytes, 0)
+    verified = Verified() if paid.error is not None else verify_if_due(work, left)
+    metadata = _metadata(paid, verified)
+    sentence = f"upkeep: {metadata['lance/upkeep']}"
     work.context.log_event(dg.AssetObservation(DatasetNames(config.name).head, description=sentence, metadata=metadata))
     record_verdicts(work)
     if paid.error is not None:
         raise paid.error
+    verified.raise_for_problem(metadata)
     return metadata
 
 
 def _owed(work: Work) -> str:
-    return debt_markdown(measure_debt(work.snapshot, debt_policy(work.config)).dues)
+    verification = verification_due(work.context.instance, work.config, work.snapshot)
+    return debt_markdown(measure_debt(work.snapshot, debt_policy(work.config)).dues, verification)
 
 
-def _metadata(paid: Payment) -> dict[str, Any]:
+def _metadata(paid: Payment, verified: Verified) -> dict[str, Any]:
+    status = _status(paid, verified)
+    waiting = (*paid.waiting, *verified.waiting)
+    reason = paid.reason or (f"{VERIFY}: {verified.error}" if verified.error else None)
     metadata: dict[str, Any] = {
-        "lance/upkeep": paid.status.value,
-        SPENT_BYTES: paid.spent_bytes,
+        "lance/upkeep": status.value,
+        SPENT_BYTES: paid.spent_bytes + verified.size_bytes,
         FRUITLESS: dg.MetadataValue.json(list(paid.fruitless)),
         "lance/saved_read_bytes": paid.saved_read_bytes,
         "lance/debt": dg.MetadataValue.md(debts_markdown(paid.before, paid.after)),
     }
-    if paid.status in (PaymentStatus.DONE, PaymentStatus.FAILED):
+    if status in (PaymentStatus.DONE, PaymentStatus.FAILED):
         lines = [f"- {step.key}: {step.what}, {size_text(step.cost_bytes)}" for step in paid.steps]
+        lines += verified.steps
         metadata["lance/steps"] = dg.MetadataValue.md("\n".join(lines) or "none")
     if paid.orphan_bytes is not None:
         metadata[ORPHAN_BYTES] = paid.orphan_bytes
-    if paid.waiting:
-        metadata["lance/waiting"] = ", ".join(paid.waiting)
-    if paid.reason:
-        metadata["lance/reason"] = paid.reason
+    if waiting:
+        metadata["lance/waiting"] = ", ".join(waiting)
+    if reason:
+        metadata["lance/reason"] = reason
     return metadata
+
+
+def _status(paid: Payment, verified: Verified) -> PaymentStatus:
+    """Return how the payment and the verification ended together."""
+    if verified.error is not None:
+        return PaymentStatus.FAILED
+    if verified.steps:
+        return PaymentStatus.DONE
+    return PaymentStatus.WAITING if verified.is_waiting and not paid.steps else paid.status

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, UpkeepPolicy
-from lance_ops.dagster.head import debt_policy
+from lance_ops.dagster.head import VERIFY, debt_policy, verification_due
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
@@ -49,15 +49,19 @@ def build_upkeep_sensor(config: DatasetConfig, policy: UpkeepPolicy) -> dg.Senso
             return dg.SkipReason("there is no version yet")
         found = measure_debt(snapshot, debt_policy(config))
         owed = unpaid(found, fruitless_steps(context.instance, config))
-        if not owed:
+        verification = verification_due(context.instance, config, snapshot)
+        verifies = verification is not None and verification.is_owed
+        if not owed and not verifies:
             in_vain = "; what is owed gained nothing at this version" if found.owed else ""
             return dg.SkipReason(f"nothing is owed at version {found.version}{in_vain}")
         limit = allowance(context.instance, config)
-        if not any(affordable(due, limit) for due in owed):
-            return dg.SkipReason(f"{', '.join(due.key for due in owed)}: the budget has {limit:,} bytes left")
+        if not any(affordable(due, limit) for due in owed) and not (verifies and limit != 0):
+            keys = [due.key for due in owed] + [VERIFY] * verifies
+            return dg.SkipReason(f"{', '.join(keys)}: the budget has {limit:,} bytes left")
         if context.instance.get_runs(dg.RunsFilter(job_name=job, statuses=_UNDER_WAY), limit=1):
             return dg.SkipReason("upkeep is under way")
-        earlier = EarlierRuns.of(context.instance, job, "; ".join(dated_key(due, found) for due in owed))
+        dated = [dated_key(due, found) for due in owed] + [f"v{found.version} {VERIFY}"] * verifies
+        earlier = EarlierRuns.of(context.instance, job, "; ".join(dated))
         waiting = earlier.reason_to_wait(datetime.now(UTC))
         return dg.RunRequest(earlier.run_key, job_name=job) if waiting is None else dg.SkipReason(waiting)
 

@@ -119,7 +119,18 @@ class UpkeepPolicy(DeclaredModel):
         default=10.0, gt=0, description="A rewrite is owed if it saves its bytes within this many reads of the table."
     )
     min_removable_versions: int = Field(default=20, ge=1, description="Clean up when this many versions are removable.")
+    verify_after_days: float | None = Field(
+        default=None,
+        gt=0,
+        description="Verify files, within the same budget, when the last pass over all of them ended this many days "
+        "ago; null: only `maintenance.verification` and people ask for it.",
+    )
     interval_seconds: int = Field(default=300, ge=1, description="How often the sensor measures.")
+
+    @property
+    def verify_after(self) -> timedelta | None:
+        """The age from which a verification is due."""
+        return None if self.verify_after_days is None else timedelta(days=self.verify_after_days)
 
 
 class Maintenance(DeclaredModel):
