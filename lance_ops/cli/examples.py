@@ -48,7 +48,7 @@ EXAMPLES = {
     "tags delete": "lance-ops tags delete lake/orders.lance release",
     "branches list": "lance-ops branches list lake/orders.lance",
     "branches create": "lance-ops branches create lake/orders.lance trial",
-    "branches delete": "lance-ops branches delete lake/orders.lance old",
+    "branches delete": "lance-ops branches delete lake/orders.lance old --yes",
 }
 """By the command's name; of a group's commands, both names."""
 

@@ -1,4 +1,4 @@
-"""`erase` asks before rows go for good. `cleanup` asks nothing, because its retention says beforehand what may go."""
+"""Commands ask before rows or versions go for good, unless a retention has said beforehand what may go."""
 
 from __future__ import annotations
 
@@ -63,6 +63,59 @@ def test_json_is_for_machines_which_nobody_asks(dataset_uri: str) -> None:
     write_dataset(pa.table({"x": range(4)}), dataset_uri)
     refused = at_terminal("erase", dataset_uri, "x = 1", "--reason", "r", "--json", reply="y\n")
     assert refused.exit_code == 1 and dataset(dataset_uri).count_rows() == 4
+
+
+LOSSES = {
+    "branch": (("branches", "delete", "{uri}", "dev"), "its newest has 10 rows", "Remove branch dev for good? [y/N]"),
+    "version": (("cleanup", "{uri}", "--remove-version", "1"), "1 version", "Remove these versions for good? [y/N]"),
+}
+"""Commands that lose something for good, what their preview says of it, and their question."""
+
+
+def lossy(kind: str, uri: str) -> tuple[str, ...]:
+    """Return a command of `LOSSES`, of a table with the branch that it may remove."""
+    dataset(uri).create_branch("dev")
+    return tuple(each.format(uri=uri) for each in LOSSES[kind][0])
+
+
+def what_is_left(uri: str) -> tuple[list[int], list[str]]:
+    opened = dataset(uri)
+    return [each["version"] for each in opened.versions()], list(opened.branches.list())
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_loss_without_a_terminal_is_refused_unless_it_is_agreed_beforehand(flights: str, kind: str) -> None:
+    command = lossy(kind, flights)
+    before = what_is_left(flights)
+    for asked in (command, (*command, "--json")):
+        refused = run(*asked)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert refused.stderr.count("\n") == 1 and "--dry-run" in refused.stderr and "add --yes" in refused.stderr
+    assert run(*command, "--dry-run").exit_code == 0 and what_is_left(flights) == before
+    assert run(*command, "--yes", "--json").exit_code == 0 and what_is_left(flights) != before
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("reply", ["y\n", "n\n", ""])
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_loss_at_a_terminal_shows_its_preview_and_waits_for_a_yes(flights: str, kind: str, reply: str) -> None:
+    command, (_, shown, question) = lossy(kind, flights), LOSSES[kind]
+    before = what_is_left(flights)
+    asked = at_terminal(*command, reply=reply)
+    assert 0 <= asked.stdout.index(shown) < asked.stdout.index(question)
+    assert (asked.exit_code == 0, what_is_left(flights) != before) == (
+        (True, True) if reply == "y\n" else (False, False)
+    )
+
+
+@pytest.mark.usefixtures("terminal")
+def test_what_restore_undoes_is_not_asked_for(flights: str) -> None:
+    number = dataset(flights).version
+    for command in (("delete", flights, "x = 2"), ("reindex", flights, "--drop", "x_idx"), ("restore", flights, "1")):
+        done = at_terminal(*command)
+        assert done.exit_code == 0 and "[y/N]" not in done.stdout
+    assert answer("restore", flights, str(number))["restored"] == number
+    assert dataset(flights).count_rows("x = 2") == 1
 
 
 def test_a_cleanup_without_a_terminal_removes_what_its_retention_says(flights: str) -> None:

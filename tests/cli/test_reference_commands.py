@@ -48,9 +48,9 @@ def test_branches_are_begun_listed_and_removed(flights: str) -> None:
     shown = [line.split() for line in text("branches", "list", flights).splitlines()]
     assert [(line[:3], line[-1]) for line in shown if line[0] == "dev/x"] == [(["dev/x", "main", "2"], begun["uri"])]
     assert answer("inspect", begun["uri"])["num_rows"] == 9 and answer("inspect", flights)["num_rows"] == 10
-    assert text("branches", "delete", flights, "dev/x") == "branch dev/x removed\n"
+    assert text("branches", "delete", flights, "dev/x", "--yes") == "branch dev/x removed\n"
     assert list(answer("branches", "list", flights)) == ["other"]
-    failed = run("branches", "delete", flights, "dev/x")
+    failed = run("branches", "delete", flights, "dev/x", "--yes")
     assert failed.exit_code == 1 and "has no branch 'dev/x'" in failed.stderr
 
 

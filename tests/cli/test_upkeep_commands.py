@@ -23,7 +23,7 @@ from tests.pickling_runner import PicklingRunner
 
 def test_cleanup_removes_named_versions_and_compact_leaves_fragments_alone(flights: str) -> None:
     assert answer("cleanup", flights, "--remove-version", "1", "--dry-run")["old_versions"] == [1]
-    assert answer("cleanup", flights, "--remove-version", "1")["old_versions"] == 1
+    assert answer("cleanup", flights, "--remove-version", "1", "--yes")["old_versions"] == 1
     assert [each["version"] for each in dataset(flights).versions()] == [2, 3]
     left = ("compact", flights, "--exclude-fragment", "2", "--max-bytes-per-file", "1000000")
     assert outcome(*left, "--data-storage-version", "2.1")["metrics"]["fragments_removed"] == 2

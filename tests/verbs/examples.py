@@ -189,7 +189,7 @@ EXAMPLES = (
     Example(
         "delete a branch",
         lambda _: Branch("b", action="delete"),
-        "branches delete {uri} b",
+        "branches delete {uri} b --yes",
         0,
         prepare=lambda data: data.create_branch("b"),
     ),

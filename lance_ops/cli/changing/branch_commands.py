@@ -14,6 +14,7 @@ from lance_ops.cli.arguments import (
     OptionsFile,
     StorageOptions,
     Uri,
+    Yes,
     open_dataset,
     options_to_look,
     reference,
@@ -21,8 +22,9 @@ from lance_ops.cli.arguments import (
     storage_options,
 )
 from lance_ops.cli.examples import shown_example
-from lance_ops.cli.outcomes import preview_and_print
+from lance_ops.cli.outcomes import preview_and_print, print_preview
 from lance_ops.cli.output import moment, print_json, print_line, print_table
+from lance_ops.cli.questions import check_can_ask, confirm_or_exit
 from lance_ops.refs import branch_uri
 
 __all__ = ["branches_app"]
@@ -92,15 +94,25 @@ def delete_branch(
     uri: Uri,
     name: Name,
     dry_run: DryRun = False,
+    yes: Yes = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Remove a branch with its own files; one that others came from, or that is tagged, is refused."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    """Remove a branch with its own files; one that others came from, or that is tagged, is refused.
+
+    Nothing brings its rows back. So the command shows its preview and asks. It needs --yes without a terminal, and also
+    with --json.
+    """
+    if not (dry_run or yes):
+        check_can_ask(as_json=as_json)
+    opened, verb = open_dataset(uri, storage_options(storage_option, options_file)), verbs.Branch(name, action="delete")
     if dry_run:
-        preview_and_print(verbs.Branch(name, action="delete"), opened, runner(None), as_json=as_json)
+        preview_and_print(verb, opened, runner(None), as_json=as_json)
         return
+    if not yes:
+        print_preview(verbs.make_plan(verb, opened, runner(None))[1])
+        confirm_or_exit(f"Remove branch {name} for good?")
     opened.branches.delete(name)
     if as_json:
         print_json({"branch": name, "deleted": True})

@@ -17,6 +17,7 @@ from lance_ops.cli.arguments import (
     Reason,
     StorageOptions,
     Uri,
+    Yes,
     duration,
     help_of,
     open_dataset,
@@ -26,7 +27,8 @@ from lance_ops.cli.arguments import (
 )
 from lance_ops.cli.outcomes import delete_and_print, preview_and_print, print_outcome
 from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, size
-from lance_ops.maintenance.cleanup import CleanupStats
+from lance_ops.cli.questions import check_can_ask, confirm_or_exit
+from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
 from lance_ops.maintenance.compaction import CompactionMetrics, CompactionOptions
 from lance_ops.maintenance.health import index_coverage
 
@@ -232,17 +234,37 @@ def cleanup(
     files: Annotated[bool, typer.Option("--files", help="With --dry-run: list the files.")] = False,
     spark: OnSpark = None,
     dry_run: DryRun = False,
+    yes: Yes = False,
     storage_option: StorageOptions = None,
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
     """Remove old versions and the files that nothing needs any more.
 
-    The command asks nothing, because schedules call it. The retention decides which versions go, and --dry-run shows
-    them. The newest version and tagged ones stay.
+    The command asks nothing where a retention decides which versions go, because schedules call it; --dry-run shows
+    them. With --remove-version it shows them and asks, and needs --yes without a terminal and with --json. The newest
+    version and tagged ones stay.
     """
+    asks = bool(versions) and not (dry_run or yes)
+    if asks:
+        check_can_ask(as_json=as_json)
     opened = open_dataset(uri, storage_options(storage_option, options_file))
     used = None if spark is None else runner(spark)
+
+    def explain() -> CleanupExplanation:
+        return opened.explain_cleanup_old_versions(
+            older_than,
+            retain_versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=not keep_tagged,
+            versions=versions,
+            include_files=files,
+            runner=used,
+        )
+
+    if asks:
+        _print_explanation(explain())
+        confirm_or_exit("Remove these versions for good?")
     if not dry_run:
         stats = opened.cleanup_old_versions(
             older_than,
@@ -261,25 +283,10 @@ def cleanup(
             print_line(f"{stats.failed_deletes} deletions failed; the next clean-up tries again", "red")
             raise typer.Exit(1)
         return
-    explained = opened.explain_cleanup_old_versions(
-        older_than,
-        retain_versions,
-        delete_unverified=delete_unverified,
-        error_if_tagged_old_versions=not keep_tagged,
-        versions=versions,
-        include_files=files,
-        runner=used,
-    )
     if as_json:
-        print_json({**explained.__dict__, "dry_run": True})
-        return
-    _print_cleanup("would remove", explained.stats)
-    for warning in explained.warnings:
-        print_line(warning, "yellow")
-    for path in explained.candidate_files:
-        print_line(path)
-    if explained.candidate_files_truncated:
-        print_line(f"… and more: the first {explained.candidate_file_limit} are listed")
+        print_json({**explain().__dict__, "dry_run": True})
+    else:
+        _print_explanation(explain())
 
 
 def restore(
@@ -307,6 +314,17 @@ def restore(
 
 def _named(files: list[str] | None) -> str:
     return ", ".join(file.rstrip("/").rpartition("/")[2] for file in files or ())
+
+
+def _print_explanation(explained: CleanupExplanation) -> None:
+    """Print what a clean-up would remove."""
+    _print_cleanup("would remove", explained.stats)
+    for warning in explained.warnings:
+        print_line(warning, "yellow")
+    for path in explained.candidate_files:
+        print_line(path)
+    if explained.candidate_files_truncated:
+        print_line(f"… and more: the first {explained.candidate_file_limit} are listed")
 
 
 def _print_cleanup(verb: str, stats: CleanupStats) -> None:
