@@ -12,6 +12,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 from lance_ops.dagster import LanceDatasetComponent, LanceFleetComponent, LanceResourcesComponent
 from lance_ops.dagster.declaration import DeclaredModel
+from lance_ops.dagster.declaration.templates import unset_variable
 from lance_ops.dagster.fleet import FleetConfig
 from lance_ops.dagster.project import defs_schema
 
@@ -204,6 +205,7 @@ def test_a_rendered_value_that_does_not_fit_is_refused_with_its_file_and_key_and
         (LanceDatasetComponent, {"health": {"versions": "{{ env.ABSENT }}"}}, "health.versions"),
         (LanceDatasetComponent, {"health": {"versions": "{{ env.ABSENT | int }}"}}, "health.versions"),
         (LanceDatasetComponent, {"uri": "{{ env.ABSENT }}/trips"}, "uri"),
+        (LanceDatasetComponent, {"uri": "{{ env.ABSENT ~ '/trips' }}"}, "uri"),
         (LanceFleetComponent, {"budget": {"max_megabytes": "{{env.ABSENT}}"}}, "budget.max_megabytes"),
         (LanceFleetComponent, {"owners": ["{{ env.ABSENT }}"]}, "owners.0"),
     ],
@@ -213,6 +215,45 @@ def test_a_variable_that_is_not_set_is_named_with_the_key(
 ) -> None:
     told = refusal(component, attributes)
     assert f"/defs.yaml: attributes.{key}: environment variable ABSENT is not set; set it, or give a default" in told
+
+
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        ("{{ env.ABSENT ~ '/trips' }}", "ABSENT"),
+        ("{{ '/lake/' ~ env.ABSENT }}", "ABSENT"),
+        ("{{ env.PATH ~ env.ABSENT }}", "ABSENT"),
+        ("{{ (env.ABSENT ~ '/trips') or '/lake' }}", "ABSENT"),
+        ("{{ env.ABSENT or env.MISSING }}", "MISSING"),
+        ("{{ env.ABSENT | default('/lake') }}", "ABSENT"),
+        ("{{ env.ABSENT.lower() }}", "ABSENT"),
+        ("{{ [env.ABSENT] | join('/') }}", "ABSENT"),
+        ("{{ '/a' if env.MISSING else env.ABSENT }}", "ABSENT"),
+        ("{% if env.MISSING %}a{% else %}{{ env.ABSENT }}{% endif %}", "ABSENT"),
+    ],
+)
+def test_a_variable_that_is_not_set_within_an_expression_is_named(template: str, name: str) -> None:
+    assert unset_variable(template) == name
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ env.PATH ~ '/trips' }}",
+        "{{ env.ABSENT ~ '/trips' if env.ABSENT else '/lake' }}",
+        "{% if env.ABSENT %}{{ env.ABSENT }}{% endif %}",
+        "{{ (env.ABSENT or '/lake') ~ '/trips' }}",
+        "{{ env.ABSENT | d('/lake', boolean=true) ~ '/trips' }}",
+        "{{ '/a' if env.ABSENT == 'x' else '/b' }}",
+        "{{ '/a' if env.ABSENT is none else '/b' }}",
+        "{{ not env.ABSENT }}",
+        "{{ 'env.ABSENT' }}",
+        "{{ other.env.ABSENT }}",
+        "{{ env.ABSENT",
+    ],
+)
+def test_a_template_that_handles_the_lack_of_a_variable_is_rendered(template: str) -> None:
+    assert unset_variable(template) is None
 
 
 def test_a_template_may_give_a_default_for_a_variable_that_is_not_set() -> None:

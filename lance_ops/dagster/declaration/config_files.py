@@ -13,11 +13,11 @@ from pydantic import BaseModel, ValidationError
 
 from lance_ops.core.errors import ConfigError
 from lance_ops.core.redaction import raise_alone
+from lance_ops.dagster.declaration import templates
 from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes
 from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
 from lance_ops.dagster.declaration.documents import check_keys, parse_document, read_document
-from lance_ops.dagster.declaration.templates import templates_in, unset_variable, with_rendered
 
 __all__ = ["Render", "declaration_file", "load_attributes", "load_dataset", "load_datasets", "load_declaration"]
 
@@ -53,7 +53,7 @@ def load_dataset(path: Path) -> DatasetConfig:
     attributes = document.get("attributes")
     if not isinstance(attributes, dict):
         raise ConfigError(f"{path}: attributes: must be a mapping of keys, such as `name: flights`")
-    for key, _ in templates_in(attributes, "attributes"):
+    for key, _ in templates.templates_in(attributes, "attributes"):
         raise ConfigError(f"{path}: {_dotted(key)}: only Dagster renders templates; write ${{NAME}} for a variable")
     return _validated(path, attributes, ComponentAttributes, "attributes")
 
@@ -68,14 +68,14 @@ def load_attributes(place: Path, given: BaseModel | None, model: type[Declared],
     _check_keys(path)
     # Pydantic would warn of each template that stands where the model wants another type than text.
     written = given.model_dump(exclude_unset=True, warnings=False) if given else {}
-    for key, template in templates_in(written, "attributes"):
-        if name := unset_variable(template):
+    for key, template in templates.templates_in(written, "attributes"):
+        if name := templates.unset_variable(template):
             raise ConfigError(
                 f"{path}: {_dotted(key)}: environment variable {name} is not set; set it, or give a default as "
                 f"{{{{ env('{name}', ...) }}}}"
             )
     whole = {"attributes": written}  # so that Dagster's own errors find the line of a template
-    return _validated(path, with_rendered(whole, render(whole))["attributes"], model, "attributes")
+    return _validated(path, templates.with_rendered(whole, render(whole))["attributes"], model, "attributes")
 
 
 def declaration_file(place: Path) -> Path:

@@ -11,7 +11,6 @@ types.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from functools import cache, reduce
@@ -32,11 +31,9 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-__all__ = ["templates_in", "unset_variable", "with_rendered", "with_templates"]
+__all__ = ["templates_in", "with_rendered", "with_templates"]
 
 _TEMPLATE = r"\{[{%]"
-_BARE_VARIABLE = re.compile(r"\{\{-?\s*env\.(?P<name>\w+)\s*(?:\|(?!\s*(?:d|default)\b)[^}]*)?-?\}\}")
-"""An expression that begins with a variable and gives no default: `{{ env.NAME }}`, also with filters."""
 
 
 @cache
@@ -84,12 +81,6 @@ def with_rendered(written: Any, rendered: Any) -> Any:
     if isinstance(written, list | tuple):
         return type(written)(with_rendered(*pair) for pair in zip(written, rendered, strict=True))
     return written
-
-
-def unset_variable(template: str) -> str | None:
-    """Return a variable that is not set and has no default in the template; Dagster would render it as None."""
-    names = (match["name"] for match in _BARE_VARIABLE.finditer(template))
-    return next((name for name in names if name not in os.environ), None)
 
 
 class _TemplateInSchema:
