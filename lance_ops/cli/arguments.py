@@ -48,6 +48,7 @@ __all__ = [
     "open_readable",
     "open_target",
     "options_to_look",
+    "options_to_work",
     "reference",
     "runner",
     "storage_options",
@@ -171,6 +172,13 @@ def options_to_look(uri: str, pairs: list[str] | None, file: Path | None = None)
     An option of the command line that says how long to wait wins.
     """
     return with_short_timeouts(uri, storage_options(pairs, file)) or None
+
+
+def options_to_work(
+    uri: str, pairs: list[str] | None, file: Path | None = None, *, dry_run: bool
+) -> dict[str, str] | None:
+    """Return the storage options of a command that works on a table for long, or of its dry run, which only looks."""
+    return options_to_look(uri, pairs, file) if dry_run else storage_options(pairs, file)
 
 
 def allow_bases(prefixes: list[str] | None) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
-from lance_ops.cli import arguments
+from lance_ops.cli import app, arguments
+from lance_ops.cli.changing import fleet_command
 from lance_ops.cli.looking import top_command
 from lance_ops.errors import StoreUnreachable
 from lance_ops.store import with_short_timeouts
@@ -121,7 +125,44 @@ _LOOKS = (
     "top URI --once",
     "tags list URI",
     "branches list URI",
+    "plan URI delete_rows predicate=true reason=r",
+    "duplicates URI --on x",
+    "duplicates URI --on x --keep first --dry-run",
+    "delete URI true --dry-run",
+    "update URI x=1 --dry-run",
+    "add-columns URI y=1 --dry-run",
+    "merge URI rows.parquet --on x --dry-run",
+    "compact URI --dry-run",
+    "reindex URI --dry-run",
+    "cleanup URI --dry-run",
+    "restore URI 1 --dry-run",
+    "migrate URI --data-storage-version 2.2 --dry-run",
+    "erase URI x=1 --dry-run",
+    "ingest URI rows.parquet --dry-run",
+    "clone URI copy.lance --dry-run",
+    "upkeep URI --dry-run",
+    "fleet URI --dry-run",
+    "tags create URI a --dry-run",
+    "tags update URI a --dry-run",
+    "tags delete URI a --dry-run",
+    "branches create URI a --dry-run",
+    "branches delete URI a --dry-run",
+    "verify URI --dry-run",
+    "repair URI --dry-run",
 )
+"""Every command that changes nothing, but `verify`, which reads all files."""
+
+
+def test_every_command_with_a_dry_run_is_held_to_the_time_of_a_look() -> None:
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    named = {
+        f"{name} {below}".strip()
+        for name, command in group.commands.items()
+        for below, each in getattr(command, "commands", {"": command}).items()
+        if any("--dry-run" in param.opts for param in each.params)
+    }
+    assert named == {line.partition(" URI")[0] for line in _LOOKS if line.endswith("--dry-run")}
 
 
 @pytest.mark.parametrize("line", _LOOKS)
@@ -130,12 +171,14 @@ def test_a_command_that_only_looks_waits_for_its_store_no_longer_than_a_minute(
 ) -> None:
     given: list[dict[str, str]] = []
 
-    def unreachable(*arguments: object, storage_options: dict[str, str]) -> LanceDataset:
+    def unreachable(*arguments: object, storage_options: dict[str, str], **_: object) -> LanceDataset:
         given.append(storage_options)
         raise StoreUnreachable("s3://bucket/t: the store does not answer")
 
     monkeypatch.setattr(arguments, "dataset", unreachable)
+    monkeypatch.setattr(arguments, "AbsentTable", SimpleNamespace(at=unreachable))
     monkeypatch.setattr(top_command, "measure_fleet", unreachable)
+    monkeypatch.setattr(fleet_command, "maintain", unreachable)
     uri = "s3://bucket/t"
     words = [uri if word == "URI" else word for word in line.split()]
     for told in ({}, {"request_timeout": "90s"}):

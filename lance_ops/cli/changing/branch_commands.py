@@ -17,9 +17,9 @@ from lance_ops.cli.arguments import (
     Yes,
     open_dataset,
     options_to_look,
+    options_to_work,
     reference,
     runner,
-    storage_options,
 )
 from lance_ops.cli.examples import shown_example
 from lance_ops.cli.outcomes import preview_and_print, print_preview
@@ -77,7 +77,8 @@ def create_branch(
     as_json: Json = False,
 ) -> None:
     """Begin a branch; it shares the files of the version that it begins with."""
-    opened, chosen = open_dataset(uri, storage_options(storage_option, options_file)), reference(version)
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    chosen = reference(version)
     if dry_run:
         verb = verbs.Branch(name, tag=chosen) if isinstance(chosen, str) else verbs.Branch(name, chosen)
         preview_and_print(verb, opened, runner(None), as_json=as_json)
@@ -106,7 +107,8 @@ def delete_branch(
     """
     if not (dry_run or yes):
         check_can_ask(as_json=as_json)
-    opened, verb = open_dataset(uri, storage_options(storage_option, options_file)), verbs.Branch(name, action="delete")
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    verb = verbs.Branch(name, action="delete")
     if dry_run:
         preview_and_print(verb, opened, runner(None), as_json=as_json)
         return

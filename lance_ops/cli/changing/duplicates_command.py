@@ -17,8 +17,8 @@ from lance_ops.cli.arguments import (
     StorageOptions,
     Uri,
     open_dataset,
+    options_to_work,
     runner,
-    storage_options,
 )
 from lance_ops.cli.outcomes import delete_and_print, preview_and_print
 from lance_ops.cli.output import counted, number, print_json, print_table
@@ -42,7 +42,8 @@ def duplicates(
     as_json: Json = False,
 ) -> None:
     """Count the rows that share their key with others, or delete all but one of each key."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    only_looks = dry_run or keep is None
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=only_looks))
     if keep is not None:
         given = {"on": tuple(on), "keep": keep, "reason": reason, "at_most_rows": at_most_rows}
         verb = verbs.make_verb("delete_duplicates", given)

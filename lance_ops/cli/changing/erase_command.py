@@ -17,8 +17,8 @@ from lance_ops.cli.arguments import (
     Yes,
     help_of,
     open_dataset,
+    options_to_work,
     runner,
-    storage_options,
 )
 from lance_ops.cli.outcomes import preview_and_print, print_changed_sizes, print_preview
 from lance_ops.cli.output import print_facts, print_json, print_line
@@ -73,7 +73,7 @@ def erase(
         delete_unverified,
         at_most_rows,
     )
-    options = storage_options(storage_option, options_file)
+    options = options_to_work(uri, storage_option, options_file, dry_run=dry_run)
     opened, used = open_dataset(uri, options), runner(spark)
     if dry_run:
         preview_and_print(verb, opened, used, as_json=as_json)

@@ -15,8 +15,8 @@ from lance_ops.cli.arguments import (
     StorageOptions,
     byte_count,
     duration,
+    options_to_work,
     runner,
-    storage_options,
 )
 from lance_ops.cli.looking import OlderThan, TargetRows, policy_of
 from lance_ops.cli.output import number, print_json, print_line, print_table, size
@@ -64,7 +64,7 @@ def fleet(
         failure_threshold=failure_threshold,
         verify_after=verify_after,
         dry_run=dry_run,
-        storage_options=storage_options(storage_option, options_file),
+        storage_options=options_to_work(root, storage_option, options_file, dry_run=dry_run),
         runner=runner(spark),
     )
     if as_json:

@@ -18,8 +18,8 @@ from lance_ops.cli.arguments import (
     Uri,
     help_of,
     open_dataset,
+    options_to_work,
     runner,
-    storage_options,
 )
 from lance_ops.cli.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
@@ -61,7 +61,7 @@ def merge(
     """
     if condition is not None and (delete_matched or not update):
         raise typer.BadParameter("--if is for updates: leave out --no-update and --delete-matched", param_hint="--if")
-    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
     verb = verbs.Upsert(
         tuple(source),
         tuple(on or ()),

@@ -16,8 +16,8 @@ from lance_ops.cli.arguments import (
     Uri,
     help_of,
     open_dataset,
+    options_to_work,
     runner,
-    storage_options,
 )
 from lance_ops.cli.outcomes import preview_and_print, print_outcome
 from lance_ops.cli.output import counted
@@ -37,7 +37,7 @@ def migrate(
     as_json: Json = False,
 ) -> None:
     """Rewrite the files of other file versions, by tasks and as one version."""
-    opened = open_dataset(uri, storage_options(storage_option, options_file))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
     verb = verbs.Migrate(data_storage_version)
     if dry_run:
         preview_and_print(verb, opened, runner(None), as_json=as_json)

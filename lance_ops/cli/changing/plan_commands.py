@@ -17,6 +17,7 @@ from lance_ops.cli.arguments import (
     StorageOptions,
     Uri,
     open_target,
+    options_to_look,
     runner,
     storage_options,
 )
@@ -59,7 +60,7 @@ def plan(
             raise typer.BadParameter(f"{option!r} is not OPTION=VALUE", param_hint="OPTION=VALUE")
         words[name].append(value)
     chosen = verbs.make_verb(verb, verbs.parse_options(verb, words))
-    opened = open_target(chosen, uri, storage_options(storage_option, options_file))
+    opened = open_target(chosen, uri, options_to_look(uri, storage_option, options_file))
     made, preview = verbs.make_plan(chosen, opened, runner(spark), raw_storage_options=storage_options(file_option))
     if save is not None:
         save.write_text(made.to_json(), encoding="utf-8")

@@ -15,8 +15,8 @@ from lance_ops.cli.arguments import (
     Uri,
     byte_count,
     open_dataset,
+    options_to_work,
     runner,
-    storage_options,
 )
 from lance_ops.cli.looking import OlderThan, Orphans, TargetRows, debt_facts, policy_of
 from lance_ops.cli.output import print_json, print_line, print_table, size
@@ -50,7 +50,7 @@ def upkeep(
     step, owed or not, without a budget, and judges the result by the declared limits: so do `compact`, `reindex`,
     `cleanup` and `health`, one after the other.
     """
-    snapshot = open_dataset(uri, storage_options(storage_option, options_file)).snapshot
+    snapshot = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run)).snapshot
     policy = policy_of(target_rows, older_than)
     if dry_run:
         found = measure_debt(snapshot, policy, orphans=orphans)

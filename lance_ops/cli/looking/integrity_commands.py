@@ -18,9 +18,9 @@ from lance_ops.cli.arguments import (
     help_of,
     open_dataset,
     open_readable,
+    options_to_work,
     reference,
     runner,
-    storage_options,
 )
 from lance_ops.cli.outcomes import preview_and_print
 from lance_ops.cli.output import counted, print_json, print_line, print_table, size
@@ -47,7 +47,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Look for missing and damaged files, wrong row counts and index entries; exit with code 1 if there are any."""
-    wanted, options = reference(version), storage_options(storage_option, options_file)
+    wanted, options = reference(version), options_to_work(uri, storage_option, options_file, dry_run=dry_run)
     if isinstance(wanted, str):
         wanted = open_dataset(uri, options, version).version
     verb = verbs.Verify("quick" if quick else "full", wanted, all_versions, max_megabytes, first_part)
@@ -92,7 +92,7 @@ def repair(
     as_json: Json = False,
 ) -> None:
     """Verify the newest version and mend what can be mended; exit with code 1 if something stays damaged."""
-    opened = open_readable(uri, storage_options(storage_option, options_file))
+    opened = open_readable(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
     plan = opened.plan_repair(
         copy=copy,
         restore_older_version=restore_older_version,
