@@ -117,8 +117,57 @@ def test_a_run_that_fails_for_its_own_reason_shows_the_checks_of_the_table(
     deployment.fill(1)
     monkeypatch.setattr(batches, "ingest", refuse)
     deployment.land("z", range(3))
+    run = ingest_all(deployment, "z")
+    assert not run.success
+    assert shown(deployment) == dict.fromkeys(_OF_INGEST_JOB, "SUCCEEDED") | {"batches_settled": "FAILED"}
+    said = told(deployment)["batches_settled"]
+    assert said == f"1 batches need somebody\nz: run {run.run_id[:8]} failed; the sensor asks for it again"
+    assert "as before" in str(deployment.tick("settled").skip_message), "the sensor has no other words for it"
+
+
+def test_a_run_whose_batches_are_in_the_table_names_none_when_it_fails_later(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise InvalidInput("of this run alone")
+
+    deployment = deploy(indices=[])
+    monkeypatch.setattr(batches, "report_versions", refuse)
+    deployment.land("z", range(3))
     assert not ingest_all(deployment, "z").success
-    assert shown(deployment) == dict.fromkeys(_OF_INGEST_JOB, "SUCCEEDED")
+    assert deployment.data.count_rows() == 3
+    assert told(deployment)["batches_settled"] == "no batch needs somebody"
+
+
+def test_a_batch_whose_run_dagster_may_retry_is_not_named_yet(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise InvalidInput("of this run alone")
+
+    deployment = deploy(indices=[])
+    monkeypatch.setattr(batches, "ingest", refuse)
+    monkeypatch.setattr(type(deployment.instance), "run_retries_enabled", property(lambda _: True))
+    deployment.land("z", range(3))
+    for retries, is_named in (("true", False), ("false", True)):
+        deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["z"])
+        tags = {"dagster/partition": "z", "dagster/retry_on_asset_or_op_failure": retries}
+        deployment.location.run(deployment.names.of("ingest"), tags=tags, raise_on_error=False)
+        assert ("z: run" in told(deployment)["batches_settled"]) is is_named
+
+
+def test_a_batch_that_another_run_is_about_to_ingest_is_not_named(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise InvalidInput("of this run alone")
+
+    deployment = deploy(indices=[])
+    monkeypatch.setattr(batches, "ingest", refuse)
+    deployment.land("z", range(3))
+    of_run = {"dagster/partition": "z"}
+    other = dg.DagsterRun(job_name=deployment.names.of("ingest"), tags=of_run, status=dg.DagsterRunStatus.STARTED)
+    deployment.instance.add_run(other)
+    assert not ingest_all(deployment, "z").success
+    assert told(deployment)["batches_settled"] == "no batch needs somebody"
 
 
 def test_a_run_on_a_damaged_table_shows_the_damage_and_what_could_not_be_looked_at(deploy: Deploy) -> None:

@@ -35,13 +35,15 @@ def batch_states(
     *,
     count_plain: bool = False,
     newest: OpenNewest | None = None,
+    failing: dg.DagsterRun | None = None,
 ) -> BatchReport:
     """Return the state of every batch of a dataset, those that need somebody first.
 
     `count_plain` has batches only counted that are in the table and of which nothing else is to be said. `newest` opens
-    the table if it is given, and nobody has called it yet. Without an instance, Dagster's part is unknown: a batch that
-    the table lacks has then only landed. Raises `ConfigError` for a dataset without a landing folder, and what listing
-    the folder and opening the table raise.
+    the table if it is given, and nobody has called it yet. `failing` is the calling run if its ingestion has failed for
+    good: it counts as failed. Without an instance, Dagster's part is unknown: a batch that the table lacks has then
+    only landed. Raises `ConfigError` for a dataset without a landing folder, and what listing the folder and opening
+    the table raise.
     """
     names, raw = DatasetNames(config.name), config.landing()
     now = datetime.now(UTC)
@@ -51,7 +53,7 @@ def batch_states(
     with collector_paused():  # as in `list_landing`: what is compared is no garbage
         known = instance.get_dynamic_partitions(names.of("batches")) if instance else ()
         recorded = instance.get_materialized_partitions(names.batches) if instance and known else ()
-        running = running_batches(instance, names, known, now) if instance and known else ()
+        running = running_batches(instance, names, known, now, failing) if instance and known else ()
         snapshot = newest() if newest else open_if_exists(config)
         held = ingested_batches(snapshot) if snapshot else {}
     landing = list_landing(raw, now)
@@ -67,8 +69,8 @@ def batch_states(
             partitions=dict.fromkeys(known).keys(),
             recorded=recorded,
             requested=running,
-            failed=failed_runs(instance, names, known, now) if asked else {},
-            given_up=given_up_batches(instance, names, known, now) if asked else {},
+            failed=failed_runs(instance, names, known, now, failing) if asked else {},
+            given_up=given_up_batches(instance, names, known, now, failing) if asked else {},
             refused=refusals(instance, names, asked),
         )
         return judge_batches(raw, landing, evidence, now, count_plain=count_plain)

@@ -21,6 +21,7 @@ __all__ = [
     "FailedRuns",
     "failed_runs",
     "given_up_batches",
+    "may_be_retried",
     "running_batches",
 ]
 
@@ -29,6 +30,7 @@ RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 _PARTITION_TAG = "dagster/partition"
 _WILL_RETRY_TAG = "dagster/will_retry"
+_RETRIES_STEPS_TAG = "dagster/retry_on_asset_or_op_failure"
 _LOOKS_BACK = timedelta(days=1)
 _TIME_TO_DECIDE = timedelta(minutes=1)
 """How long Dagster may take after a failure to store whether it retries the run."""
@@ -68,14 +70,23 @@ class FailedRuns:
         return f"{run} failed; the sensor asks for it again"
 
 
-def running_batches(instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime) -> set[str]:
+def running_batches(
+    instance: dg.DagsterInstance,
+    names: DatasetNames,
+    known: Sequence[str],
+    now: datetime,
+    failing: dg.DagsterRun | None = None,
+) -> set[str]:
     """Return the keys of batches whose runs have not ended, or failed and are about to be retried by Dagster.
 
-    `known` are Dagster's partitions in its order, here and below.
+    Here and below, `known` are Dagster's partitions in its order, and `failing` is a run that counts as failed already,
+    because its ingestion has failed for good.
     """
     found: set[str] = set()
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNDER_WAY)):
         run = record.dagster_run
+        if failing is not None and run.run_id == failing.run_id:
+            continue
         if run.job_name == names.of("ingest") or _selects_batches(run, names):
             found.update(_requested_keys(run, known))
     for record in _failures_of_the_last_day(instance, names, now):
@@ -86,15 +97,20 @@ def running_batches(instance: dg.DagsterInstance, names: DatasetNames, known: Se
 
 
 def failed_runs(
-    instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime
+    instance: dg.DagsterInstance,
+    names: DatasetNames,
+    known: Sequence[str],
+    now: datetime,
+    failing: dg.DagsterRun | None = None,
 ) -> dict[str, FailedRuns]:
     """Return the batches of which a run failed in the last day, by key; among the runs of `_newest`.
 
     Runs that Dagster retries do not count. A batch is also returned if a later run of it succeeded: the caller compares
     with the table, and leaves out what the table has.
     """
-    newest: dict[str, str] = {}
-    attempts: Counter[str] = Counter()
+    of_failing = _keys_of_failing(failing, known)
+    newest = dict.fromkeys(of_failing, failing.run_id) if failing is not None else {}
+    attempts = Counter(of_failing)
     for record in _failures_of_the_last_day(instance, names, now):
         run = record.dagster_run
         if run.tags.get(_WILL_RETRY_TAG) == "true" or _is_undecided(instance, record, now):
@@ -106,7 +122,11 @@ def failed_runs(
 
 
 def given_up_batches(
-    instance: dg.DagsterInstance, names: DatasetNames, known: Sequence[str], now: datetime
+    instance: dg.DagsterInstance,
+    names: DatasetNames,
+    known: Sequence[str],
+    now: datetime,
+    failing: dg.DagsterRun | None = None,
 ) -> dict[str, datetime]:
     """Return the batches of which a run was cancelled, or failed more than a day ago, each with the time of its end.
 
@@ -115,13 +135,21 @@ def given_up_batches(
     returned if another run of it succeeded.
     """
     bad = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
-    newest: dict[str, datetime | None] = {}
+    newest: dict[str, datetime | None] = dict.fromkeys(_keys_of_failing(failing, known))
     for record in _newest(instance, names, bad):
         run, ended = record.dagster_run, record.update_timestamp
         is_asked_again = run.status is dg.DagsterRunStatus.FAILURE and now - ended < _LOOKS_BACK
         for key in _requested_keys(run, known):
             newest.setdefault(key, None if is_asked_again else ended)
     return {key: ended for key, ended in newest.items() if ended is not None}
+
+
+def may_be_retried(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """Return whether Dagster may start a run again after a step of it failed. Its attempts are not counted."""
+    if not instance.run_retries_enabled:
+        return False
+    stated = run.tags.get(_RETRIES_STEPS_TAG)
+    return instance.run_retries_retry_on_asset_or_op_failure if stated is None else stated.lower() == "true"
 
 
 def _failures_of_the_last_day(
@@ -163,6 +191,10 @@ def _is_undecided(instance: dg.DagsterInstance, record: dg.RunRecord, now: datet
         and _WILL_RETRY_TAG not in record.dagster_run.tags
         and now - record.update_timestamp < _TIME_TO_DECIDE
     )
+
+
+def _keys_of_failing(failing: dg.DagsterRun | None, known: Sequence[str]) -> Sequence[str]:
+    return () if failing is None else tuple(_requested_keys(failing, known))
 
 
 def _requested_keys(run: dg.DagsterRun, known: Sequence[str]) -> Iterable[str]:

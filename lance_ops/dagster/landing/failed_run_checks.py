@@ -1,7 +1,8 @@
 """Evaluate the checks of a run that fails, because Dagster does not run their steps after a failed one.
 
 `valid`, the checks of health, of batches, of freshness and of the landing folder get their results. A check that cannot
-look, and any other that the run planned, gets a warning that says why.
+look, and any other that the run planned, gets a warning that says why. The check of batches takes the run for a failed
+one, so that it names the run's batches that the table lacks, unless Dagster may retry the run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import dagster as dg
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import CheckEvaluator, log_evaluation, not_looked_warning
 from lance_ops.dagster.head import head_evaluators
+from lance_ops.dagster.landing.batch_runs import may_be_retried
 from lance_ops.dagster.landing.landing_check import LANDING_CHECK, evaluate_landing
 from lance_ops.dagster.landing.settled_check import SETTLED_CHECK, evaluate_settled
 from lance_ops.dagster.opening import opening_once
@@ -52,9 +54,10 @@ def report_checks(
     if not wanted:
         return
     newest = opening_once(config)
+    failing = None if may_be_retried(instance, context.run) else context.run
     of_head = head_evaluators(instance, config, ingested, newest)  # reads the recorded batches before the table
     evaluators = [
-        CheckEvaluator((SETTLED_CHECK,), lambda: [evaluate_settled(config, instance, refused, newest)]),
+        CheckEvaluator((SETTLED_CHECK,), lambda: [evaluate_settled(config, instance, refused, newest, failing)]),
         CheckEvaluator((LANDING_CHECK,), lambda: [evaluate_landing(config)]),
         *of_head,
     ]
