@@ -6,10 +6,11 @@ import pytest
 
 from lance_ops.maintenance.debt import DebtPolicy, Rates
 from lance_ops.maintenance.health import HealthThresholds
-from tests.bench.policy import simulation
+from tests.bench.policy.decisions import never, nightly, owed, steps_of
+from tests.bench.policy.fleet import BUDGETS, compare_fleet, fleet_of
 from tests.bench.policy.histories import HISTORIES, History
 from tests.bench.policy.page import page
-from tests.bench.policy.simulation import STORES, Comparison, compare, never, owed, run
+from tests.bench.policy.simulation import STORES, Comparison, compare, run
 
 WEEK = 7
 
@@ -48,21 +49,24 @@ def test_a_state_prices_as_the_table_that_it_stands_for() -> None:
         table = day.written_to(table)
     snapshot = table.snapshot()
     assert (snapshot.size_bytes, len(snapshot.fragments)) == (table.size_bytes, len(table.fragments))
-    steps = simulation._steps(table, DebtPolicy())
+    steps = steps_of(table, DebtPolicy())
     (index,) = steps.extensions
     assert steps.compaction_is_owed and index.subject == "id_idx"
     assert sum(map(len, steps.chosen)) > 50
-    work = simulation.nightly(table, DebtPolicy())
+    work = nightly(table, DebtPolicy())
     live = sum(each.live for each in table.fragments)
     assert sum(each.live for each in work.table.fragments) == live
     assert len(work.table.fragments) < 10 and all(each.is_indexed for each in work.table.fragments)
-    assert simulation._steps(work.table, DebtPolicy()).extensions == ()
+    assert steps_of(work.table, DebtPolicy()).extensions == ()
 
 
 def test_histories_are_the_same_at_each_call_and_the_page_shows_them(found: list[Comparison]) -> None:
     assert [make(WEEK) for make in HISTORIES] == [make(WEEK) for make in HISTORIES]
     assert all(isinstance(make(WEEK), History) for make in HISTORIES)
-    shown = page(found, WEEK)
+    fleets = [compare_fleet(fleet_of(2, 3), store, DebtPolicy(), BUDGETS[0]) for store in STORES]
+    shown = page(found, fleets, WEEK)
     for each in found:
         assert f"| {each.history.name} | 100 |" in shown and f"## On {each.store.name}" in shown
-    assert "of 6 lines the policy costs no more than both fixed regimes, and in 6 no more" in shown
+    assert "of 6 lines the policy costs no more than never and nightly, and in 6 no more" in shown
+    assert "of 6 lines the policy costs no more than AutoComp's rule" in shown
+    assert "## A fleet with one budget\n\n3 tables share" in shown

@@ -1,1 +1,1 @@
-"""Simulate the policy of `maintenance.debt` against never, nightly, and the best in hindsight."""
+"""Simulate the policy of `maintenance.debt` against never, nightly, AutoComp's rule, and the best in hindsight."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lance_ops.maintenance.debt import DebtPolicy
+from tests.bench.policy.fleet import BUDGETS, compare_fleet, fleet_of
 from tests.bench.policy.histories import HISTORIES
 from tests.bench.policy.page import page
 from tests.bench.policy.simulation import STORES, compare
@@ -22,7 +23,9 @@ def main() -> None:
     arguments = parser.parse_args()
     histories = [replace(make(arguments.days), reads_per_day=reads) for make in HISTORIES for reads in READS_PER_DAY]
     found = [compare(history, store, DebtPolicy()) for store in STORES for history in histories]
-    arguments.out.write_text(page(found, arguments.days))
+    fleet = fleet_of(arguments.days)
+    fleets = [compare_fleet(fleet, store, DebtPolicy(), budget) for store in STORES for budget in BUDGETS]
+    arguments.out.write_text(page(found, fleets, arguments.days))
 
 
 if __name__ == "__main__":

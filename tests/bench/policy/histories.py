@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from tests.bench.policy.table_state import TableState
 
-__all__ = ["HISTORIES", "Day", "History"]
+__all__ = ["HISTORIES", "Day", "History", "MakeHistory"]
 
 
 @dataclass(frozen=True)
@@ -39,31 +40,40 @@ class History:
     reads_per_day: int
 
 
-def _streaming(num_days: int) -> History:
-    chance = random.Random(1)
-    days = [Day(tuple(chance.randrange(10_000, 30_000) for _ in range(48))) for _ in range(num_days)]
+class MakeHistory(Protocol):
+    """Makes the first so many days of a history; `scale` multiplies the rows that are written."""
+
+    def __call__(self, num_days: int, *, seed: int = ..., scale: float = ...) -> History: ...
+
+
+def _streaming(num_days: int, *, seed: int = 1, scale: float = 1.0) -> History:
+    chance = random.Random(seed)
+    days = [Day(tuple(_scaled(chance.randrange(10_000, 30_000), scale) for _ in range(48))) for _ in range(num_days)]
     return History("streaming", "48 appends of some 20,000 rows a day", TableState(), tuple(days), 100)
 
 
-def _nightly_batch(num_days: int) -> History:
-    chance = random.Random(2)
-    days = [Day((chance.randrange(400_000, 800_000),), deleted_share=0.01) for _ in range(num_days)]
+def _nightly_batch(num_days: int, *, seed: int = 2, scale: float = 1.0) -> History:
+    chance = random.Random(seed)
+    days = [Day((_scaled(chance.randrange(400_000, 800_000), scale),), deleted_share=0.01) for _ in range(num_days)]
     start = TableState().appended(1 << 20).appended(1 << 20)
     what = "one append of some 600,000 rows and 1% of all rows deleted a day"
     return History("batches", what, start, tuple(days), 100)
 
 
-def _bursts(num_days: int) -> History:
-    chance = random.Random(3)
+def _bursts(num_days: int, *, seed: int = 3, scale: float = 1.0) -> History:
+    chance = random.Random(seed)
     days = []
     for number in range(num_days):
-        updated = chance.randrange(2_000, 8_000)
-        burst = [chance.randrange(20_000, 60_000) for _ in range(60)] if number % 5 == 2 else []
+        updated = _scaled(chance.randrange(2_000, 8_000), scale)
+        burst = [_scaled(chance.randrange(20_000, 60_000), scale) for _ in range(60)] if number % 5 == 2 else []
         days.append(Day((updated, *burst), deleted_share=0.002))
     start = TableState().appended(1 << 20).appended(1 << 20).reindexed()
     what = "0.2% of the rows updated a day, every fifth day 60 appends of some 40,000 rows; with an index"
     return History("bursts", what, start, tuple(days), 100)
 
 
-HISTORIES: Sequence[Callable[[int], History]] = (_streaming, _nightly_batch, _bursts)
-"""Make the first so many days of each history."""
+def _scaled(num_rows: int, scale: float) -> int:
+    return max(round(num_rows * scale), 1)
+
+
+HISTORIES: Sequence[MakeHistory] = (_streaming, _nightly_batch, _bursts)

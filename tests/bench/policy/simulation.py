@@ -1,38 +1,20 @@
-"""Run a history under a policy, and find the best decisions in hindsight.
+"""Run a history under each regime, and find the best decisions in hindsight.
 
-Every evening a policy decides what to do; the next day's reads pay for what it left. The policy decides by
-the library's own prices, those of `price_debt`. What a day then costs comes from constants, in seconds.
+Every evening a regime decides what to do; the next day's reads pay for what it left. What a day then costs comes from
+constants, in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from lance_ops.maintenance.compaction import plan_compaction
-from lance_ops.maintenance.debt import DebtPolicy, Due, DueVerb, Inventory, price_debt
+from lance_ops.maintenance.debt import DebtPolicy
+from tests.bench.policy.decisions import Decide, Work, autocomp, choices, never, nightly, owed
 from tests.bench.policy.histories import History
 from tests.bench.policy.table_state import ROW_BYTES, TableState
 
-__all__ = [
-    "STORES",
-    "Comparison",
-    "Outcome",
-    "Store",
-    "Work",
-    "best_in_hindsight",
-    "compare",
-    "never",
-    "nightly",
-    "owed",
-    "run",
-]
-
-_NOW = datetime(2026, 1, 1, tzinfo=UTC)
-_NO_VERSIONS = Inventory(num_versions=1, num_removable_versions=0, removable_manifest_bytes=0)
-"""Clean-up is left out: it rewrites nothing, and reads do not notice old versions."""
+__all__ = ["STORES", "Comparison", "Outcome", "Store", "best_in_hindsight", "compare", "run"]
 
 
 @dataclass(frozen=True)
@@ -72,24 +54,16 @@ class Outcome:
         """The seconds of reads and maintenance together."""
         return sum(self.read_seconds) + self.maintenance_seconds
 
-    def after(self, read_seconds: float, work: Work, store: Store) -> Outcome:
-        """Return the outcome with one more day: its reads, and the work of its evening."""
-        seconds = work.rewritten_bytes * store.rewrite_byte_seconds + work.num_runs * store.run_seconds
+    def after(self, read_seconds: float, works: Sequence[Work], store: Store) -> Outcome:
+        """Return the outcome with one more day: its reads, and the works of its evening."""
+        rewritten, num_runs = sum(each.rewritten_bytes for each in works), sum(each.num_runs for each in works)
+        seconds = rewritten * store.rewrite_byte_seconds + num_runs * store.run_seconds
         return Outcome(
             (*self.read_seconds, read_seconds),
-            self.rewritten_bytes + work.rewritten_bytes,
-            self.num_runs + work.num_runs,
+            self.rewritten_bytes + rewritten,
+            self.num_runs + num_runs,
             self.maintenance_seconds + seconds,
         )
-
-
-@dataclass(frozen=True)
-class Work:
-    """What an evening did: the table that it left, the bytes it rewrote, and its runs, at most one."""
-
-    table: TableState
-    rewritten_bytes: int = 0
-    num_runs: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,6 +74,7 @@ class Comparison:
     store: Store
     never: Outcome
     nightly: Outcome
+    autocomp: Outcome
     policy: Outcome
     best: Outcome
 
@@ -114,32 +89,13 @@ _SMALL_ROWS = DebtPolicy().compaction.target_rows_per_fragment * 9 // 10
 _ROUNDED = 0.9999
 """Deletions round the rows of each fragment, so two decisions leave slightly different numbers of rows."""
 
-Decide = Callable[[TableState, DebtPolicy], Work]
-
-
-def never(table: TableState, policy: DebtPolicy) -> Work:
-    """Do nothing."""
-    return Work(table)
-
-
-def nightly(table: TableState, policy: DebtPolicy) -> Work:
-    """Compact and extend the index as far as anything can be, every evening."""
-    found = _steps(table, policy)
-    return replace(_taken(table, policy, found.everything, found.extensions), num_runs=1)
-
-
-def owed(table: TableState, policy: DebtPolicy) -> Work:
-    """Take the steps that the policy owes, and none if there are none."""
-    found = _steps(table, policy)
-    groups = found.chosen if found.compaction_is_owed else ()
-    return _taken(table, policy, groups, [due for due in found.extensions if due.is_owed])
-
 
 def compare(history: History, store: Store, policy: DebtPolicy) -> Comparison:
     """Run a history under each regime."""
-    nothing, everything, found = (run(history, store, policy, decide) for decide in (never, nightly, owed))
-    best = best_in_hindsight(history, store, policy, [nothing, everything, found])
-    return Comparison(history, store, nothing, everything, found, best)
+    regimes = (never, nightly, autocomp, owed)
+    nothing, everything, by_rank, found = (run(history, store, policy, decide) for decide in regimes)
+    best = best_in_hindsight(history, store, policy, [nothing, everything, by_rank, found])
+    return Comparison(history, store, nothing, everything, by_rank, found, best)
 
 
 def run(history: History, store: Store, policy: DebtPolicy, decide: Decide) -> Outcome:
@@ -148,7 +104,7 @@ def run(history: History, store: Store, policy: DebtPolicy, decide: Decide) -> O
     for day in history.days:
         work = decide(table, policy)
         table = day.written_to(work.table)
-        outcome = outcome.after(history.reads_per_day * store.read_seconds(table), work, store)
+        outcome = outcome.after(history.reads_per_day * store.read_seconds(table), [work], store)
     return outcome
 
 
@@ -163,9 +119,9 @@ def best_in_hindsight(history: History, store: Store, policy: DebtPolicy, known:
     for day, to_come in zip(history.days, _least_to_come(history, store), strict=True):
         later: dict[tuple[int, ...], tuple[TableState, Outcome]] = {}
         for table, outcome in states.values():
-            for work in _choices(table, policy):
+            for work in choices(table, policy):
                 written = day.written_to(work.table)
-                found = outcome.after(history.reads_per_day * store.read_seconds(written), work, store)
+                found = outcome.after(history.reads_per_day * store.read_seconds(written), [work], store)
                 alike = _likeness(written)
                 if found.total + to_come <= best.total and (alike not in later or found.total < later[alike][1].total):
                     later[alike] = written, found
@@ -189,53 +145,3 @@ def _least_to_come(history: History, store: Store) -> list[float]:
         live_bytes = sum(each.live for each in table.fragments) * ROW_BYTES
         least.append(history.reads_per_day * live_bytes * store.read_byte_seconds)
     return [sum(least[number:]) * _ROUNDED for number in range(1, len(least) + 1)]
-
-
-def _choices(table: TableState, policy: DebtPolicy) -> Iterable[Work]:
-    found = _steps(table, policy)
-    for extensions in dict.fromkeys([(), found.extensions]):
-        for groups in dict.fromkeys([(), found.everything, found.chosen]):
-            yield _taken(table, policy, groups, extensions)
-
-
-_Groups = tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """What can be done with a table: compact every group or those that the policy chooses, and extend the index."""
-
-    everything: _Groups = ()
-    chosen: _Groups = ()
-    compaction_is_owed: bool = False
-    extensions: tuple[Due, ...] = ()
-
-
-@cache
-def _steps(table: TableState, policy: DebtPolicy) -> _Steps:
-    """Return what the library's own planner and prices say of a table."""
-    if not table.fragments:
-        return _Steps()
-    snapshot = table.snapshot()
-    dues = price_debt(snapshot, policy, _NO_VERSIONS, _NOW).dues
-    extensions = tuple(due for due in dues if due.verb is DueVerb.REINDEX)
-    compaction = next((due for due in dues if due.verb is DueVerb.COMPACT), None)
-    if compaction is None:
-        return _Steps(extensions=extensions)
-    return _Steps(
-        tuple(tuple(task.fragment_ids) for task in plan_compaction(snapshot, policy.compaction).tasks),
-        tuple(each.fragment_ids for each in compaction.rewrites),
-        compaction.is_owed,
-        extensions,
-    )
-
-
-def _taken(table: TableState, policy: DebtPolicy, groups: _Groups, extensions: Sequence[Due]) -> Work:
-    """Return the work of a compaction of these groups, and of these extensions of the index."""
-    rewritten = sum(due.cost_bytes for due in extensions)
-    after = table
-    if groups:
-        rewritten += table.index_bytes + sum(table.fragments[place].size_bytes for group in groups for place in group)
-        after = table.rewritten(groups, policy.compaction.target_rows_per_fragment)
-    after = after.reindexed() if extensions else after
-    return Work(after, rewritten, int(bool(groups or extensions)))
