@@ -120,7 +120,11 @@ def test_upkeep_shows_and_then_takes_the_steps_that_a_dataset_owes(owing: str) -
     assert [each["step"] for each in steps] == ["compact"] and dataset(owing).version == 1
     done = answer("upkeep", owing)
     assert (done["status"], done["spent_bytes"]) == ("done", steps[0]["cost_bytes"])
-    assert [each["step"] for each in done["steps"]] == ["compact"] and done["after"]["read_amplification"] == 1
+    (step,) = done["steps"]
+    assert step["step"] == "compact" and step["cost_bytes"] == done["spent_bytes"]
+    assert 0 < step["moved_bytes"] == done["moved_bytes"]
+    assert step["gain_bytes"] == steps[0]["gain_bytes"] and step["saved_read_bytes"] == done["saved_read_bytes"]
+    assert done["after"]["read_amplification"] == 1
     assert len(dataset(owing).get_fragments()) == 1
     assert said("upkeep", owing) == said("upkeep", owing, "--dry-run") == "nothing is owed at version 3"
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.dagster.head import debt_policy
+from lance_ops.dagster.head import PAST_COSTS, debt_policy, past_costs
 from lance_ops.dagster.upkeep import earlier_runs
 from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
 from lance_ops.dagster.upkeep.paying import Upkeep
 from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES
 from lance_ops.errors import InvalidInput, StoreError
-from lance_ops.maintenance.debt import measure_debt, payment
+from lance_ops.maintenance.debt import DueVerb, measure_debt, payment
 from tests.dagster.deployment import Deploy, Deployment, check_results, output_metadata, values
 
 pytestmark = pytest.mark.dagster
@@ -68,6 +68,25 @@ def test_what_is_owed_is_paid_once_and_then_the_sensor_is_quiet(owing: Deploymen
     assert owing.head_versions()[-1] == owing.data.version
     assert "nothing is owed" in str(owing.tick("debt").skip_message)
     assert not measure_debt(owing.data.snapshot, debt_policy(owing.config)).owed
+
+
+def test_what_a_run_measures_prices_what_is_owed_next(owing: Deployment) -> None:
+    owing.tick("debt")
+    append(owing, 12)
+    found = output_metadata(owing.tick("debt").runs[0])
+    assert "measured" in found["lance/steps"] and found["lance/moved_bytes"] > 0
+    learned = past_costs(owing.instance, owing.config)
+    assert learned.sums.keys() == {DueVerb.COMPACT, DueVerb.REINDEX}
+    assert learned.to_facts() == found[PAST_COSTS] == observations(owing)[0][PAST_COSTS]
+
+    append(owing, 12)
+    snapshot, policy = owing.data.snapshot, debt_policy(owing.config)
+    (due, *_) = measure_debt(snapshot, policy).owed
+    for recorded, ratio in (({"compact": [100, 300]}, 3), ({"compact": "?"}, 1), ("?", 1)):
+        metadata = {PAST_COSTS: dg.MetadataValue.json(recorded)}
+        owing.instance.report_runless_asset_event(dg.AssetObservation(owing.names.head, metadata=metadata))
+        (priced, *_) = measure_debt(snapshot, policy, past_costs=past_costs(owing.instance, owing.config)).owed
+        assert priced.key == due.key == "compact" and priced.cost_bytes == ratio * due.cost_bytes
 
 
 def test_a_run_that_gained_nothing_is_not_repeated_until_the_table_changes(

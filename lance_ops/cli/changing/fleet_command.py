@@ -68,7 +68,9 @@ def fleet(
         runner=runner(spark),
     )
     if as_json:
-        print_json({**vars(report), "spent_bytes": report.spent_bytes, "ok": report.ok})
+        print_json(
+            {**vars(report), "spent_bytes": report.spent_bytes, "moved_bytes": report.moved_bytes, "ok": report.ok}
+        )
     else:
         _print_report(report, every=every)
     if not report.ok:
@@ -80,7 +82,7 @@ def _print_report(report: FleetReport, *, every: bool) -> None:
     if shown:
         print_table(
             "would be done" if report.dry_run else "done",
-            ["table", "state", "fragments>", "a read costs>", "rewritten>", "a read saves>", "what"],
+            ["table", "state", "fragments>", "a read costs>", "rewritten>", "measured>", "a read saves>", "what"],
             [_line(each) for each in shown],
         )
     print_line(report.sentence)
@@ -98,6 +100,7 @@ def _line(each: TableOutcome) -> list[str]:
         before if before == after else f"{before} → {after}",
         f"{each.amplification_before:.1f} → {each.amplification_after:.1f}",
         size(each.spent_bytes),
+        size(each.moved_bytes),
         size(each.saved_read_bytes),
         "; ".join([*each.steps, *([each.reason] if each.reason else [])]),
     ]

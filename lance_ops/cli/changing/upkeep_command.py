@@ -20,7 +20,7 @@ from lance_ops.cli.arguments import (
 )
 from lance_ops.cli.looking import OlderThan, Orphans, TargetRows, debt_facts, policy_of
 from lance_ops.cli.output import print_json, print_line, print_table, size
-from lance_ops.maintenance.debt import Payment, PaymentPlan, TableDebt, measure_debt, pay_debt, plan_payment
+from lance_ops.maintenance.debt import PaidStep, Payment, PaymentPlan, TableDebt, measure_debt, pay_debt, plan_payment
 
 __all__ = ["upkeep"]
 
@@ -64,7 +64,10 @@ def upkeep(
 
 def _show_plan(found: TableDebt, plan: PaymentPlan, *, as_json: bool) -> None:
     if as_json:
-        steps = [{"step": step.key, "what": step.what, "cost_bytes": step.cost_bytes} for step in plan.steps]
+        steps = [
+            {"step": step.key, "what": step.what, "cost_bytes": step.cost_bytes, "gain_bytes": step.gain_bytes}
+            for step in plan.steps
+        ]
         print_json({"dry_run": True, "steps": steps, "waiting": plan.waiting, "before": debt_facts(found)})
         return
     if plan.steps:
@@ -89,9 +92,10 @@ def _show_payment(paid: Payment, *, as_json: bool) -> None:
             {
                 "dry_run": False,
                 "status": paid.status,
-                "steps": [{"step": step.key, "what": step.what, "cost_bytes": step.cost_bytes} for step in paid.steps],
+                "steps": [_step_facts(step) for step in paid.steps],
                 "waiting": paid.waiting,
                 "spent_bytes": paid.spent_bytes,
+                "moved_bytes": paid.moved_bytes,
                 "saved_read_bytes": paid.saved_read_bytes,
                 "reason": paid.reason,
                 "before": debt_facts(before),
@@ -101,7 +105,12 @@ def _show_payment(paid: Payment, *, as_json: bool) -> None:
         return
     if paid.steps:
         print_table(
-            "done", ["step", "rewrote>", "what"], [[step.key, size(step.cost_bytes), step.what] for step in paid.steps]
+            "done",
+            ["step", "rewrote>", "measured>", "what"],
+            [
+                [step.key, size(step.cost_bytes), size(step.measured.moved_bytes) if step.measured else "", step.what]
+                for step in paid.steps
+            ],
         )
         print_line(
             f"version {before.version} to {after.version}: rewrote {size(paid.spent_bytes)}; "
@@ -112,6 +121,19 @@ def _show_payment(paid: Payment, *, as_json: bool) -> None:
     _print_waiting(paid.waiting)
     if paid.fruitless:
         print_line(f"gained nothing: {', '.join(paid.fruitless)}", "yellow")
+
+
+def _step_facts(step: PaidStep) -> dict[str, object]:
+    """Return what a step was estimated to cost and to gain, and what was measured; null if it was not."""
+    measured = step.measured
+    return {
+        "step": step.key,
+        "what": step.what,
+        "cost_bytes": step.cost_bytes,
+        "moved_bytes": None if measured is None else measured.moved_bytes,
+        "gain_bytes": step.gain_bytes,
+        "saved_read_bytes": None if measured is None else measured.saved_read_bytes,
+    }
 
 
 def _print_waiting(waiting: tuple[str, ...]) -> None:

@@ -155,6 +155,7 @@ def _metadata(report: FleetReport) -> dict[str, Any]:
         "lance/sentence": report.sentence,
         "lance/num_tables": len(report.outcomes),
         "lance/rewritten_bytes": report.spent_bytes,
+        "lance/moved_bytes": report.moved_bytes,
         "lance/saved_read_bytes": report.saved_read_bytes,
         "lance/tables": dg.MetadataValue.md(_tables_markdown(report)),
     }
@@ -166,7 +167,7 @@ def _metadata(report: FleetReport) -> dict[str, Any]:
 def _tables_markdown(report: FleetReport) -> str:
     """Return the tables that something was done to, or that wait or failed; the worst debt first."""
     told = [each for each in report.outcomes if each.reason or each.status is not FleetStatus.NOTHING_OWED]
-    header = ["table", "state", "fragments", "read amplification", "rewritten", "a read saves", "what"]
+    header = ["table", "state", "fragments", "read amplification", "rewritten", "measured", "a read saves", "what"]
     lines = [
         (
             each.table,
@@ -174,6 +175,7 @@ def _tables_markdown(report: FleetReport) -> str:
             f"{each.num_fragments_before:,} → {each.num_fragments_after:,}",
             f"{each.amplification_before:.1f} → {each.amplification_after:.1f}",
             size_text(each.spent_bytes),
+            size_text(each.moved_bytes),
             size_text(max(each.saved_read_bytes, 0)),
             "; ".join([*each.steps, *([each.reason] if each.reason else [])]),
         )

@@ -4,6 +4,7 @@ from lance_ops.dagster.head.asset_specs import head_spec, index_specs
 from lance_ops.dagster.head.checks import build_checks, head_evaluators
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_sensor
 from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_part_to_verify, verify_within
+from lance_ops.dagster.head.learned_costs import PAST_COSTS, past_costs
 from lance_ops.dagster.head.orphans import ORPHAN_BYTES
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.report import report_versions
@@ -17,6 +18,7 @@ __all__ = [
     "FRESH",
     "INTACT",
     "ORPHAN_BYTES",
+    "PAST_COSTS",
     "VERIFY",
     "Verdict",
     "VerificationDue",
@@ -35,6 +37,7 @@ __all__ = [
     "judge",
     "measure",
     "next_part_to_verify",
+    "past_costs",
     "report_versions",
     "unopened_warning",
     "verification_due",

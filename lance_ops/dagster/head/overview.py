@@ -13,6 +13,7 @@ from lance_ops.charts import image_address
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head.integrity import last_full_pass_at
+from lance_ops.dagster.head.learned_costs import past_costs
 from lance_ops.dagster.head.orphans import counted_orphans
 from lance_ops.dagster.head.owed import debt_markdown, debt_policy
 from lance_ops.dagster.head.recorded_versions import RecordedVersion
@@ -56,7 +57,8 @@ def overview(
     if verified is not None:
         metadata["lance/verified_at"] = dg.MetadataValue.timestamp(verified)
     try:
-        debt = measure_debt(newest, debt_policy(config), verified_at=verified)
+        past_steps = past_costs(instance, config)
+        debt = measure_debt(newest, debt_policy(config), verified_at=verified, past_costs=past_steps)
     except LanceOpsError as error:
         return metadata | {"lance/debt": str(error)}
     growth = debt.inventory.growth

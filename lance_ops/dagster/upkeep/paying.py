@@ -8,12 +8,21 @@ import dagster as dg
 from pydantic import Field
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.head import ORPHAN_BYTES, VERIFY, debt_markdown, debt_policy, debts_markdown, verification_due
+from lance_ops.dagster.head import (
+    ORPHAN_BYTES,
+    PAST_COSTS,
+    VERIFY,
+    debt_markdown,
+    debt_policy,
+    debts_markdown,
+    past_costs,
+    verification_due,
+)
 from lance_ops.dagster.markdown import size_text
 from lance_ops.dagster.ops import Work, record_verdicts, verb_op
 from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, allowance, fruitless_steps
 from lance_ops.dagster.upkeep.verifying import Verified, verify_if_due
-from lance_ops.maintenance.debt import Payment, PaymentStatus, measure_debt, pay_debt
+from lance_ops.maintenance.debt import PaidStep, Payment, PaymentStatus, measure_debt, pay_debt
 
 __all__ = ["Upkeep", "upkeep_job"]
 
@@ -44,7 +53,8 @@ def _upkeep(work: Work, asked: Upkeep) -> dict[str, Any]:
         return {"lance/dry_run": True, "lance/debt": dg.MetadataValue.md(_owed(work))}
     limit = allowance(instance, config) if asked.max_megabytes is None else asked.max_megabytes * 1024**2
     in_vain = () if asked.again else fruitless_steps(instance, config)
-    paid = pay_debt(work.snapshot, policy, max_bytes=limit, fruitless=in_vain, runner=work.runner)
+    past = past_costs(instance, config)
+    paid = pay_debt(work.snapshot, policy, max_bytes=limit, fruitless=in_vain, runner=work.runner, past_costs=past)
     left = None if limit is None else max(limit - paid.spent_bytes, 0)
     verified = Verified() if paid.error is not None else verify_if_due(work, left)
     metadata = _metadata(paid, verified)
@@ -58,8 +68,9 @@ def _upkeep(work: Work, asked: Upkeep) -> dict[str, Any]:
 
 
 def _owed(work: Work) -> str:
-    verification = verification_due(work.context.instance, work.config, work.snapshot)
-    return debt_markdown(measure_debt(work.snapshot, debt_policy(work.config)).dues, verification)
+    past = past_costs(work.context.instance, work.config)
+    debt = measure_debt(work.snapshot, debt_policy(work.config), past_costs=past)
+    return debt_markdown(debt.dues, verification_due(work.context.instance, work.config, work.snapshot))
 
 
 def _metadata(paid: Payment, verified: Verified) -> dict[str, Any]:
@@ -69,13 +80,14 @@ def _metadata(paid: Payment, verified: Verified) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "lance/upkeep": status.value,
         SPENT_BYTES: paid.spent_bytes + verified.size_bytes,
+        "lance/moved_bytes": paid.moved_bytes,
         FRUITLESS: dg.MetadataValue.json(list(paid.fruitless)),
+        PAST_COSTS: dg.MetadataValue.json(paid.past_costs.to_facts()),
         "lance/saved_read_bytes": paid.saved_read_bytes,
         "lance/debt": dg.MetadataValue.md(debts_markdown(paid.before, paid.after)),
     }
     if status in (PaymentStatus.DONE, PaymentStatus.FAILED):
-        lines = [f"- {step.key}: {step.what}, {size_text(step.cost_bytes)}" for step in paid.steps]
-        lines += verified.steps
+        lines = [*map(_step_line, paid.steps), *verified.steps]
         metadata["lance/steps"] = dg.MetadataValue.md("\n".join(lines) or "none")
     if paid.orphan_bytes is not None:
         metadata[ORPHAN_BYTES] = paid.orphan_bytes
@@ -93,3 +105,8 @@ def _status(paid: Payment, verified: Verified) -> PaymentStatus:
     if verified.steps:
         return PaymentStatus.DONE
     return PaymentStatus.WAITING if verified.is_waiting and not paid.steps else paid.status
+
+
+def _step_line(step: PaidStep) -> str:
+    measured = "" if step.measured is None else f", {size_text(step.measured.moved_bytes)} measured"
+    return f"- {step.key}: {step.what}, {size_text(step.cost_bytes)}{measured}"

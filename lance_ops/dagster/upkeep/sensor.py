@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, UpkeepPolicy
-from lance_ops.dagster.head import VERIFY, debt_policy, verification_due
+from lance_ops.dagster.head import VERIFY, debt_policy, past_costs, verification_due
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
@@ -47,7 +47,7 @@ def build_upkeep_sensor(config: DatasetConfig, policy: UpkeepPolicy) -> dg.Senso
         snapshot = open_if_exists(config)
         if snapshot is None:
             return dg.SkipReason("there is no version yet")
-        found = measure_debt(snapshot, debt_policy(config))
+        found = measure_debt(snapshot, debt_policy(config), past_costs=past_costs(context.instance, config))
         owed = unpaid(found, fruitless_steps(context.instance, config))
         verification = verification_due(context.instance, config, snapshot)
         verifies = verification is not None and verification.is_owed

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.debt.dues import Due, DueVerb
+    from lance_ops.maintenance.debt.dues import Due
     from lance_ops.maintenance.debt.inventory import Growth, Inventory
     from lance_ops.maintenance.debt.measurement import ReadCost, TableDebt, measure_debt, price_debt, read_cost
+    from lance_ops.maintenance.debt.past_costs import PastCosts
     from lance_ops.maintenance.debt.payment import (
         PaidStep,
         Payment,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.debt.policy import DebtPolicy, WantedIndex
     from lance_ops.maintenance.debt.rates import Rates
     from lance_ops.maintenance.debt.rewrites import FragmentSize, Rewrite
+    from lance_ops.maintenance.debt.step_costs import StepCost
+    from lance_ops.maintenance.debt.verbs import DueVerb
 
 __all__ = [
     "DebtPolicy",
@@ -33,12 +36,14 @@ __all__ = [
     "Growth",
     "Inventory",
     "PaidStep",
+    "PastCosts",
     "Payment",
     "PaymentPlan",
     "PaymentStatus",
     "Rates",
     "ReadCost",
     "Rewrite",
+    "StepCost",
     "TableDebt",
     "WantedIndex",
     "affordable",
@@ -54,17 +59,19 @@ __all__ = [
 _MODULES = {
     "DebtPolicy": "policy",
     "Due": "dues",
-    "DueVerb": "dues",
+    "DueVerb": "verbs",
     "FragmentSize": "rewrites",
     "Growth": "inventory",
     "Inventory": "inventory",
     "PaidStep": "payment",
+    "PastCosts": "past_costs",
     "Payment": "payment",
     "PaymentPlan": "payment",
     "PaymentStatus": "payment",
     "Rates": "rates",
     "ReadCost": "measurement",
     "Rewrite": "rewrites",
+    "StepCost": "step_costs",
     "TableDebt": "measurement",
     "WantedIndex": "policy",
     "affordable": "payment",

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.indices import index_type_of
 from lance_ops.maintenance.compaction import plan_compaction
 from lance_ops.maintenance.debt.inventory import Inventory
+from lance_ops.maintenance.debt.past_costs import PastCosts
 from lance_ops.maintenance.debt.policy import DebtPolicy, WantedIndex
 from lance_ops.maintenance.debt.rewrites import FragmentSize, Rewrite, worthwhile
+from lance_ops.maintenance.debt.verbs import DueVerb
 from lance_ops.maintenance.health import HealthReport, IndexCoverage
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["Due", "DueVerb", "dues_of"]
-
-
-class DueVerb(Enum):
-    """The steps that pay debt, in the order in which one table takes them."""
-
-    COMPACT = "compact"
-    REINDEX = "reindex"
-    CLEANUP = "cleanup"
+__all__ = ["Due", "dues_of"]
 
 
 @dataclass(frozen=True)
@@ -31,9 +24,10 @@ class Due:
     """A step that would lower the debt of one version; `is_owed` says whether the policy wants it now.
 
     `subject` names an index. `gain_bytes` is what each read of the whole table gains by a compaction, and what each
-    look-up gains by an index. `cost_bytes` is the stored bytes that the step reads and replaces. `freed_bytes` is what
-    the store gets back at least: manifests, and orphaned files if they were listed. The data files that only removable
-    versions name are not counted. `blocked` says why the step cannot be taken; such a due is not owed.
+    look-up gains by an index. `cost_bytes` is the stored bytes that the step reads and replaces, corrected by what
+    earlier steps cost (`PastCosts`). `freed_bytes` is what the store gets back at least: manifests, and orphaned files
+    if they were listed. The data files that only removable versions name are not counted. `blocked` says why the step
+    cannot be taken; such a due is not owed.
     """
 
     verb: DueVerb
@@ -68,17 +62,19 @@ def dues_of(
     report: HealthReport,
     sizes: dict[int, FragmentSize],
     inventory: Inventory,
+    past_costs: PastCosts,
 ) -> Iterator[Due]:
     """Yield the dues of a version; `report` has its measures, `sizes` those of its fragments. No data file is read."""
-    compaction = _compaction(snapshot, policy, report, sizes)
+    compaction = _compaction(snapshot, policy, report, sizes, past_costs.ratio(DueVerb.COMPACT))
     if compaction is not None:
         yield compaction
+    ratio = past_costs.ratio(DueVerb.REINDEX)
     covered = {index.name: index for index in report.indices}
     for wanted in policy.indices:
         if wanted.name not in covered:
-            yield _build(policy, report, wanted, len(snapshot.schema.fields))
+            yield _build(policy, report, wanted, len(snapshot.schema.fields), ratio)
     for index in report.indices:
-        due = _extension(snapshot, policy, report, index)
+        due = _extension(snapshot, policy, report, index, ratio)
         if due is not None:
             yield due
     cleanup = _cleanup(policy, inventory)
@@ -87,7 +83,7 @@ def dues_of(
 
 
 def _compaction(
-    snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, sizes: dict[int, FragmentSize]
+    snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, sizes: dict[int, FragmentSize], cost_ratio: float
 ) -> Due | None:
     verb, rates, limits = DueVerb.COMPACT, policy.rates, policy.limits
     try:
@@ -95,9 +91,9 @@ def _compaction(
     except UnsupportedFeature as error:
         return Due(verb, "", "fragments cannot be compacted", is_owed=False, blocked=str(error))
     beyond = report.num_small_fragments > limits.max_small_fragments or report.deleted_ratio > limits.max_deleted_ratio
-    rewrites = worthwhile(plan, sizes, rates, all_of_them=True)
-    paying = worthwhile(plan, sizes, rates)
-    remapped = sum(index.size_bytes for index in report.indices)
+    rewrites = worthwhile(plan, sizes, rates, cost_ratio, all_of_them=True)
+    paying = worthwhile(plan, sizes, rates, cost_ratio)
+    remapped = round(sum(index.size_bytes for index in report.indices) * cost_ratio)
     gain = sum(each.gain_bytes for each in paying)
     cost = sum(each.cost_bytes for each in paying) + remapped
     pays = bool(paying) and rates.pays_back(gain, cost)
@@ -116,15 +112,17 @@ def _compaction(
     )
 
 
-def _build(policy: DebtPolicy, report: HealthReport, wanted: WantedIndex, num_columns: int) -> Due:
+def _build(policy: DebtPolicy, report: HealthReport, wanted: WantedIndex, num_columns: int, cost_ratio: float) -> Due:
     gain = policy.rates.read_cost(report.size_bytes, report.num_fragments)
-    cost = round(report.size_bytes / max(num_columns, 1))
+    cost = round(report.size_bytes / max(num_columns, 1) * cost_ratio)
     return Due(
         DueVerb.REINDEX, wanted.name, "the index is missing", is_owed=True, gain_bytes=round(gain), cost_bytes=cost
     )
 
 
-def _extension(snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, index: IndexCoverage) -> Due | None:
+def _extension(
+    snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, index: IndexCoverage, cost_ratio: float
+) -> Due | None:
     """Price the rows that each look-up scans because the index does not cover them."""
     missing = 1 - index.indexed_ratio
     if not missing:
@@ -138,7 +136,7 @@ def _extension(snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, ind
         return Due(DueVerb.REINDEX, index.name, what, is_owed=False, blocked=str(error))
     gain = policy.rates.read_cost(report.size_bytes * missing, index.num_unindexed_fragments)
     column_bytes = report.size_bytes * missing / max(len(snapshot.schema.fields), 1)
-    cost = index.size_bytes + column_bytes
+    cost = (index.size_bytes + column_bytes) * cost_ratio
     beyond = index.indexed_ratio < policy.limits.min_indexed_ratio
     owed = beyond or policy.rates.pays_back(gain, cost)
     return Due(DueVerb.REINDEX, index.name, what, is_owed=owed, gain_bytes=round(gain), cost_bytes=round(cost))

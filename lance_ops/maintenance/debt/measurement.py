@@ -6,10 +6,12 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.debt.dues import Due, DueVerb, dues_of
+from lance_ops.maintenance.debt.dues import Due, dues_of
 from lance_ops.maintenance.debt.inventory import Inventory, take_inventory
+from lance_ops.maintenance.debt.past_costs import PastCosts
 from lance_ops.maintenance.debt.policy import DebtPolicy
 from lance_ops.maintenance.debt.rewrites import FragmentSize, fragment_sizes
+from lance_ops.maintenance.debt.verbs import DueVerb
 from lance_ops.maintenance.health import HealthReport, health
 from lance_ops.snapshot import Snapshot
 
@@ -76,15 +78,17 @@ def measure_debt(
     orphans: bool = False,
     verified_at: datetime | None = None,
     now: datetime | None = None,
+    past_costs: PastCosts | None = None,
 ) -> TableDebt:
     """Measure a version from its manifest and a few listings; with `orphans`, list all files of the table.
 
+    Prices are corrected by `past_costs`, which the last `Payment` of the table left.
     Raises what `take_inventory` and `plan_compaction` raise, except `UnsupportedFeature`, which blocks a due.
     """
     policy = policy or DebtPolicy()
     now = datetime.now(UTC) if now is None else now
     inventory = take_inventory(snapshot, policy.cleanup, now, orphans=orphans)
-    return price_debt(snapshot, policy, inventory, now, verified_at)
+    return price_debt(snapshot, policy, inventory, now, verified_at, past_costs)
 
 
 def price_debt(
@@ -93,12 +97,13 @@ def price_debt(
     inventory: Inventory,
     measured_at: datetime,
     verified_at: datetime | None = None,
+    past_costs: PastCosts | None = None,
 ) -> TableDebt:
     """Price a version's debt, given what lies beneath its root."""
     report = health(snapshot, policy.limits)
     sizes = fragment_sizes(snapshot)
     reading = _read_cost(sizes.values(), policy)
-    dues = tuple(dues_of(snapshot, policy, report, sizes, inventory))
+    dues = tuple(dues_of(snapshot, policy, report, sizes, inventory, past_costs or PastCosts()))
     owed = [due for due in dues if due.is_owed]
     gain = sum(due.gain_bytes + due.freed_bytes / policy.rates.payback_reads for due in owed)
     return TableDebt(

@@ -2,7 +2,8 @@
 
 A payment ends as done, as failed with a reason, or without a step; see `PaymentStatus`. A step that was
 taken and lowered nothing is fruitless at the version that the payment left. Until another writer commits a version, a
-caller that passes the fruitless steps on does not take them again.
+caller that passes the fruitless steps on does not take them again. A caller that passes the past costs on has the next
+payment priced by what the steps of this one cost.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from lance_ops.core.errors import CommitConflict, CommitStateUnknown, LanceOpsEr
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import CleanupTasks, cleanup_old_versions
 from lance_ops.maintenance.compaction import compact_files
-from lance_ops.maintenance.debt.dues import Due, DueVerb
+from lance_ops.maintenance.debt.dues import Due
 from lance_ops.maintenance.debt.measurement import TableDebt, measure_debt
+from lance_ops.maintenance.debt.past_costs import PastCosts
 from lance_ops.maintenance.debt.policy import DebtPolicy
-from lance_ops.maintenance.debt.rewrites import fitting
+from lance_ops.maintenance.debt.rewrites import fitting, fragment_sizes
+from lance_ops.maintenance.debt.step_costs import StepCost, measure_step
+from lance_ops.maintenance.debt.verbs import DueVerb
 from lance_ops.maintenance.indexing import create_scalar_index, optimize_indices
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
@@ -78,8 +82,9 @@ class PaymentPlan:
 
 @dataclass(frozen=True)
 class PaidStep:
-    """A step that was taken: what it cost by its price, and what it did.
+    """A step that was taken: what it cost and gained by its price, what was measured, and what it did.
 
+    `measured` is None after a clean-up, which rewrites nothing, and if the step committed nothing.
     `orphan_bytes` are those of files that no version names and that a clean-up left; None after another step.
     """
 
@@ -88,6 +93,8 @@ class PaidStep:
     seconds: float
     what: str
     orphan_bytes: int | None = None
+    gain_bytes: int = 0
+    measured: StepCost | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class Payment:
     """The end of a payment. `waiting` are the keys of owed steps that the budget did not allow.
 
     `fruitless` are dated keys such as `v7 compact`, as `dated_key` makes them: steps that lower nothing at the version
-    that the payment left. The caller passes them to the next payment.
+    that the payment left. The caller passes them, and `past_costs`, to the next payment.
     `reason` says why it failed, after the error that ended it.
     """
 
@@ -107,11 +114,17 @@ class Payment:
     fruitless: tuple[str, ...] = ()
     reason: str | None = None
     error: LanceOpsError | None = field(default=None, repr=False, compare=False)
+    past_costs: PastCosts = field(default_factory=PastCosts)
 
     @property
     def spent_bytes(self) -> int:
         """The bytes that the steps read and wrote again, by their prices."""
         return sum(step.cost_bytes for step in self.steps)
+
+    @property
+    def moved_bytes(self) -> int:
+        """The bytes that the steps read and wrote again, as far as they were measured."""
+        return sum(step.measured.moved_bytes for step in self.steps if step.measured is not None)
 
     @property
     def saved_read_bytes(self) -> int:
@@ -160,36 +173,48 @@ def pay_debt(
     runner: Runner | None = None,
     orphans: bool = False,
     verified_at: datetime | None = None,
+    past_costs: PastCosts | None = None,
 ) -> Payment:
     """Take the owed steps on the newest version, at most `max_bytes` by their prices, and return how it ended.
 
-    Steps named in `fruitless` are passed over; see `Payment.fruitless`. An error of this library ends the payment as
-    failed, and steps that were committed before stay. Other errors are raised.
+    Steps named in `fruitless` are passed over, and `past_costs` correct the prices; see `Payment`. An error of this
+    library ends the payment as failed, and steps that were committed before stay. Other errors are raised.
     """
-    policy = policy or DebtPolicy()
+    policy, past = policy or DebtPolicy(), past_costs or PastCosts()
     current = snapshot.latest()
-    before = measure_debt(current, policy, orphans=orphans, verified_at=verified_at)
+    before = measure_debt(current, policy, orphans=orphans, verified_at=verified_at, past_costs=past)
     plan = plan_payment(before, max_bytes, fruitless)
     passed_over = [due.key for due in before.owed if dated_key(due, before) in fruitless]
     steps: list[PaidStep] = []
+    failed: tuple[Due, LanceOpsError] | None = None
     for due in plan.steps:
         began = time.monotonic()
         try:
             taken = _take(current, due, policy, runner)
-        except LanceOpsError as error:
-            after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at)
-            reason = f"{due.key}: {error}"
-            tried = [*passed_over, *(step.key for step in steps), *([] if isinstance(error, _PASSING) else [due.key])]
-            in_vain = _fruitless(tried, before, after)
-            return Payment(PaymentStatus.FAILED, before, after, tuple(steps), plan.waiting, in_vain, reason, error)
-        current, seconds = taken.snapshot, time.monotonic() - began
-        steps.append(PaidStep(due.key, due.cost_bytes, seconds, taken.what, taken.orphan_bytes))
-    if not steps:
+        except LanceOpsError as raised:
+            failed = due, raised
+            break
+        seconds = time.monotonic() - began
+        measured = None if due.verb is DueVerb.CLEANUP else measure_step(current, taken.snapshot, policy.rates)
+        if measured is not None:
+            past = past.with_step(due.verb, due.cost_bytes, measured.moved_bytes)
+        steps.append(
+            PaidStep(due.key, due.cost_bytes, seconds, taken.what, taken.orphan_bytes, due.gain_bytes, measured)
+        )
+        current = taken.snapshot
+    if not steps and failed is None:
         status = _status_without_steps(before, plan.waiting)
-        return Payment(status, before, before, waiting=plan.waiting, fruitless=tuple(sorted(fruitless)))
-    after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at)
-    in_vain = _fruitless([*passed_over, *(step.key for step in steps)], before, after)
-    return Payment(PaymentStatus.DONE, before, after, tuple(steps), plan.waiting, in_vain)
+        in_vain = tuple(sorted(fruitless))
+        return Payment(status, before, before, waiting=plan.waiting, fruitless=in_vain, past_costs=past)
+    after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at, past_costs=past)
+    tried = [*passed_over, *(step.key for step in steps)]
+    if failed is None:
+        in_vain = _fruitless(tried, before, after)
+        return Payment(PaymentStatus.DONE, before, after, tuple(steps), plan.waiting, in_vain, past_costs=past)
+    due, error = failed
+    in_vain = _fruitless([*tried, *([] if isinstance(error, _PASSING) else [due.key])], before, after)
+    reason = f"{due.key}: {error}"
+    return Payment(PaymentStatus.FAILED, before, after, tuple(steps), plan.waiting, in_vain, reason, error, past)
 
 
 def unpaid(debt: TableDebt, fruitless: Collection[str]) -> tuple[Due, ...]:
@@ -249,12 +274,13 @@ def _take(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | Non
 
 
 def _compact(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | None) -> tuple[Snapshot, str]:
-    """Rewrite the chosen fragments. A plan that is made again after a conflict stays within their price."""
+    """Rewrite the chosen fragments. A plan that is made again after a conflict stays within their stored bytes."""
     chosen = frozenset(fragment_id for each in due.rewrites for fragment_id in each.fragment_ids)
-    price = sum(each.cost_bytes for each in due.rewrites)
+    sizes = fragment_sizes(snapshot)
+    stored = sum(sizes[fragment_id].size_bytes for fragment_id in chosen)
     limit = policy.compaction.max_source_bytes
     options = replace(
-        policy.compaction, only_fragment_ids=chosen, max_source_bytes=price if limit is None else min(price, limit)
+        policy.compaction, only_fragment_ids=chosen, max_source_bytes=stored if limit is None else min(stored, limit)
     )
     made, metrics = compact_files(snapshot, options, runner)
     return made, f"rewrote {metrics.fragments_removed:,} fragments as {metrics.fragments_added:,}"

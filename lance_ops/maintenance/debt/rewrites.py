@@ -36,21 +36,21 @@ class FragmentSize:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """Neighbouring fragments to write as one sequence of rows: what each read gains, and the bytes to rewrite."""
+    """Neighbouring fragments to write as one sequence of rows: what each read gains, and the price of the rewrite."""
 
     fragment_ids: tuple[int, ...]
     gain_bytes: float
     cost_bytes: int
 
     @classmethod
-    def of(cls, fragments: Sequence[FragmentSize], target_rows: int, rates: Rates) -> Rewrite:
+    def of(cls, fragments: Sequence[FragmentSize], target_rows: int, rates: Rates, cost_ratio: float) -> Rewrite:
         """Price a rewrite of these fragments into ones of `target_rows` rows."""
         num_after = -(-sum(each.num_live_rows for each in fragments) // target_rows)
         dropped = sum(each.deleted_bytes for each in fragments)
         return cls(
             tuple(each.id for each in fragments),
             rates.read_cost(dropped, len(fragments) - num_after),
-            sum(each.size_bytes for each in fragments),
+            round(sum(each.size_bytes for each in fragments) * cost_ratio),
         )
 
 
@@ -60,13 +60,18 @@ def fragment_sizes(snapshot: Snapshot) -> dict[int, FragmentSize]:
 
 
 def worthwhile(
-    plan: CompactionPlan, sizes: dict[int, FragmentSize], rates: Rates, *, all_of_them: bool = False
+    plan: CompactionPlan,
+    sizes: dict[int, FragmentSize],
+    rates: Rates,
+    cost_ratio: float,
+    *,
+    all_of_them: bool = False,
 ) -> tuple[Rewrite, ...]:
     """Return the rewrites of a plan that pay back, or all that gain anything; the best gain for its cost first."""
     found: list[Rewrite] = []
     for task in plan.tasks:
         group = [sizes[fragment_id] for fragment_id in task.fragment_ids]
-        found += _worthwhile(group, plan.options, rates, all_of_them=all_of_them)
+        found += _worthwhile(group, plan.options, rates, cost_ratio, all_of_them=all_of_them)
     return tuple(sorted(found, key=lambda each: rates.score(each.gain_bytes, each.cost_bytes), reverse=True))
 
 
@@ -81,14 +86,14 @@ def fitting(rewrites: Iterable[Rewrite], max_bytes: int | None) -> tuple[Rewrite
 
 
 def _worthwhile(
-    group: Sequence[FragmentSize], options: CompactionOptions, rates: Rates, *, all_of_them: bool
+    group: Sequence[FragmentSize], options: CompactionOptions, rates: Rates, cost_ratio: float, *, all_of_them: bool
 ) -> Iterator[Rewrite]:
     waiting = [list(group)]  # a stack, because a group of many large fragments would recurse too deeply
     while waiting:
         part = waiting.pop()
         if not part:
             continue
-        rewrite = Rewrite.of(part, options.target_rows_per_fragment, rates)
+        rewrite = Rewrite.of(part, options.target_rows_per_fragment, rates, cost_ratio)
         if not _would_be_planned(part, options):
             continue
         if rates.pays_back(rewrite.gain_bytes, rewrite.cost_bytes) or (all_of_them and rewrite.gain_bytes > 0):

@@ -1,10 +1,11 @@
-"""Remember, for each table, which steps gained nothing and where verification continues.
+"""Remember, for each table, which steps gained nothing, what steps cost, and where verification continues.
 
 The ledger is one JSON object beneath the fleet's root:
 
     _fleet/ledger.json      {"format": 1, "night": …, "spent_bytes": …, "tables": {path: {…}}}
 
-The ledger only saves work: without it, a fleet tries again what gained nothing, and verifies from the beginning.
+The ledger only saves work: without it, a fleet tries again what gained nothing, prices steps by their bytes alone, and
+verifies from the beginning.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.core.records import dataclass
+from lance_ops.maintenance.debt import PastCosts
 from lance_ops.store import Store
 
 __all__ = ["LEDGER_PATH", "Ledger", "TableRecord"]
@@ -26,7 +28,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class TableRecord:
-    """What is known of one table: steps that gained nothing, and how far its files are verified.
+    """What is known of one table: steps that gained nothing, what steps cost, and how far its files are verified.
 
     `verified_at` is the time (ISO 8601, UTC) at which a pass over all files last ended, whether or not it found
     damage. `next_part` is where the next verification continues.
@@ -36,6 +38,8 @@ class TableRecord:
     """Dated keys of steps that gained nothing, such as `v7 compact`."""
     verified_at: str | None = None
     next_part: int = 0
+    past_costs: dict[str, list[int]] = field(default_factory=dict)
+    """What `PastCosts.to_facts` gave."""
 
     @property
     def verified(self) -> datetime | None:
@@ -90,4 +94,5 @@ def _record(fields: dict[str, Any]) -> TableRecord:
     verified_at = fields["verified_at"]
     if verified_at is not None:
         datetime.fromisoformat(verified_at)
-    return TableRecord(tuple(map(str, fields["fruitless"])), verified_at, int(fields["next_part"]))
+    past_costs = PastCosts.from_facts(fields.get("past_costs")).to_facts()
+    return TableRecord(tuple(map(str, fields["fruitless"])), verified_at, int(fields["next_part"]), past_costs)

@@ -29,6 +29,7 @@ from lance_ops.core.errors import (
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt import (
     DebtPolicy,
+    PastCosts,
     Payment,
     PaymentStatus,
     TableDebt,
@@ -84,17 +85,18 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeasureTable:
-    """Measures one table of a fleet; a task."""
+    """Measures one table of a fleet, and prices its debt by its past costs; a task."""
 
     root: str
     policy: DebtPolicy
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    past_costs: Mapping[str, PastCosts] = field(default_factory=dict)
 
     def __call__(self, table: str) -> Measured:
         """Return the table's debt; an error becomes a reason."""
         try:
             snapshot = Snapshot.open(table_uri(self.root, table), storage_options=self.storage_options)
-            return Measured(table, measure_debt(snapshot, self.policy))
+            return Measured(table, measure_debt(snapshot, self.policy, past_costs=self.past_costs.get(table)))
         except _FAILURES as error:
             return Measured(table, None, str(error), _is_own_fault(error))
 
@@ -107,7 +109,10 @@ def measure_fleet(
     runner: Runner | None = None,
 ) -> list[Measured]:
     """Measure the tables beneath a root: first those that cannot be measured, then the worst debt first."""
-    measure = MeasureTable(root, policy or DebtPolicy(), dict(storage_options or {}))
+    options, ledger = dict(storage_options or {}), Ledger()
+    with suppress(*_FAILURES):  # `maintain` tells that a ledger is damaged
+        ledger = Ledger.load(open_store(root, options))
+    measure = MeasureTable(root, policy or DebtPolicy(), options, _past_costs(ledger))
     found = _measured(measure, runner or InThreads())
     return sorted(found, key=lambda each: (each.debt is not None, -each.debt.score if each.debt else 0.0, each.table))
 
@@ -137,9 +142,10 @@ def maintain(
     options = dict(storage_options or {})
     policy = policy or DebtPolicy()
     runner = runner or InThreads()
-    measure = MeasureTable(root, policy, options)
+    ledger = Ledger.load(open_store(root, options)).for_night(night)
+    measure = MeasureTable(root, policy, options, _past_costs(ledger))
     measured = _measured(measure, runner)
-    fleet = _Night(measure, measured, budget or Budget(), failure_threshold, night, dry_run, runner)
+    fleet = _Night(measure, measured, ledger, budget or Budget(), failure_threshold, dry_run, runner)
     outcomes: dict[str, TableOutcome] = {}
     for outcome in fleet.pay():
         outcomes[outcome.table] = outcome
@@ -158,6 +164,10 @@ def _measured(measure: MeasureTable, runner: Runner) -> list[Measured]:
     return runner.map(measure, tables, Job.on("measure tables of", measure.root)) if tables else []
 
 
+def _past_costs(ledger: Ledger) -> dict[str, PastCosts]:
+    return {table: PastCosts.from_facts(record.past_costs) for table, record in ledger.tables.items()}
+
+
 def table_uri(root: str, table: str) -> str:
     """Return the URI of a table of a fleet."""
     return root if table == ROOT_ITSELF else f"{root.rstrip('/')}/{table}"
@@ -170,9 +180,9 @@ class _Night:
         self,
         measure: MeasureTable,
         measured: Sequence[Measured],
+        ledger: Ledger,
         budget: Budget,
         failure_threshold: float,
-        night: str | None,
         dry_run: bool,
         runner: Runner,
     ) -> None:
@@ -184,7 +194,7 @@ class _Night:
         self._dry_run = dry_run
         self._runner = runner
         self._store = open_store(measure.root, measure.storage_options)
-        self._ledger = Ledger.load(self._store).for_night(night)
+        self._ledger = ledger
         self._planned_bytes = 0
         self._num_begun = 0
         self._num_failed = 0
@@ -282,11 +292,13 @@ class _Night:
                 max_bytes=self._left,
                 fruitless=record.fruitless,
                 runner=self._runner,
+                past_costs=PastCosts.from_facts(record.past_costs),
             )
         except _FAILURES as error:
             outcome = _outcome(table, debt, FleetStatus.FAILED, reason=str(error))
             return self._failed(outcome, _is_own_fault(error))
-        self._ledger = self._ledger.with_table(table, replace(record, fruitless=paid.fruitless), paid.spent_bytes)
+        record = replace(record, fruitless=paid.fruitless, past_costs=paid.past_costs.to_facts())
+        self._ledger = self._ledger.with_table(table, record, paid.spent_bytes)
         self._ledger.save(self._store)
         outcome = _paid(table, paid)
         if outcome.status is not FleetStatus.FAILED:
@@ -339,6 +351,7 @@ def _paid(table: str, paid: Payment) -> TableOutcome:
         paid.saved_read_bytes,
         tuple(f"{step.key}: {step.what}" for step in paid.steps),
         paid.reason or (f"the budget did not reach for {', '.join(paid.waiting)}" if paid.waiting else None),
+        paid.moved_bytes,
     )
 
 

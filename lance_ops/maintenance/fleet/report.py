@@ -27,6 +27,7 @@ class FleetStatus(Enum):
 class TableOutcome:
     """One table: its debt before and after, and what was done. A table that cannot be opened has no numbers.
 
+    `spent_bytes` is what the steps cost by their prices, `moved_bytes` what they read and wrote as measured.
     `saved_read_bytes` is what each read of the whole table costs less than before; what look-ups gain is not in it.
     """
 
@@ -41,6 +42,7 @@ class TableOutcome:
     saved_read_bytes: int = 0
     steps: tuple[str, ...] = ()
     reason: str | None = None
+    moved_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class FleetReport:
     def spent_bytes(self) -> int:
         """The bytes that were rewritten, by their prices; for a dry run those that would be."""
         return sum(outcome.spent_bytes for outcome in self.outcomes)
+
+    @property
+    def moved_bytes(self) -> int:
+        """The bytes that were read and written again, as measured."""
+        return sum(outcome.moved_bytes for outcome in self.outcomes)
 
     @property
     def saved_read_bytes(self) -> int:

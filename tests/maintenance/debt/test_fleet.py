@@ -24,7 +24,7 @@ from lance_ops.maintenance.fleet import (
     maintain,
     maintaining,
 )
-from lance_ops.maintenance.fleet.ledger import LEDGER_PATH, Ledger
+from lance_ops.maintenance.fleet.ledger import LEDGER_PATH, Ledger, TableRecord
 from lance_ops.maintenance.health import HealthThresholds
 from lance_ops.runners import InThreads
 from lance_ops.snapshot import Snapshot
@@ -380,6 +380,37 @@ def memory_fleet() -> str:
     for name in ("a/b", "c"):
         lance_ops.write_dataset(pa.table({"id": range(20)}), f"{root}/{name}", max_rows_per_file=2)
     return root
+
+
+def test_what_a_night_measures_prices_the_next_one(tmp_path: Path) -> None:
+    plant(tmp_path / "a", 30)
+    night = maintain(str(tmp_path))
+    (outcome,) = night.outcomes
+    assert 0 < outcome.moved_bytes == night.moved_bytes
+    ledger = Ledger.load(open_store(str(tmp_path)))
+    assert ledger.of("a").past_costs == {"compact": [outcome.spent_bytes, outcome.moved_bytes]}
+
+    plant(tmp_path / "b", 30)
+    as_estimated = {each.table: each.debt for each in maintaining.measure_fleet(str(tmp_path))}["b"]
+    for past_costs, ratio in (({"compact": [100, 300]}, 3), ("?", 1), ({"compact": "?"}, 1)):
+        record = TableRecord(past_costs=past_costs)  # type: ignore[arg-type]
+        ledger.with_table("b", record).save(open_store(str(tmp_path)))
+        measured = {each.table: each.debt for each in maintaining.measure_fleet(str(tmp_path))}["b"]
+        assert measured is not None and as_estimated is not None
+        assert measured.rewrite_bytes == ratio * as_estimated.rewrite_bytes
+        planned = {each.table: each.spent_bytes for each in maintain(str(tmp_path), dry_run=True).outcomes}
+        assert planned["b"] == measured.rewrite_bytes
+
+
+def test_the_ledger_of_an_earlier_release_is_read(tmp_path: Path) -> None:
+    plant(tmp_path / "a", 30)
+    ledger = tmp_path / LEDGER_PATH
+    ledger.parent.mkdir()
+    ledger.write_text(
+        '{"format": 1, "night": null, "spent_bytes": 0,'
+        ' "tables": {"a": {"fruitless": [], "verified_at": null, "next_part": 0}}}'
+    )
+    assert maintain(str(tmp_path)).count(DONE) == 1
 
 
 def test_wrong_arguments_and_a_wrong_ledger_are_refused_by_name(tmp_path: Path) -> None:

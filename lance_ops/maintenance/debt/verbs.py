@@ -1,0 +1,15 @@
+"""Name the steps that pay debt."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["DueVerb"]
+
+
+class DueVerb(Enum):
+    """The steps that pay debt, in the order in which one table takes them."""
+
+    COMPACT = "compact"
+    REINDEX = "reindex"
+    CLEANUP = "cleanup"
