@@ -4,13 +4,20 @@ from lance_ops.dagster.head.asset_specs import head_spec, index_specs
 from lance_ops.dagster.head.checks import build_checks, head_evaluators
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_sensor
 from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_part_to_verify, verify_within
-from lance_ops.dagster.head.learned_costs import PAST_COSTS, past_costs
 from lance_ops.dagster.head.orphans import ORPHAN_BYTES
-from lance_ops.dagster.head.owed import debt_markdown, debt_policy, debts_markdown
+from lance_ops.dagster.head.owed import (
+    PAST_COSTS,
+    VERIFY,
+    VerificationDue,
+    debt_markdown,
+    debt_policy,
+    debts_markdown,
+    past_costs,
+    verification_due,
+)
 from lance_ops.dagster.head.report import report_versions
 from lance_ops.dagster.head.validity import unopened_warning
 from lance_ops.dagster.head.verdicts import Verdict, health_markdown, judge, measure
-from lance_ops.dagster.head.verification_age import VERIFY, VerificationDue, verification_due
 from lance_ops.dagster.head.version_metadata import column_schema
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 

@@ -13,11 +13,9 @@ from lance_ops.charts import image_address
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head.integrity import last_full_pass_at
-from lance_ops.dagster.head.learned_costs import past_costs
 from lance_ops.dagster.head.orphans import counted_orphans
-from lance_ops.dagster.head.owed import debt_markdown, debt_policy
+from lance_ops.dagster.head.owed import VERIFY, debt_markdown, debt_policy, past_costs, verification_due
 from lance_ops.dagster.head.recorded_versions import RecordedVersion
-from lance_ops.dagster.head.verification_age import VERIFY, verification_due
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.maintenance.debt import measure_debt
 from lance_ops.maintenance.table_report import branches_begun, trend_svg, version_svg

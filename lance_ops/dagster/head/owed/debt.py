@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lance_ops.dagster.declaration import DatasetConfig, UpkeepPolicy
-from lance_ops.dagster.head.verification_age import VerificationDue
+from lance_ops.dagster.head.owed.verification_age import VerificationDue
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.compaction import CompactionOptions
