@@ -48,7 +48,7 @@ def opening_once(config: DatasetConfig) -> OpenNewest:
     """
     opened: list[Snapshot | LanceOpsError | None] = []
 
-    def newest() -> Snapshot | None:
+    def open_newest() -> Snapshot | None:
         if not opened:
             try:
                 opened.append(open_if_exists(config))
@@ -58,7 +58,7 @@ def opening_once(config: DatasetConfig) -> OpenNewest:
             raise opened[0]
         return opened[0]
 
-    return newest
+    return open_newest
 
 
 def open_for_run(config: DatasetConfig) -> Snapshot | None:

@@ -47,24 +47,24 @@ def build_checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
 
 
 def head_evaluators(
-    instance: dg.DagsterInstance, config: DatasetConfig, ingested: AbstractSet[str], newest: OpenNewest
+    instance: dg.DagsterInstance, config: DatasetConfig, ingested: AbstractSet[str], open_newest: OpenNewest
 ) -> list[CheckEvaluator]:
     """Return what evaluates `valid`, the checks of health, `batches_exactly_once` and `fresh`, each by itself.
 
     `ingested` are the batches that the calling run has brought into the table: Dagster may not have stored the run's
-    events yet. All of them look at what `newest` opens. The caller must not have called it yet, so that the recorded
-    batches are read before the table.
+    events yet. All of them look at what `open_newest` opens. The caller must not have called it yet, so that the
+    recorded batches are read before the table.
     """
     head = DatasetNames(config.name).head
     found = [
-        CheckEvaluator((VALID,), lambda: [evaluate_valid(instance, config, newest)]),
-        CheckEvaluator(HEALTH_CHECKS, lambda: _evaluate_health(config, newest)),
+        CheckEvaluator((VALID,), lambda: [evaluate_valid(instance, config, open_newest)]),
+        CheckEvaluator(HEALTH_CHECKS, lambda: _evaluate_health(config, open_newest)),
     ]
     if config.raw is not None:
         recorded = _recorded_batches(instance, config) | ingested
-        found.append(CheckEvaluator((_BATCHES,), lambda: [_evaluate_batches(config, recorded, newest)]))
+        found.append(CheckEvaluator((_BATCHES,), lambda: [_evaluate_batches(config, recorded, open_newest)]))
     if config.health.hours_without_version is not None:
-        found.append(CheckEvaluator((FRESH,), lambda: [freshness(instance, config, newest).evaluation(head)]))
+        found.append(CheckEvaluator((FRESH,), lambda: [freshness(instance, config, open_newest).evaluation(head)]))
     return found
 
 
@@ -120,10 +120,12 @@ def _recorded_batches(instance: dg.DagsterInstance, config: DatasetConfig) -> Ab
     return instance.get_materialized_partitions(DatasetNames(config.name).batches)
 
 
-def _evaluate_batches(config: DatasetConfig, recorded: AbstractSet[str], newest: OpenNewest) -> dg.AssetCheckEvaluation:
+def _evaluate_batches(
+    config: DatasetConfig, recorded: AbstractSet[str], open_newest: OpenNewest
+) -> dg.AssetCheckEvaluation:
     names = DatasetNames(config.name)
     try:
-        snapshot = newest()
+        snapshot = open_newest()
     except CorruptFile as error:
         return unopened_warning(names.head, _BATCHES, error)
     try:
@@ -215,10 +217,10 @@ def _health_checks(config: DatasetConfig) -> dg.AssetChecksDefinition:
     return health_checks
 
 
-def _evaluate_health(config: DatasetConfig, newest: OpenNewest) -> list[dg.AssetCheckEvaluation]:
+def _evaluate_health(config: DatasetConfig, open_newest: OpenNewest) -> list[dg.AssetCheckEvaluation]:
     head = DatasetNames(config.name).head
     try:
-        snapshot = newest()
+        snapshot = open_newest()
     except CorruptFile as error:
         return [unopened_warning(head, name, error) for name in HEALTH_CHECKS]
     if snapshot is None:

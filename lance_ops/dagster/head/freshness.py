@@ -79,9 +79,9 @@ class Freshness:
         return f"rows changed last in version {self.change.version} of {when}, {relation} the last {hours}"
 
 
-def freshness(instance: dg.DagsterInstance, config: DatasetConfig, newest: OpenNewest | None = None) -> Freshness:
+def freshness(instance: dg.DagsterInstance, config: DatasetConfig, open_newest: OpenNewest | None = None) -> Freshness:
     """Return how fresh the dataset's rows are. Reads the versions that the head has no event of, newest first."""
-    seen = _look(instance, config, None, newest)
+    seen = _look(instance, config, None, open_newest)
     return Freshness(seen.change if seen else None, _limit(config), datetime.now(UTC))
 
 
@@ -113,10 +113,10 @@ class _Seen:
 
 
 def _look(
-    instance: dg.DagsterInstance, config: DatasetConfig, seen: _Seen | None, newest: OpenNewest | None = None
+    instance: dg.DagsterInstance, config: DatasetConfig, seen: _Seen | None, open_newest: OpenNewest | None = None
 ) -> _Seen | None:
     """Return the newest version and the change up to it; None without a table. If it is `seen`, no event is read."""
-    opened = (newest or opening_once(config))()
+    opened = (open_newest or opening_once(config))()
     if opened is None:
         return None
     identity = identity_of(opened.manifest)

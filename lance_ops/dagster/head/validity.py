@@ -30,16 +30,16 @@ _OPENS = "lance/opens"
 
 
 def evaluate_valid(
-    instance: dg.DagsterInstance, config: DatasetConfig, newest: OpenNewest | None = None
+    instance: dg.DagsterInstance, config: DatasetConfig, open_newest: OpenNewest | None = None
 ) -> dg.AssetCheckEvaluation:
-    """Evaluate the check on the newest version, which `newest` opens if it is given.
+    """Evaluate the check on the newest version, which `open_newest` opens if it is given.
 
     If the dataset does not exist, the check passes unless Dagster has recorded a version of it.
     """
     names = DatasetNames(config.name)
     remedy = remedy_of_damage(names)
     try:
-        snapshot = (newest or opening_once(config))()
+        snapshot = (open_newest or opening_once(config))()
     except CorruptFile as error:
         return _evaluation(names, f"{error}; {remedy}", {_OPENS: False})
     if snapshot is None:

@@ -34,16 +34,16 @@ def batch_states(
     instance: dg.DagsterInstance | None = None,
     *,
     count_plain: bool = False,
-    newest: OpenNewest | None = None,
+    open_newest: OpenNewest | None = None,
     failing: dg.DagsterRun | None = None,
 ) -> BatchReport:
     """Return the state of every batch of a dataset, those that need somebody first.
 
-    `count_plain` has batches only counted that are in the table and of which nothing else is to be said. `newest` opens
-    the table if it is given, and nobody has called it yet. `failing` is the calling run if its ingestion has failed for
-    good: it counts as failed. Without an instance, Dagster's part is unknown: a batch that the table lacks has then
-    only landed. Raises `ConfigError` for a dataset without a landing folder, and what listing the folder and opening
-    the table raise.
+    `count_plain` has batches only counted that are in the table and of which nothing else is to be said. `open_newest`
+    opens the table if it is given, and nobody has called it yet. `failing` is the calling run if its ingestion has
+    failed for good: it counts as failed. Without an instance, Dagster's part is unknown: a batch that the table lacks
+    has then only landed. Raises `ConfigError` for a dataset without a landing folder, and what listing the folder and
+    opening the table raise.
     """
     names, raw = DatasetNames(config.name), config.landing()
     now = datetime.now(UTC)
@@ -54,7 +54,7 @@ def batch_states(
         known = instance.get_dynamic_partitions(names.of("batches")) if instance else ()
         recorded = instance.get_materialized_partitions(names.batches) if instance and known else ()
         running = running_batches(instance, names, known, now, failing) if instance and known else ()
-        snapshot = newest() if newest else open_if_exists(config)
+        snapshot = open_newest() if open_newest else open_if_exists(config)
         held = ingested_batches(snapshot) if snapshot else {}
     landing = list_landing(raw, now)
     with collector_paused():

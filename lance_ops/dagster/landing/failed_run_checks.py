@@ -53,11 +53,11 @@ def report_checks(
     wanted = planned | {SETTLED_CHECK} if refused else planned
     if not wanted:
         return
-    newest = opening_once(config)
+    open_newest = opening_once(config)
     failing = None if may_be_retried(instance, context.run) else context.run
-    of_head = head_evaluators(instance, config, ingested, newest)  # reads the recorded batches before the table
+    of_head = head_evaluators(instance, config, ingested, open_newest)  # reads the recorded batches before the table
     evaluators = [
-        CheckEvaluator((SETTLED_CHECK,), lambda: [evaluate_settled(config, instance, refused, newest, failing)]),
+        CheckEvaluator((SETTLED_CHECK,), lambda: [evaluate_settled(config, instance, refused, open_newest, failing)]),
         CheckEvaluator((LANDING_CHECK,), lambda: [evaluate_landing(config)]),
         *of_head,
     ]

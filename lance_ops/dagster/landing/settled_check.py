@@ -121,17 +121,17 @@ def evaluate_settled(
     config: DatasetConfig,
     instance: dg.DagsterInstance,
     refused: Mapping[str, str] | None = None,
-    newest: OpenNewest | None = None,
+    open_newest: OpenNewest | None = None,
     failing: dg.DagsterRun | None = None,
 ) -> dg.AssetCheckEvaluation:
-    """Evaluate the check on the table that `newest` opens if it is given.
+    """Evaluate the check on the table that `open_newest` opens if it is given.
 
     `failing` is the calling run if its ingestion has failed for good: its batches that the table lacks have failed.
     `refused` are the batches that the calling run sets aside, each with the reason: Dagster may not have stored the
     run's events yet.
     """
     names = DatasetNames(config.name)
-    report = batch_states(config, instance, count_plain=True, newest=newest, failing=failing)
+    report = batch_states(config, instance, count_plain=True, open_newest=open_newest, failing=failing)
     return _evaluate(names, report, _newest_recorded(names, instance), refused)
 
 
