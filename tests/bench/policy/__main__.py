@@ -1,4 +1,10 @@
-"""`python -m tests.bench.policy [--days 30]`: simulate the policy of upkeep, and write `docs/policy.md`."""
+"""Simulate the policy of upkeep, and write `docs/policy.md`.
+
+    python -m tests.bench.policy [--days 30]
+    python -m tests.bench.policy --record URI NAME --what TEXT [--rehearsed]
+
+The second form adds a table's history to the recorded ones, which the first form simulates beside the generated ones.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +12,12 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from lance_ops import dataset
 from lance_ops.maintenance.debt import DebtPolicy
 from tests.bench.policy.fleet import BUDGETS, compare_fleet, fleet_of
 from tests.bench.policy.histories import HISTORIES
 from tests.bench.policy.page import page
+from tests.bench.policy.recording import record, recorded, save
 from tests.bench.policy.simulation import STORES, compare
 
 PAGE = Path(__file__).parents[3] / "docs" / "policy.md"
@@ -17,12 +25,22 @@ READS_PER_DAY = (10, 100, 1000)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.policy", description=__doc__)
-    parser.add_argument("--days", type=int, default=30, help="how long each history is")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.policy", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--days", type=int, default=30, help="how long each generated history is")
     parser.add_argument("--out", type=Path, default=PAGE, help="where the page goes")
+    parser.add_argument("--record", nargs=2, metavar=("URI", "NAME"), help="record this table's history under a name")
+    parser.add_argument("--what", default="", help="where it was recorded, for people")
+    parser.add_argument("--rehearsed", action="store_true", help="each version that writes rows is a day of its own")
     arguments = parser.parse_args()
-    histories = [replace(make(arguments.days), reads_per_day=reads) for make in HISTORIES for reads in READS_PER_DAY]
-    found = [compare(history, store, DebtPolicy()) for store in STORES for history in histories]
+    if arguments.record is not None:
+        uri, name = arguments.record
+        print(save(record(dataset(uri), name, arguments.what or f"recorded from {uri}", rehearsed=arguments.rehearsed)))
+        return
+    histories = [*(make(arguments.days) for make in HISTORIES), *recorded()]
+    read = [replace(history, reads_per_day=reads) for history in histories for reads in READS_PER_DAY]
+    found = [compare(history, store, DebtPolicy()) for store in STORES for history in read]
     fleet = fleet_of(arguments.days)
     fleets = [compare_fleet(fleet, store, DebtPolicy(), budget) for store in STORES for budget in BUDGETS]
     arguments.out.write_text(page(found, fleets, arguments.days))

@@ -38,6 +38,7 @@ class History:
     start: TableState
     days: tuple[Day, ...]
     reads_per_day: int
+    is_recorded: bool = False
 
 
 class MakeHistory(Protocol):
