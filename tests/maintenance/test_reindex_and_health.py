@@ -1,11 +1,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lance_ops
 from lance_ops.errors import IndexNotFound, InvalidInput, UnsupportedFeature
-from lance_ops.maintenance.health.health_report import HealthThresholds, Severity, health
+from lance_ops.maintenance.compaction import CompactionOptions
+from lance_ops.maintenance.health.health_report import HealthThresholds, Severity, health, small_below
 from lance_ops.maintenance.health.version_timeline import timeline
 from tests.maintenance.conftest import rows
 
@@ -135,3 +137,13 @@ def test_the_timeline_summarises_each_version(make: Make) -> None:
     assert [line.indexed_ratio for line in told] == [None, None, 1.0, 1.0]
     assert told[-1].num_rows == 39 and told[-1].num_deleted_rows == 1
     assert [line.version for line in timeline(dataset.snapshot, limit=2)] == [3, 4]
+
+
+def test_a_fragment_that_a_compaction_filled_is_not_small_when_some_rows_are_deleted(dataset_uri: str) -> None:
+    made = lance_ops.write_dataset(pa.table({"a": range(100)}), dataset_uri)
+    thresholds = HealthThresholds(small_fragment_rows=small_below(100))
+    for last, num_small in ((24, 0), (25, 1)):  # 75 rows are three quarters of the target
+        made.delete(f"a <= {last}")
+        assert health(made.snapshot, thresholds).num_small_fragments == num_small
+    of_default = small_below(CompactionOptions().target_rows_per_fragment)
+    assert HealthThresholds() == HealthThresholds(small_fragment_rows=of_default)

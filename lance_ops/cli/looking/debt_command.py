@@ -12,10 +12,18 @@ from lance_ops.cli.output import number, percent, print_facts, print_json, print
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.debt import DebtPolicy, Due, TableDebt, measure_debt
+from lance_ops.maintenance.health import HealthThresholds, small_below
 
 __all__ = ["OlderThan", "Orphans", "TargetRows", "debt", "debt_facts", "policy_of"]
 
-TargetRows = Annotated[int, typer.Option("--target-rows", min=1, help="The rows of a fragment that is not small.")]
+TargetRows = Annotated[
+    int,
+    typer.Option(
+        "--target-rows",
+        min=1,
+        help="The rows that a compaction aims at; a fragment with less than three quarters is small.",
+    ),
+]
 OlderThan = Annotated[
     timedelta | None,
     typer.Option(
@@ -49,6 +57,7 @@ def debt(
 def policy_of(target_rows: int, older_than: timedelta | None) -> DebtPolicy:
     """Return the default policy with other targets."""
     return DebtPolicy(
+        limits=HealthThresholds(small_fragment_rows=small_below(target_rows)),
         compaction=CompactionOptions(target_rows_per_fragment=target_rows),
         cleanup=CleanupOptions(older_than=older_than),
     )

@@ -10,13 +10,13 @@ import dagster as dg
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.markdown import size_text, table
-from lance_ops.maintenance.health import HealthReport, HealthThresholds, health
+from lance_ops.maintenance.health import HealthReport, HealthThresholds, health, small_below
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["HEALTH_CHECKS", "Verdict", "health_markdown", "judge", "measure"]
 
 HEALTH_CHECKS = {
-    "small_fragments": "Few fragments are smaller than the compaction's target.",
+    "small_fragments": "Few fragments have less than three quarters of the rows that a compaction aims at.",
     "deleted_ratio": "Few of the stored rows are deleted.",
     "unindexed_ratio": "Every declared index is there and covers nearly all rows.",
     "versions": "Old versions are cleaned up.",
@@ -58,9 +58,9 @@ class Verdict:
 
 
 def measure(config: DatasetConfig, snapshot: Snapshot) -> HealthReport:
-    """Measure a version. A fragment counts as small if it is below the target of the declared compaction."""
+    """Measure a version. A fragment is small below three quarters of the declared compaction's target."""
     target = config.maintenance.compaction.target_rows_per_fragment
-    return health(snapshot, HealthThresholds(small_fragment_rows=target))
+    return health(snapshot, HealthThresholds(small_fragment_rows=small_below(target)))
 
 
 def judge(config: DatasetConfig, report: HealthReport) -> tuple[Verdict, ...]:

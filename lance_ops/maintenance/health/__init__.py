@@ -8,7 +8,13 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage
-    from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, Severity, health
+    from lance_ops.maintenance.health.health_report import (
+        HealthReport,
+        HealthThresholds,
+        Severity,
+        health,
+        small_below,
+    )
     from lance_ops.maintenance.health.measured_columns import ColumnStatistics, column_statistics
     from lance_ops.maintenance.health.row_count import count_rows
     from lance_ops.maintenance.health.rows_changed import LastChange, RowChanges, changed_rows, last_change, row_changes
@@ -34,6 +40,7 @@ __all__ = [
     "index_coverage",
     "last_change",
     "row_changes",
+    "small_below",
     "summarised_versions",
     "timeline",
 ]
@@ -57,6 +64,7 @@ _MODULES = {
     "index_coverage": "coverage",
     "last_change": "rows_changed",
     "row_changes": "rows_changed",
+    "small_below": "health_report",
     "summarised_versions": "version_timeline",
     "timeline": "version_timeline",
 }

@@ -10,7 +10,17 @@ from lance_ops.core.records import dataclass
 from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage, indexed_ratio
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["Finding", "HealthReport", "HealthThresholds", "Severity", "health"]
+__all__ = ["Finding", "HealthReport", "HealthThresholds", "Severity", "health", "small_below"]
+
+_ROWS_OF_COMPACTION = 1024 * 1024
+
+
+def small_below(target_rows_per_fragment: int) -> int:
+    """Return the rows below which a fragment is small: three quarters of what a compaction aims at.
+
+    A fragment that a compaction has filled is then not small again as soon as a few of its rows are deleted.
+    """
+    return max(target_rows_per_fragment * 3 // 4, 1)
 
 
 class Severity(Enum):
@@ -22,9 +32,13 @@ class Severity(Enum):
 
 @dataclass(frozen=True)
 class HealthThresholds:
-    """The limits beyond which a measure is a finding; ratios are 0 to 1. See `Severity` for `error_factor`."""
+    """The limits beyond which a measure is a finding; ratios are 0 to 1. See `Severity` for `error_factor`.
 
-    small_fragment_rows: int = 1024 * 1024
+    A fragment with fewer live rows than `small_fragment_rows` is small; the default is for compactions of the default
+    target.
+    """
+
+    small_fragment_rows: int = small_below(_ROWS_OF_COMPACTION)
     max_small_fragments: int = 10
     max_deleted_ratio: float = 0.1
     min_indexed_ratio: float = 0.95

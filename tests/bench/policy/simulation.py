@@ -85,7 +85,7 @@ class Comparison:
         return self.policy.total / self.best.total
 
 
-_SMALL_ROWS = DebtPolicy().compaction.target_rows_per_fragment * 9 // 10
+_SMALL_ROWS = DebtPolicy().limits.small_fragment_rows
 
 _ROUNDED = 0.9999
 """Deletions round the rows of each fragment, so two decisions leave slightly different numbers of rows."""

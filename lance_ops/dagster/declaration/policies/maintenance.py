@@ -155,7 +155,11 @@ class HealthLimits(DeclaredModel):
     `hours_without_version` is the limit of the check `fresh`, which a sensor evaluates; no maintenance brings it down.
     """
 
-    small_fragments: int = Field(default=100, ge=0, description="Fragments that compaction would join.")
+    small_fragments: int = Field(
+        default=100,
+        ge=0,
+        description="Fragments that hold less than three quarters of the rows that compaction aims at.",
+    )
     deleted_ratio: float = Field(default=0.2, ge=0, le=1, description="Deleted rows, as a share of all stored rows.")
     unindexed_ratio: float = Field(
         default=0.2, ge=0, le=1, description="Rows that an index does not cover, as a share."
