@@ -18,7 +18,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -85,22 +85,23 @@ class Orders:
         waiting.rename(path)
 
 
-def write_location(path: Path, config: DatasetConfig, orders: Orders, interval_seconds: int = 2) -> Path:
+def write_location(path: Path, orders: Orders, *configs: DatasetConfig, interval_seconds: int = 2) -> Path:
     """Write the file of a code location with `mortal_definitions`; return its path."""
     path.write_text(
         "from pathlib import Path\n"
         "from lance_ops.dagster.declaration import DatasetConfig\n"
         "from tests.dagster.mortal_location import Orders, mortal_definitions\n"
-        f"config = DatasetConfig.model_validate_json({config.model_dump_json()!r})\n"
-        f"defs = mortal_definitions(config, Orders(Path({str(orders.folder)!r})), {interval_seconds})\n"
+        f"texts = {[config.model_dump_json() for config in configs]!r}\n"
+        "configs = [DatasetConfig.model_validate_json(text) for text in texts]\n"
+        f"defs = mortal_definitions(configs, Orders(Path({str(orders.folder)!r})), {interval_seconds})\n"
     )
     return path
 
 
-def mortal_definitions(config: DatasetConfig, orders: Orders, interval_seconds: int) -> dg.Definitions:
+def mortal_definitions(configs: Sequence[DatasetConfig], orders: Orders, interval_seconds: int) -> dg.Definitions:
     """Return what `build_definitions` returns, with sensors that tick often, mortal runs, and a launchpad."""
     with _sensors_every(interval_seconds):
-        built = declared.build_definitions(config)
+        built = dg.Definitions.merge(*map(declared.build_definitions, configs))
         own = dg.Definitions(
             sensors=[_launchpad(orders, list(built.jobs or ()))],
             resources={RUNNER_KEY: MortalRunner(folder=str(orders.folder))},

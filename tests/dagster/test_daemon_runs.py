@@ -59,7 +59,7 @@ def test_killed_runs_of_ingestion_and_upkeep_start_again_and_finish(
     deployment.land("d0", range(10))
     orders.doom("trips_ingest", 2)
     orders.doom("trips_upkeep", 2)
-    location = write_location(tmp_path / "location.py", deployment.config, orders)
+    location = write_location(tmp_path / "location.py", orders, deployment.config)
     with running_daemon(location, laptop, monkeypatch) as instance:
         assert type(instance.run_storage).__name__ == "SqliteRunStorage"
         wait_for(lambda: orders.are_met("doom/trips_ingest", "doom/trips_upkeep"), what="no run came to its death")
@@ -80,7 +80,7 @@ def test_a_run_that_died_with_the_daemon_and_the_code_server_starts_again(
     deployment = deploy(indices=[], maintenance={"cron": None})
     deployment.land("d0", range(10))
     orders.hold("ingest into")
-    location = write_location(tmp_path / "location.py", deployment.config, orders)
+    location = write_location(tmp_path / "location.py", orders, deployment.config)
     with running_daemon(location, laptop, monkeypatch, kill=True):
         wait_for(lambda: orders.are_met("hold/ingest into"), what="the run is not in mid-work")
     with running_daemon(location, laptop, monkeypatch) as instance:
@@ -103,7 +103,7 @@ def test_ingestion_erasure_and_maintenance_run_at_once_and_all_finish(
     orders.meet(*jobs)
     orders.launch("erase", "trips_erase", ERASE)
     orders.launch("maintain", "trips_maintenance")
-    location = write_location(tmp_path / "location.py", deployment.config, orders)
+    location = write_location(tmp_path / "location.py", orders, deployment.config)
     with running_daemon(location, laptop, monkeypatch) as instance:
         # The shipped file lets them take turns. With a slot for each they are at work at once.
         instance.event_log_storage.set_concurrency_slots(deployment.names.pool, len(jobs))
@@ -129,7 +129,7 @@ def test_cancelled_runs_leave_the_files_and_the_version_as_they_were(
         orders.hold(verb)
     orders.launch("compact", "trips_compact", {"compact": {"config": {"dry_run": False}}})
     orders.launch("erase", "trips_erase", ERASE)
-    location = write_location(tmp_path / "location.py", deployment.config, orders)
+    location = write_location(tmp_path / "location.py", orders, deployment.config)
     with running_daemon(location, laptop, monkeypatch) as instance:
         instance.event_log_storage.set_concurrency_slots(deployment.names.pool, len(verbs))
         wait_for(lambda: orders.are_met(*(f"hold/{verb}" for verb in verbs)), what="a run is not in mid-work")

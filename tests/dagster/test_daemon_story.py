@@ -150,7 +150,7 @@ def test_sixty_days_end_with_every_good_row_once_and_every_bad_file_named(
     days = [f"d{day:02}" for day in range(NUM_DAYS)]
     size = NUM_DAYS // num_waves
     orders = Orders(tmp_path / "orders")
-    location = write_location(tmp_path / "location.py", config, orders, interval_seconds=4)
+    location = write_location(tmp_path / "location.py", orders, config, interval_seconds=4)
     with receiving() as receiver, team_instance(tmp_path) as environment:
         environment["ALERT_URL"] = receiver.url
         with running_daemon(location, environment, monkeypatch) as instance:
