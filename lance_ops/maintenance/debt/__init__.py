@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from lance_ops.maintenance.debt.policy import DebtPolicy, WantedIndex
     from lance_ops.maintenance.debt.rates import Rates
-    from lance_ops.maintenance.debt.rewrites import FragmentSize, Rewrite
+    from lance_ops.maintenance.debt.rewrites import FragmentSize, Increment, Rewrite, choose, increments
     from lance_ops.maintenance.debt.step_costs import StepCost
     from lance_ops.maintenance.debt.verbs import DueVerb
 
@@ -34,6 +34,7 @@ __all__ = [
     "DueVerb",
     "FragmentSize",
     "Growth",
+    "Increment",
     "Inventory",
     "PaidStep",
     "PastCosts",
@@ -47,7 +48,9 @@ __all__ = [
     "TableDebt",
     "WantedIndex",
     "affordable",
+    "choose",
     "dated_key",
+    "increments",
     "measure_debt",
     "pay_debt",
     "plan_payment",
@@ -62,6 +65,7 @@ _MODULES = {
     "DueVerb": "verbs",
     "FragmentSize": "rewrites",
     "Growth": "inventory",
+    "Increment": "rewrites",
     "Inventory": "inventory",
     "PaidStep": "payment",
     "PastCosts": "past_costs",
@@ -75,7 +79,9 @@ _MODULES = {
     "TableDebt": "measurement",
     "WantedIndex": "policy",
     "affordable": "payment",
+    "choose": "rewrites",
     "dated_key": "payment",
+    "increments": "rewrites",
     "measure_debt": "measurement",
     "pay_debt": "payment",
     "plan_payment": "payment",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
+    from lance_ops.maintenance.fleet.allotment import allot
     from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, find_tables
     from lance_ops.maintenance.fleet.maintaining import Budget, Measured, maintain, measure_fleet
     from lance_ops.maintenance.fleet.report import FleetReport, FleetStatus, TableOutcome
@@ -18,6 +19,7 @@ __all__ = [
     "FleetStatus",
     "Measured",
     "TableOutcome",
+    "allot",
     "find_tables",
     "maintain",
     "measure_fleet",
@@ -30,6 +32,7 @@ _MODULES = {
     "Measured": "maintaining",
     "ROOT_ITSELF": "discovery",
     "TableOutcome": "report",
+    "allot": "allotment",
     "find_tables": "discovery",
     "maintain": "maintaining",
     "measure_fleet": "maintaining",

@@ -2,7 +2,8 @@
 
     find_tables(root)                      new tables appear by themselves
     runner.map(MeasureTable, tables)       metadata only, many at a time
-    pay_debt(table, what is left)          by the gain for each byte, as far as the budget goes
+    allot(dues of all tables, budget)      to the parts of debts that gain most for each byte
+    pay_debt(table, its bytes)             and what tables before it have left of theirs
     verify_uri(table, what is left)        files that were not verified for the longest time
 
 A table that fails does not hold the others back, until more tables have failed than the threshold tolerates: then the
@@ -29,6 +30,7 @@ from lance_ops.core.errors import (
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt import (
     DebtPolicy,
+    Due,
     PastCosts,
     Payment,
     PaymentStatus,
@@ -39,6 +41,7 @@ from lance_ops.maintenance.debt import (
     plan_payment,
 )
 from lance_ops.maintenance.debt import unpaid as unpaid_dues
+from lance_ops.maintenance.fleet.allotment import allot
 from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, find_tables
 from lance_ops.maintenance.fleet.ledger import Ledger
 from lance_ops.maintenance.fleet.report import FleetReport, FleetStatus, TableOutcome
@@ -132,6 +135,7 @@ def maintain(
 ) -> FleetReport:
     """Pay the debt of the tables beneath a root, the worst first, within a budget; return what was done.
 
+    A budget of bytes is shared among the tables by `allot`, so it pays the best parts of all debts.
     Calls with an equal `night` share one budget of bytes. `verify_after` is the age from which a table's verification
     is worth what is left of the budget. With `dry_run` nothing is written. `on_outcome` is called with the
     outcome of each table, and again if the table's verification then finds damage or fails.
@@ -215,23 +219,38 @@ class _Night:
             if each.debt is None:
                 outcome = TableOutcome(each.table, FleetStatus.FAILED, reason=each.reason)
                 yield self._failed(outcome, each.is_own_fault)
-        debts = [(each.table, each.debt) for each in self._measured if each.debt is not None]
-        for table, debt in sorted(debts, key=lambda each: (-each[1].score, each[0])):
-            owed = unpaid_dues(debt, self._ledger.of(table).fruitless)
+        found = [(each.table, each.debt) for each in self._measured if each.debt is not None]
+        debts = dict(sorted(found, key=lambda each: (-each[1].score, each[0])))
+        dues = {table: unpaid_dues(debt, self._ledger.of(table).fruitless) for table, debt in debts.items()}
+        allotted = self._allotted(dues)
+        for table, debt in debts.items():
+            owed = dues[table]
+            limit = self._limit(allotted, table)
             if not owed:
                 reason = "what is owed gained nothing at this version" if debt.owed else None
                 yield _outcome(table, debt, FleetStatus.NOTHING_OWED, reason=reason)
                 continue
             refusal = self._refusal()
-            parts = [affordable(due, self._left) for due in owed]
-            if refusal is None and not any(parts):
-                least = min(each.cost_bytes for due in owed for each in (due.rewrites or (due,)))
-                refusal = f"needs about {least:,} bytes of the budget, and {self._left:,} are left"
+            if refusal is None and not any(affordable(due, limit) for due in owed):
+                least = min(map(_least_bytes, owed))
+                refusal = f"needs about {least:,} bytes of the budget, and {limit:,} are left"
             if refusal is not None:
                 yield _outcome(table, debt, FleetStatus.WAITING, reason=refusal)
                 continue
             self._num_begun += 1
-            yield self._plan(table, debt) if self._dry_run else self._pay(table, debt)
+            yield self._plan(table, debt, limit) if self._dry_run else self._pay(table, debt, limit)
+
+    def _allotted(self, dues: Mapping[str, tuple[Due, ...]]) -> dict[str, int]:
+        """Share what is left of the budget among the tables that may be paid, the worst debts if not all may be."""
+        if self._left is None:
+            return {}
+        owing = [table for table, owed in dues.items() if owed][: self._budget.max_tables]
+        return allot({table: dues[table] for table in owing}, self._policy.rates, self._left)
+
+    def _limit(self, allotted: dict[str, int], table: str) -> int | None:
+        """Return what a table may rewrite: all that is left, but what is allotted to the tables after it."""
+        allotted.pop(table, None)
+        return None if self._left is None else max(self._left - sum(allotted.values()), 0)
 
     def verify(self, outcomes: Mapping[str, TableOutcome], after: timedelta) -> Iterator[TableOutcome]:
         """Verify tables, the one that waited longest first, while bytes are left; yield those that are damaged."""
@@ -272,8 +291,8 @@ class _Night:
             return f"the budget's {self._budget.max_tables} tables are done"
         return None
 
-    def _plan(self, table: str, debt: TableDebt) -> TableOutcome:
-        plan = plan_payment(debt, self._left, self._ledger.of(table).fruitless)
+    def _plan(self, table: str, debt: TableDebt, limit: int | None) -> TableOutcome:
+        plan = plan_payment(debt, limit, self._ledger.of(table).fruitless)
         self._planned_bytes += plan.cost_bytes
         return replace(
             _outcome(table, debt, FleetStatus.PLANNED),
@@ -282,14 +301,14 @@ class _Night:
             saved_read_bytes=plan.saved_read_bytes,
         )
 
-    def _pay(self, table: str, debt: TableDebt) -> TableOutcome:
+    def _pay(self, table: str, debt: TableDebt, limit: int | None) -> TableOutcome:
         record = self._ledger.of(table)
         try:
             uri = table_uri(self._measure.root, table)
             paid = pay_debt(
                 Snapshot.open(uri, storage_options=self._measure.storage_options),
                 self._policy,
-                max_bytes=self._left,
+                max_bytes=limit,
                 fruitless=record.fruitless,
                 runner=self._runner,
                 past_costs=PastCosts.from_facts(record.past_costs),
@@ -324,6 +343,12 @@ class _Night:
     def _has_objects(self, table: str) -> bool:
         store = open_store(table_uri(self._measure.root, table), self._measure.storage_options)
         return next(store.list(), None) is not None
+
+
+def _least_bytes(due: Due) -> int:
+    """Return what the cheapest part of a due costs."""
+    parts = [part for each in due.rewrites for part in (each.parts or (each,))]
+    return min((each.cost_bytes for each in parts), default=due.cost_bytes)
 
 
 def _is_own_fault(error: BaseException | None) -> bool:
