@@ -63,10 +63,10 @@ def test_a_state_prices_as_the_table_that_it_stands_for() -> None:
 def test_histories_are_the_same_at_each_call_and_the_page_shows_them(found: list[Comparison]) -> None:
     assert [make(WEEK) for make in HISTORIES] == [make(WEEK) for make in HISTORIES]
     assert all(isinstance(make(WEEK), History) for make in HISTORIES)
-    fleets = [compare_fleet(fleet_of(2, 3), store, DebtPolicy(), BUDGETS[0]) for store in STORES]
+    fleets = [compare_fleet(1, fleet_of(1, 2, 3), store, DebtPolicy(), BUDGETS[0]) for store in STORES]
     shown = page(found, fleets, WEEK)
     for each in found:
         assert f"| {each.history.name} | 100 |" in shown and f"## On {each.store.name}" in shown
     assert "of 6 lines the policy costs no more than never and nightly, and in 6 no more" in shown
     assert "of 6 lines the policy costs no more than AutoComp's rule" in shown
-    assert "## A fleet with one budget\n\n3 tables share" in shown
+    assert "In each of 1 fleets, 3 tables share" in shown

@@ -58,9 +58,12 @@ def test_deleted_rows_alone_are_no_reason_to_compact() -> None:
 
 def test_no_regime_of_a_fleet_exceeds_its_budget() -> None:
     num_days, max_bytes = 3, 50_000_000
-    histories = fleet_of(num_days, 4)
-    assert histories == fleet_of(num_days, 4) and len({each.name for each in histories}) == 3
-    found = compare_fleet(histories, STORES[0], DebtPolicy(), max_bytes)
+    histories = fleet_of(1, num_days, 4)
+    assert (
+        histories == fleet_of(1, num_days, 4) != fleet_of(2, num_days, 4)
+        and len({each.name for each in histories}) == 3
+    )
+    found = compare_fleet(1, histories, STORES[0], DebtPolicy(), max_bytes)
     assert found.never.rewritten_bytes == 0
     for outcome in (found.in_turn, found.autocomp, found.policy):
         assert 0 < outcome.rewritten_bytes <= num_days * max_bytes

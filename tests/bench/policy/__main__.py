@@ -14,11 +14,12 @@ from pathlib import Path
 
 from lance_ops import dataset
 from lance_ops.maintenance.debt import DebtPolicy
-from tests.bench.policy.fleet import BUDGETS, compare_fleet, fleet_of
-from tests.bench.policy.histories import HISTORIES
+from tests.bench.policy.decisions import forget
+from tests.bench.policy.fleet import BUDGETS, NUM_FLEETS, FleetComparison, compare_fleet, fleet_of
+from tests.bench.policy.histories import HISTORIES, History
 from tests.bench.policy.page import page
 from tests.bench.policy.recording import record, recorded, save
-from tests.bench.policy.simulation import STORES, compare
+from tests.bench.policy.simulation import STORES, Comparison, compare
 
 PAGE = Path(__file__).parents[3] / "docs" / "policy.md"
 READS_PER_DAY = (10, 100, 1000)
@@ -39,11 +40,25 @@ def main() -> None:
         print(save(record(dataset(uri), name, arguments.what or f"recorded from {uri}", rehearsed=arguments.rehearsed)))
         return
     histories = [*(make(arguments.days) for make in HISTORIES), *recorded()]
-    read = [replace(history, reads_per_day=reads) for history in histories for reads in READS_PER_DAY]
-    found = [compare(history, store, DebtPolicy()) for store in STORES for history in read]
-    fleet = fleet_of(arguments.days)
-    fleets = [compare_fleet(fleet, store, DebtPolicy(), budget) for store in STORES for budget in BUDGETS]
+    found = [each for history in histories for each in _compared(history)]
+    fleets = [each for number in range(1, NUM_FLEETS + 1) for each in _compared_fleet(number, arguments.days)]
+    fleets.sort(key=lambda each: STORES.index(each.store))
     arguments.out.write_text(page(found, fleets, arguments.days))
+
+
+def _compared(history: History) -> list[Comparison]:
+    """Compare the regimes on each store, and forget the states of this history, which no other history reaches."""
+    read = [replace(history, reads_per_day=reads) for reads in READS_PER_DAY]
+    found = [compare(each, store, DebtPolicy()) for store in STORES for each in read]
+    forget()
+    return found
+
+
+def _compared_fleet(number: int, num_days: int) -> list[FleetComparison]:
+    histories = fleet_of(number, num_days)
+    found = [compare_fleet(number, histories, store, DebtPolicy(), budget) for budget in BUDGETS for store in STORES]
+    forget()
+    return found
 
 
 if __name__ == "__main__":

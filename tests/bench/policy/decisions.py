@@ -24,6 +24,7 @@ __all__ = [
     "candidates",
     "choices",
     "debt_of",
+    "forget",
     "never",
     "nightly",
     "owed",
@@ -99,7 +100,7 @@ def steps_of(table: TableState, policy: DebtPolicy) -> _Steps:
     """Return what the library's own planner and prices say of a table."""
     if not table.fragments:
         return _Steps()
-    dues = debt_of(table, policy).dues
+    dues = price_debt(table.snapshot(), policy, _NO_VERSIONS, _NOW).dues
     extensions = tuple(due for due in dues if due.verb is DueVerb.REINDEX)
     compaction = next((due for due in dues if due.verb is DueVerb.COMPACT), None)
     if compaction is None:
@@ -112,6 +113,13 @@ def steps_of(table: TableState, policy: DebtPolicy) -> _Steps:
     )
 
 
+def forget() -> None:
+    """Free the memory of the tables that were priced."""
+    steps_of.cache_clear()
+    debt_of.cache_clear()
+
+
+@cache
 def debt_of(table: TableState, policy: DebtPolicy) -> TableDebt:
     """Price the debt of a table that has rows."""
     return price_debt(table.snapshot(), policy, _NO_VERSIONS, _NOW)

@@ -1,21 +1,22 @@
-"""Run many tables under one budget of bytes a night: the policy's order against the rank of AutoComp."""
+"""Run many tables under one budget of bytes a night: the shares of `allot` against the rank of AutoComp."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
-from lance_ops.maintenance.debt import DebtPolicy, TableDebt, plan_payment
+from lance_ops.maintenance.debt import DebtPolicy, plan_payment
+from lance_ops.maintenance.fleet import allot
 from tests.bench.policy.autocomp import ranked, within
 from tests.bench.policy.decisions import Groups, Work, candidates, debt_of, steps_of, taken
 from tests.bench.policy.histories import HISTORIES, History
 from tests.bench.policy.simulation import Outcome, Store
 from tests.bench.policy.table_state import TableState
 
-__all__ = ["BUDGETS", "NUM_TABLES", "FleetComparison", "compare_fleet", "fleet_of"]
+__all__ = ["BUDGETS", "NUM_FLEETS", "NUM_TABLES", "FleetComparison", "compare_fleet", "fleet_of"]
 
+NUM_FLEETS = 3
 NUM_TABLES = 20
 BUDGETS = (100_000_000, 300_000_000, 1_000_000_000, 3_000_000_000)
 """Bytes a night, from a budget that reaches for little to one that reaches for nearly everything."""
@@ -29,8 +30,9 @@ Night = Callable[[Sequence[TableState], DebtPolicy, int], list[Work]]
 class FleetComparison:
     """A fleet on a store, with one budget, under each regime."""
 
-    store: Store
+    number: int
     num_tables: int
+    store: Store
     max_bytes: int
     never: Outcome
     in_turn: Outcome
@@ -38,22 +40,25 @@ class FleetComparison:
     policy: Outcome
 
 
-def fleet_of(num_days: int, num_tables: int = NUM_TABLES) -> list[History]:
+def fleet_of(number: int, num_days: int, num_tables: int = NUM_TABLES) -> list[History]:
     """Return tables of all histories, sizes and frequencies of reads, mixed by a fixed seed; none has an index."""
-    chance = random.Random(20)
+    chance = random.Random(number)
     made = []
-    for number in range(num_tables):
-        history = HISTORIES[number % len(HISTORIES)](num_days, seed=number, scale=chance.choice(_SCALES))
+    for at in range(num_tables):
+        seed, scale = 1000 * number + at, chance.choice(_SCALES)
+        history = HISTORIES[at % len(HISTORIES)](num_days, seed=seed, scale=scale)
         start = replace(history.start, has_index=False)
         made.append(replace(history, start=start, reads_per_day=chance.choice(_READS_PER_DAY)))
     return made
 
 
-def compare_fleet(histories: Sequence[History], store: Store, policy: DebtPolicy, max_bytes: int) -> FleetComparison:
+def compare_fleet(
+    number: int, histories: Sequence[History], store: Store, policy: DebtPolicy, max_bytes: int
+) -> FleetComparison:
     """Run a fleet under each regime."""
-    regimes = (_never, _in_turn, _by_autocomp, _by_score)
+    regimes = (_never, _in_turn, _by_autocomp, _by_shares)
     found = (_run(histories, store, policy, max_bytes, night) for night in regimes)
-    return FleetComparison(store, len(histories), max_bytes, *found)
+    return FleetComparison(number, len(histories), store, max_bytes, *found)
 
 
 def _run(histories: Sequence[History], store: Store, policy: DebtPolicy, max_bytes: int, night: Night) -> Outcome:
@@ -92,18 +97,12 @@ def _by_autocomp(tables: Sequence[TableState], policy: DebtPolicy, max_bytes: in
     return [taken(table, policy, chosen.get(str(place), ()), ()) for place, table in enumerate(tables)]
 
 
-def _by_score(tables: Sequence[TableState], policy: DebtPolicy, max_bytes: int) -> list[Work]:
-    """Pay the worst debt first, as `maintain` does."""
+def _by_shares(tables: Sequence[TableState], policy: DebtPolicy, max_bytes: int) -> list[Work]:
+    """Share the budget and pay each table within its share, as `maintain` does."""
     works = [Work(table) for table in tables]
-    debts = {place: _debt_of(table, policy) for place, table in enumerate(tables) if table.fragments}
-    for place, debt in sorted(debts.items(), key=lambda each: (-each[1].score, each[0])):
-        plan = plan_payment(debt, max_bytes)
-        groups = tuple(each.fragment_ids for due in plan.steps for each in due.rewrites)
-        works[place] = taken(tables[place], policy, groups, ())
-        max_bytes -= plan.cost_bytes
+    debts = {str(place): debt_of(table, policy) for place, table in enumerate(tables) if table.fragments}
+    for name, allotted in allot({name: debt.owed for name, debt in debts.items()}, policy.rates, max_bytes).items():
+        steps = plan_payment(debts[name], allotted).steps
+        groups = tuple(each.fragment_ids for due in steps for each in due.rewrites)
+        works[int(name)] = taken(tables[int(name)], policy, groups, ())
     return works
-
-
-@cache
-def _debt_of(table: TableState, policy: DebtPolicy) -> TableDebt:
-    return debt_of(table, policy)

@@ -60,27 +60,27 @@ What the simulation adapts:
 - The files that a compaction makes are subtracted from those it removes. The paper counts the small files alone.
 - Memory and throughput are the same for all candidates, so bytes stand for the compute cost.
 - On one table there is no budget: the 10% decide, and all candidates are compacted. The rank decides in
-  [the fleet](#a-fleet-with-one-budget).
+  [the fleets](#fleets-with-one-budget).
 - AutoComp knows neither deleted rows nor indices. Deleted rows go when their fragment is compacted, and each of its
   runs extends the index.
 """
 
 _FLEET = """\
-## A fleet with one budget
+## Fleets with one budget
 
-{num_tables} tables share a budget of bytes each night, for {days} days. They mix the generated histories, drawn again,
-with a tenth, a third or all of the rows, and 10, 100 or 1,000 reads a day, which no regime sees. None has an index,
-because AutoComp's rule knows none.
+In each of {num_fleets} fleets, {num_tables} tables share a budget of bytes each night, for {days} days. They mix the
+generated histories, drawn again, with a tenth, a third or all of the rows, and 10, 100 or 1,000 reads a day, which no
+regime sees. None has an index, because AutoComp's rule knows none. The shares of the policy were
+designed on fleets 1 and 3, and compared on fleet 2 afterwards.
 
 - **in turn**: one table after the other is compacted whole, if the budget still holds it.
 - **autocomp**: the candidates of all tables by their rank, as far as the budget goes.
-- **policy**: the tables by `Rates.score`, each with what the budget still holds. So does
-  `lance_ops.maintenance.fleet.maintain`.
+- **policy**: each table is paid within its share of `lance_ops.maintenance.fleet.allot`, as in `maintain`.
 
 Seconds of reads and maintenance together, gigabytes rewritten, and runs; the cheapest is bold.
 
-| store | budget a night | never | in turn | autocomp | policy | policy / autocomp |
-| --- | --- | --- | --- | --- | --- | --- |
+| store | fleet | budget a night | never | in turn | autocomp | policy | policy / autocomp |
+| --- | --- | --- | --- | --- | --- | --- | --- |
 {lines}
 """
 
@@ -92,7 +92,7 @@ _FINDINGS = """\
   {autocomp_worst:.2f} times; told the reads, {told_worst:.2f} times with {told_where}.
 - In {no_dearer_than_autocomp} of {num} lines the policy costs no more than AutoComp's rule. That rule is worst against
   the policy with {policy_where}: {policy_best:.2f} times.
-- In the fleet AutoComp's rank costs less in {fleet_cheaper} of {fleet_num} lines, by at most {fleet_worst:.1%}. In the
+- In the fleets AutoComp's rank costs less in {fleet_cheaper} of {fleet_num} lines, by at most {fleet_worst:.1%}. In the
   others the policy costs less, by at most {fleet_best:.1%}.
 - In {no_dearer} of {num} lines the policy costs no more than never and nightly, and in {not_worst} no more than the
   dearer of them.
@@ -128,7 +128,10 @@ def page(found: Sequence[Comparison], fleets: Sequence[FleetComparison], days: i
             ),
             *(line for store in STORES for line in _tables(store, [each for each in found if each.store == store])),
             _FLEET.format(
-                num_tables=fleets[0].num_tables, days=days, lines="\n".join(_fleet_line(each) for each in fleets)
+                num_fleets=len({each.number for each in fleets}),
+                num_tables=fleets[0].num_tables,
+                days=days,
+                lines="\n".join(map(_fleet_line, fleets)),
             ),
             _findings(found, fleets),
         ]
@@ -176,7 +179,7 @@ def _fleet_line(each: FleetComparison) -> str:
     totals = _with_bold(outcomes).split(" | ")
     shown = " | ".join(f"{total}, {_bytes_and_runs(one)}" for total, one in zip(totals, outcomes, strict=True))
     ratio = each.policy.total / each.autocomp.total
-    return f"| {each.store.name} | {each.max_bytes / 1e9:g} GB | {shown} | {ratio:.3f} |"
+    return f"| {each.store.name} | {each.number} | {each.max_bytes / 1e9:g} GB | {shown} | {ratio:.3f} |"
 
 
 def _findings(found: Sequence[Comparison], fleets: Sequence[FleetComparison]) -> str:
