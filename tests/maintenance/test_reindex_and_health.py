@@ -7,7 +7,7 @@ import pytest
 import lance_ops
 from lance_ops.errors import IndexNotFound, InvalidInput, UnsupportedFeature
 from lance_ops.maintenance.compaction import CompactionOptions
-from lance_ops.maintenance.health.health_report import HealthThresholds, Severity, health, small_below
+from lance_ops.maintenance.health.health_report import HealthThresholds, Severity, health, rows_of_small_fragments
 from lance_ops.maintenance.health.version_timeline import timeline
 from tests.maintenance.conftest import rows
 
@@ -141,9 +141,9 @@ def test_the_timeline_summarises_each_version(make: Make) -> None:
 
 def test_a_fragment_that_a_compaction_filled_is_not_small_when_some_rows_are_deleted(dataset_uri: str) -> None:
     made = lance_ops.write_dataset(pa.table({"a": range(100)}), dataset_uri)
-    thresholds = HealthThresholds(small_fragment_rows=small_below(100))
+    thresholds = HealthThresholds(small_fragment_rows=rows_of_small_fragments(100))
     for last, num_small in ((24, 0), (25, 1)):  # 75 rows are three quarters of the target
         made.delete(f"a <= {last}")
         assert health(made.snapshot, thresholds).num_small_fragments == num_small
-    of_default = small_below(CompactionOptions().target_rows_per_fragment)
+    of_default = rows_of_small_fragments(CompactionOptions().target_rows_per_fragment)
     assert HealthThresholds() == HealthThresholds(small_fragment_rows=of_default)

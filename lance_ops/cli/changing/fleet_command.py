@@ -82,7 +82,7 @@ def _print_report(report: FleetReport, *, every: bool) -> None:
     if shown:
         print_table(
             "would be done" if report.dry_run else "done",
-            ["table", "state", "fragments>", "a read costs>", "rewritten>", "measured>", "a read saves>", "what"],
+            ["table", "state", "fragments>", "a read costs>", "price>", "moved>", "a read saves>", "what"],
             [_line(each) for each in shown],
         )
     print_line(report.sentence)

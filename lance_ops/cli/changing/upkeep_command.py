@@ -106,7 +106,7 @@ def _show_payment(paid: Payment, *, as_json: bool) -> None:
     if paid.steps:
         print_table(
             "done",
-            ["step", "rewrote>", "measured>", "what"],
+            ["step", "price>", "moved>", "what"],
             [
                 [step.key, size(step.cost_bytes), size(step.measured.moved_bytes) if step.measured else "", step.what]
                 for step in paid.steps

@@ -12,7 +12,7 @@ from lance_ops.cli.output import number, percent, print_facts, print_json, print
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.debt import DebtPolicy, Due, TableDebt, measure_debt
-from lance_ops.maintenance.health import HealthThresholds, small_below
+from lance_ops.maintenance.health import HealthThresholds, rows_of_small_fragments
 
 __all__ = ["OlderThan", "Orphans", "TargetRows", "debt", "debt_facts", "policy_of"]
 
@@ -57,7 +57,7 @@ def debt(
 def policy_of(target_rows: int, older_than: timedelta | None) -> DebtPolicy:
     """Return the default policy with other targets."""
     return DebtPolicy(
-        limits=HealthThresholds(small_fragment_rows=small_below(target_rows)),
+        limits=HealthThresholds(small_fragment_rows=rows_of_small_fragments(target_rows)),
         compaction=CompactionOptions(target_rows_per_fragment=target_rows),
         cleanup=CleanupOptions(older_than=older_than),
     )

@@ -167,7 +167,7 @@ def _metadata(report: FleetReport) -> dict[str, Any]:
 def _tables_markdown(report: FleetReport) -> str:
     """Return the tables that something was done to, or that wait or failed; the worst debt first."""
     told = [each for each in report.outcomes if each.reason or each.status is not FleetStatus.NOTHING_OWED]
-    header = ["table", "state", "fragments", "read amplification", "rewritten", "measured", "a read saves", "what"]
+    header = ["table", "state", "fragments", "read amplification", "price", "moved", "a read saves", "what"]
     lines = [
         (
             each.table,

@@ -10,7 +10,7 @@ import dagster as dg
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.markdown import size_text, table
-from lance_ops.maintenance.health import HealthReport, HealthThresholds, health, small_below
+from lance_ops.maintenance.health import HealthReport, HealthThresholds, health, rows_of_small_fragments
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["HEALTH_CHECKS", "Verdict", "health_markdown", "judge", "measure"]
@@ -60,7 +60,7 @@ class Verdict:
 def measure(config: DatasetConfig, snapshot: Snapshot) -> HealthReport:
     """Measure a version. A fragment is small below three quarters of the declared compaction's target."""
     target = config.maintenance.compaction.target_rows_per_fragment
-    return health(snapshot, HealthThresholds(small_fragment_rows=small_below(target)))
+    return health(snapshot, HealthThresholds(small_fragment_rows=rows_of_small_fragments(target)))
 
 
 def judge(config: DatasetConfig, report: HealthReport) -> tuple[Verdict, ...]:

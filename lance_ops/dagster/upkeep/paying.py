@@ -21,7 +21,7 @@ from lance_ops.dagster.head import (
 from lance_ops.dagster.markdown import size_text
 from lance_ops.dagster.ops import Work, record_verdicts, verb_op
 from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, allowance, fruitless_steps
-from lance_ops.dagster.upkeep.verifying import Verified, verify_if_due
+from lance_ops.dagster.upkeep.verifying import UpkeepVerification, verify_if_due
 from lance_ops.maintenance.debt import PaidStep, Payment, PaymentStatus, measure_debt, pay_debt
 
 __all__ = ["Upkeep", "upkeep_job"]
@@ -56,7 +56,7 @@ def _upkeep(work: Work, asked: Upkeep) -> dict[str, Any]:
     past = past_costs(instance, config)
     paid = pay_debt(work.snapshot, policy, max_bytes=limit, fruitless=in_vain, runner=work.runner, past_costs=past)
     left = None if limit is None else max(limit - paid.spent_bytes, 0)
-    verified = Verified() if paid.error is not None else verify_if_due(work, left)
+    verified = UpkeepVerification() if paid.error is not None else verify_if_due(work, left)
     metadata = _metadata(paid, verified)
     sentence = f"upkeep: {metadata['lance/upkeep']}"
     work.context.log_event(dg.AssetObservation(DatasetNames(config.name).head, description=sentence, metadata=metadata))
@@ -73,7 +73,7 @@ def _owed(work: Work) -> str:
     return debt_markdown(debt.dues, verification_due(work.context.instance, work.config, work.snapshot))
 
 
-def _metadata(paid: Payment, verified: Verified) -> dict[str, Any]:
+def _metadata(paid: Payment, verified: UpkeepVerification) -> dict[str, Any]:
     status = _status(paid, verified)
     waiting = (*paid.waiting, *verified.waiting)
     reason = paid.reason or (f"{VERIFY}: {verified.error}" if verified.error else None)
@@ -98,7 +98,7 @@ def _metadata(paid: Payment, verified: Verified) -> dict[str, Any]:
     return metadata
 
 
-def _status(paid: Payment, verified: Verified) -> PaymentStatus:
+def _status(paid: Payment, verified: UpkeepVerification) -> PaymentStatus:
     """Return how the payment and the verification ended together."""
     if verified.error is not None:
         return PaymentStatus.FAILED
@@ -108,5 +108,5 @@ def _status(paid: Payment, verified: Verified) -> PaymentStatus:
 
 
 def _step_line(step: PaidStep) -> str:
-    measured = "" if step.measured is None else f", {size_text(step.measured.moved_bytes)} measured"
-    return f"- {step.key}: {step.what}, {size_text(step.cost_bytes)}{measured}"
+    moved = "" if step.measured is None else f", moved {size_text(step.measured.moved_bytes)}"
+    return f"- {step.key}: {step.what}, price {size_text(step.cost_bytes)}{moved}"

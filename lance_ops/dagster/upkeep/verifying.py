@@ -16,17 +16,20 @@ from lance_ops.dagster.evaluations import log_evaluation
 from lance_ops.dagster.head import VERIFY, verification_due, verify_within
 from lance_ops.dagster.ops import Work
 
-__all__ = ["Verified", "verify_if_due"]
+__all__ = ["UpkeepVerification", "verify_if_due"]
+
+_FAILURES = (LanceOpsError, OSError, ValueError)
+"""What a store or a damaged file raises; a run records its other steps all the same."""
 
 
 @dataclass(frozen=True)
-class Verified:
+class UpkeepVerification:
     """What a run of upkeep verified: nothing if it was not due, if the budget was spent, or after an error."""
 
     size_bytes: int = 0
     is_waiting: bool = False
     evaluation: dg.AssetCheckEvaluation | None = None
-    error: LanceOpsError | None = None
+    error: Exception | None = None
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -46,23 +49,27 @@ class Verified:
             raise dg.Failure(self.evaluation.description, metadata=metadata, allow_retries=False)
 
 
-def verify_if_due(work: Work, left_bytes: int | None) -> Verified:
+def verify_if_due(work: Work, left_bytes: int | None) -> UpkeepVerification:
     """Verify the next parts of the newest version if this is due; `left_bytes` is None if nothing bounds them.
 
     A run also keeps to `maintenance.verification.max_megabytes`. An error is returned, so that the run records first
     what its other steps have done.
     """
+    try:
+        return _verify_if_due(work, left_bytes)
+    except _FAILURES as error:
+        return UpkeepVerification(error=error)
+
+
+def _verify_if_due(work: Work, left_bytes: int | None) -> UpkeepVerification:
     due = verification_due(work.context.instance, work.config, work.snapshot.latest())
     if due is None or not due.is_owed:
-        return Verified()
+        return UpkeepVerification()
     if left_bytes == 0:
-        return Verified(is_waiting=True)
+        return UpkeepVerification(is_waiting=True)
     declared = work.config.maintenance.verification.max_megabytes
     bounds = [left_bytes, None if declared is None else declared * 1024**2]
     bound = min((each for each in bounds if each is not None), default=None)
-    try:
-        report, evaluation = verify_within(work.context.instance, work.config, work.runner, bound)
-    except LanceOpsError as error:
-        return Verified(error=error)
+    report, evaluation = verify_within(work.context.instance, work.config, work.runner, bound)
     log_evaluation(work.context, evaluation)
-    return Verified(report.size_bytes, evaluation=evaluation)
+    return UpkeepVerification(report.size_bytes, evaluation=evaluation)

@@ -24,17 +24,23 @@ if TYPE_CHECKING:
     )
     from lance_ops.maintenance.debt.policy import DebtPolicy, WantedIndex
     from lance_ops.maintenance.debt.rates import Rates
-    from lance_ops.maintenance.debt.rewrites import FragmentSize, Increment, Rewrite, choose, increments
+    from lance_ops.maintenance.debt.rewrites import (
+        BudgetIncrement,
+        FragmentSize,
+        Rewrite,
+        budget_increments,
+        choose_rewrites,
+    )
     from lance_ops.maintenance.debt.step_costs import StepCost
     from lance_ops.maintenance.debt.verbs import DueVerb
 
 __all__ = [
+    "BudgetIncrement",
     "DebtPolicy",
     "Due",
     "DueVerb",
     "FragmentSize",
     "Growth",
-    "Increment",
     "Inventory",
     "PaidStep",
     "PastCosts",
@@ -48,9 +54,9 @@ __all__ = [
     "TableDebt",
     "WantedIndex",
     "affordable",
-    "choose",
+    "budget_increments",
+    "choose_rewrites",
     "dated_key",
-    "increments",
     "measure_debt",
     "pay_debt",
     "plan_payment",
@@ -65,7 +71,7 @@ _MODULES = {
     "DueVerb": "verbs",
     "FragmentSize": "rewrites",
     "Growth": "inventory",
-    "Increment": "rewrites",
+    "BudgetIncrement": "rewrites",
     "Inventory": "inventory",
     "PaidStep": "payment",
     "PastCosts": "past_costs",
@@ -79,9 +85,9 @@ _MODULES = {
     "TableDebt": "measurement",
     "WantedIndex": "policy",
     "affordable": "payment",
-    "choose": "rewrites",
+    "choose_rewrites": "rewrites",
     "dated_key": "payment",
-    "increments": "rewrites",
+    "budget_increments": "rewrites",
     "measure_debt": "measurement",
     "pay_debt": "payment",
     "plan_payment": "payment",

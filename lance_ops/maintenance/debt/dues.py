@@ -68,13 +68,12 @@ def dues_of(
     compaction = _compaction(snapshot, policy, report, sizes, past_costs.ratio(DueVerb.COMPACT))
     if compaction is not None:
         yield compaction
-    ratio = past_costs.ratio(DueVerb.REINDEX)
     covered = {index.name: index for index in report.indices}
     for wanted in policy.indices:
         if wanted.name not in covered:
-            yield _build(policy, report, wanted, len(snapshot.schema.fields), ratio)
+            yield _build(policy, report, wanted, len(snapshot.schema.fields))
     for index in report.indices:
-        due = _extension(snapshot, policy, report, index, ratio)
+        due = _extension(snapshot, policy, report, index)
         if due is not None:
             yield due
     cleanup = _cleanup(policy, inventory)
@@ -112,17 +111,15 @@ def _compaction(
     )
 
 
-def _build(policy: DebtPolicy, report: HealthReport, wanted: WantedIndex, num_columns: int, cost_ratio: float) -> Due:
+def _build(policy: DebtPolicy, report: HealthReport, wanted: WantedIndex, num_columns: int) -> Due:
     gain = policy.rates.read_cost(report.size_bytes, report.num_fragments)
-    cost = round(report.size_bytes / max(num_columns, 1) * cost_ratio)
+    cost = round(report.size_bytes / max(num_columns, 1))
     return Due(
         DueVerb.REINDEX, wanted.name, "the index is missing", is_owed=True, gain_bytes=round(gain), cost_bytes=cost
     )
 
 
-def _extension(
-    snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, index: IndexCoverage, cost_ratio: float
-) -> Due | None:
+def _extension(snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, index: IndexCoverage) -> Due | None:
     """Price the rows that each look-up scans because the index does not cover them."""
     missing = 1 - index.indexed_ratio
     if not missing:
@@ -136,7 +133,7 @@ def _extension(
         return Due(DueVerb.REINDEX, index.name, what, is_owed=False, blocked=str(error))
     gain = policy.rates.read_cost(report.size_bytes * missing, index.num_unindexed_fragments)
     column_bytes = report.size_bytes * missing / max(len(snapshot.schema.fields), 1)
-    cost = (index.size_bytes + column_bytes) * cost_ratio
+    cost = index.size_bytes + column_bytes
     beyond = index.indexed_ratio < policy.limits.min_indexed_ratio
     owed = beyond or policy.rates.pays_back(gain, cost)
     return Due(DueVerb.REINDEX, index.name, what, is_owed=owed, gain_bytes=round(gain), cost_bytes=round(cost))

@@ -1,10 +1,10 @@
-"""Correct the prices of a table's steps by what its last steps cost.
+"""Correct the prices of a table's compactions by what its last ones cost.
 
     ratio of a verb     measured bytes / estimated bytes of its last steps, at least 1/4 and at most 4
     corrected price     estimated bytes * ratio
 
-Two sums for each verb are kept, whatever the number of steps: with each further step the earlier ones count half. A
-large step therefore outweighs a small one.
+Two sums for each verb are kept, whatever the number of steps: with each further step the earlier ones count half. The
+sums are of bytes, so a large step weighs more than a small one.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ class PastCosts:
         estimated, measured = self.sums.get(verb, (0.0, 0.0))
         return min(max(measured / estimated, 1 / _BOUND), _BOUND) if estimated else 1.0
 
-    def with_step(self, verb: DueVerb, price_bytes: int, measured_bytes: int) -> PastCosts:
-        """Return the sums after one more step, whose price was corrected by the ratio until now."""
-        if price_bytes <= 0 or measured_bytes <= 0:
+    def with_step(self, verb: DueVerb, estimated_bytes: float, measured_bytes: int) -> PastCosts:
+        """Return the sums after one more step; its estimate is its price before the correction."""
+        if estimated_bytes <= 0 or measured_bytes <= 0:
             return self
         estimated, measured = self.sums.get(verb, (0.0, 0.0))
-        estimate = price_bytes / self.ratio(verb)
         return PastCosts(
-            {**self.sums, verb: (_DECAY * estimated + estimate, _DECAY * measured + measured_bytes)},
+            {**self.sums, verb: (_DECAY * estimated + estimated_bytes, _DECAY * measured + measured_bytes)}
         )
 
     def to_facts(self) -> dict[str, list[int]]:

@@ -24,7 +24,7 @@ from lance_ops.maintenance.debt.measurement import TableDebt, measure_debt
 from lance_ops.maintenance.debt.past_costs import PastCosts
 from lance_ops.maintenance.debt.policy import DebtPolicy
 from lance_ops.maintenance.debt.rewrites import fitting, fragment_sizes
-from lance_ops.maintenance.debt.step_costs import StepCost, measure_step
+from lance_ops.maintenance.debt.step_costs import StepCost, measure_compaction
 from lance_ops.maintenance.debt.verbs import DueVerb
 from lance_ops.maintenance.indexing import create_scalar_index, optimize_indices
 from lance_ops.runners import Runner
@@ -84,7 +84,7 @@ class PaymentPlan:
 class PaidStep:
     """A step that was taken: what it cost and gained by its price, what was measured, and what it did.
 
-    `measured` is None after a clean-up, which rewrites nothing, and if the step committed nothing.
+    `measured` is None after any step but a compaction, and where `measure_compaction` returns None.
     `orphan_bytes` are those of files that no version names and that a clean-up left; None after another step.
     """
 
@@ -123,7 +123,7 @@ class Payment:
 
     @property
     def moved_bytes(self) -> int:
-        """The bytes that the steps read and wrote again, as far as they were measured."""
+        """The bytes that the compactions moved, as far as they were measured: see `StepCost`."""
         return sum(step.measured.moved_bytes for step in self.steps if step.measured is not None)
 
     @property
@@ -180,9 +180,10 @@ def pay_debt(
     Steps named in `fruitless` are passed over, and `past_costs` correct the prices; see `Payment`. An error of this
     library ends the payment as failed, and steps that were committed before stay. Other errors are raised.
     """
-    policy, past = policy or DebtPolicy(), past_costs or PastCosts()
+    policy, priced_by = policy or DebtPolicy(), past_costs or PastCosts()
+    past = priced_by
     current = snapshot.latest()
-    before = measure_debt(current, policy, orphans=orphans, verified_at=verified_at, past_costs=past)
+    before = measure_debt(current, policy, orphans=orphans, verified_at=verified_at, past_costs=priced_by)
     plan = plan_payment(before, max_bytes, fruitless)
     passed_over = [due.key for due in before.owed if dated_key(due, before) in fruitless]
     steps: list[PaidStep] = []
@@ -195,9 +196,11 @@ def pay_debt(
             failed = due, raised
             break
         seconds = time.monotonic() - began
-        measured = None if due.verb is DueVerb.CLEANUP else measure_step(current, taken.snapshot, policy.rates)
+        measured = None
+        if due.verb is DueVerb.COMPACT:
+            measured = measure_compaction(current, taken.snapshot, policy.rates)
         if measured is not None:
-            past = past.with_step(due.verb, due.cost_bytes, measured.moved_bytes)
+            past = past.with_step(due.verb, due.cost_bytes / priced_by.ratio(due.verb), measured.moved_bytes)
         steps.append(
             PaidStep(due.key, due.cost_bytes, seconds, taken.what, taken.orphan_bytes, due.gain_bytes, measured)
         )

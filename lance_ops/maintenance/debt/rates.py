@@ -3,8 +3,8 @@
     read cost of a version     stored bytes + fragments * open_cost_bytes
     gain of a step             read cost before - read cost after, for each read of the whole table
     gain of an index step      read cost of the rows that each look-up scans without it
-    cost of a step             stored bytes that it reads and replaces, counted once, times what such steps of the
-                               table have cost for each byte of their price: `cost_bytes`, corrected by `PastCosts`
+    estimate of a step         stored bytes that it reads and replaces, counted once
+    cost of a step             estimate * `PastCosts.ratio` of its verb on this table: `cost_bytes`
     a step pays back           gain * payback_reads >= cost + run_cost_bytes
     score of a step            gain / (cost + run_cost_bytes)
 

@@ -4,8 +4,9 @@ A planned group may hold one large fragment among small ones. If the group as a 
 its largest fragment, and both sides are judged again. So small fragments are merged with each other first, and with a
 large one when there are enough of them.
 
-A budget may not reach for all. So each rewrite also has its parts: it is cut at its largest fragment as long as a side
-gains more for its bytes than the whole. A budget takes the parts first, and then rewrites whole groups instead.
+A budget may allow only some rewrites. So each rewrite also has parts: it is cut at its largest fragment as long as a
+side gains more for its bytes than the whole. The parts are chosen first, and the whole instead of them if the budget
+allows it, too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from lance_ops.maintenance.debt.rates import Rates
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 
-__all__ = ["FragmentSize", "Increment", "Rewrite", "choose", "fitting", "fragment_sizes", "increments", "worthwhile"]
+__all__ = [
+    "BudgetIncrement",
+    "FragmentSize",
+    "Rewrite",
+    "budget_increments",
+    "choose_rewrites",
+    "fitting",
+    "fragment_sizes",
+    "worthwhile",
+]
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -69,7 +79,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
-class Increment:
+class BudgetIncrement:
     """What a budget can add to what it has chosen: a rewrite, instead of those of its parts that are chosen."""
 
     rewrite: Rewrite
@@ -100,21 +110,21 @@ def worthwhile(
     return tuple(sorted(found, key=lambda each: each.score, reverse=True))
 
 
-def increments(rewrites: Iterable[Rewrite]) -> Iterator[Increment]:
+def budget_increments(rewrites: Iterable[Rewrite]) -> Iterator[BudgetIncrement]:
     """Yield the parts of each rewrite, and after them the whole, with the score of what it adds to them."""
     for whole in rewrites:
         if not whole.parts:
-            yield Increment(whole, whole.score)
+            yield BudgetIncrement(whole, whole.score)
             continue
-        yield from (Increment(part, part.score) for part in whole.parts)
+        yield from (BudgetIncrement(part, part.score) for part in whole.parts)
         gain = whole.gain_bytes - sum(part.gain_bytes for part in whole.parts)
         cost = whole.cost_bytes - sum(part.cost_bytes for part in whole.parts)
         last = min(part.score for part in whole.parts)
-        yield Increment(whole, min(gain / max(cost, 1), last), whole.parts)
+        yield BudgetIncrement(whole, min(gain / max(cost, 1), last), whole.parts)
 
 
-def choose(
-    offers: Iterable[tuple[Key, Increment]], max_bytes: int, overheads: Mapping[Key, int]
+def choose_rewrites(
+    offers: Iterable[tuple[Key, BudgetIncrement]], max_bytes: int, overheads: Mapping[Key, int]
 ) -> dict[Key, tuple[Rewrite, ...]]:
     """Return for each key the rewrites that cost at most `max_bytes` together, chosen by their scores.
 
@@ -136,7 +146,7 @@ def choose(
 
 def fitting(rewrites: Sequence[Rewrite], max_bytes: int) -> tuple[Rewrite, ...]:
     """Return the rewrites, or parts of them, that cost at most `max_bytes` together, chosen by their scores."""
-    return choose((("", each) for each in increments(rewrites)), max_bytes, {}).get("", ())
+    return choose_rewrites((("", each) for each in budget_increments(rewrites)), max_bytes, {}).get("", ())
 
 
 def _parts(

@@ -1,36 +1,38 @@
-"""Measure what a step cost and gained, from the manifests of its version and of the one before."""
+"""Measure what a compaction cost and gained, from the manifests of its version and of the one before.
+
+A manifest does not tell the bytes of a column, which are what an index step reads. So only compactions are measured.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lance_ops.core.errors import VersionNotFound
+from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt.rates import Rates
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["StepCost", "measure_step"]
+__all__ = ["StepCost", "measure_compaction"]
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """The bytes that a commit moved, counted once as prices are, and what each read of the table costs less."""
+    """What a compaction moved: the mean of the bytes that it replaced and added; and what each read costs less."""
 
     moved_bytes: int
     saved_read_bytes: int
 
 
-def measure_step(planned: Snapshot, committed: Snapshot, rates: Rates) -> StepCost | None:
-    """Compare a step's version with the one before it, which may have other writers' rows that `planned` has not.
+def measure_compaction(planned: Snapshot, committed: Snapshot, rates: Rates) -> StepCost | None:
+    """Compare a compaction's version with the one before it, which may have rows of other writers.
 
-    A step reads the files that it replaces and writes those that it adds: it moved the mean of both. None if the step
-    committed nothing, or if clean-up has removed the version before.
+    None if the compaction committed nothing, or if the version before cannot be read: it may have been removed since.
     """
     if committed.version == planned.version:
         return None
     try:
         before = planned if committed.version == planned.version + 1 else committed.at(committed.version - 1)
-    except VersionNotFound:
+    except LanceOpsError:
         return None
     old, new = dict(_files(before)), dict(_files(committed))
     replaced = sum(size_bytes for name, size_bytes in old.items() if name not in new)

@@ -346,9 +346,10 @@ class _Night:
 
 
 def _least_bytes(due: Due) -> int:
-    """Return what the cheapest part of a due costs."""
+    """Return what the cheapest part of a due costs, with the indices that a compaction moves."""
     parts = [part for each in due.rewrites for part in (each.parts or (each,))]
-    return min((each.cost_bytes for each in parts), default=due.cost_bytes)
+    moved_indices = due.cost_bytes - sum(each.cost_bytes for each in due.rewrites)
+    return min((each.cost_bytes + moved_indices for each in parts), default=due.cost_bytes)
 
 
 def _is_own_fault(error: BaseException | None) -> bool:

@@ -27,7 +27,7 @@ class FleetStatus(Enum):
 class TableOutcome:
     """One table: its debt before and after, and what was done. A table that cannot be opened has no numbers.
 
-    `spent_bytes` is what the steps cost by their prices, `moved_bytes` what they read and wrote as measured.
+    `spent_bytes` is what the steps cost by their prices, `moved_bytes` what its compactions moved as measured.
     `saved_read_bytes` is what each read of the whole table costs less than before; what look-ups gain is not in it.
     """
 
@@ -65,7 +65,7 @@ class FleetReport:
 
     @property
     def moved_bytes(self) -> int:
-        """The bytes that were read and written again, as measured."""
+        """The bytes that compactions moved, as measured: the mean of those that they replaced and added."""
         return sum(outcome.moved_bytes for outcome in self.outcomes)
 
     @property

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         HealthThresholds,
         Severity,
         health,
-        small_below,
+        rows_of_small_fragments,
     )
     from lance_ops.maintenance.health.measured_columns import ColumnStatistics, column_statistics
     from lance_ops.maintenance.health.row_count import count_rows
@@ -40,7 +40,7 @@ __all__ = [
     "index_coverage",
     "last_change",
     "row_changes",
-    "small_below",
+    "rows_of_small_fragments",
     "summarised_versions",
     "timeline",
 ]
@@ -64,7 +64,7 @@ _MODULES = {
     "index_coverage": "coverage",
     "last_change": "rows_changed",
     "row_changes": "rows_changed",
-    "small_below": "health_report",
+    "rows_of_small_fragments": "health_report",
     "summarised_versions": "version_timeline",
     "timeline": "version_timeline",
 }

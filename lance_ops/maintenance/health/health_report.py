@@ -10,13 +10,13 @@ from lance_ops.core.records import dataclass
 from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage, indexed_ratio
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["Finding", "HealthReport", "HealthThresholds", "Severity", "health", "small_below"]
+__all__ = ["Finding", "HealthReport", "HealthThresholds", "Severity", "health", "rows_of_small_fragments"]
 
 _ROWS_OF_COMPACTION = 1024 * 1024
 
 
-def small_below(target_rows_per_fragment: int) -> int:
-    """Return the rows below which a fragment is small: three quarters of what a compaction aims at.
+def rows_of_small_fragments(target_rows_per_fragment: int) -> int:
+    """Return the number of rows below which a fragment is small: three quarters of what a compaction aims at.
 
     A fragment that a compaction has filled is then not small again as soon as a few of its rows are deleted.
     """
@@ -38,7 +38,7 @@ class HealthThresholds:
     target.
     """
 
-    small_fragment_rows: int = small_below(_ROWS_OF_COMPACTION)
+    small_fragment_rows: int = rows_of_small_fragments(_ROWS_OF_COMPACTION)
     max_small_fragments: int = 10
     max_deleted_ratio: float = 0.1
     min_indexed_ratio: float = 0.95

@@ -11,16 +11,16 @@ import pytest
 import lance_ops
 from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.debt import (
+    BudgetIncrement,
     DebtPolicy,
     Due,
     DueVerb,
     FragmentSize,
-    Increment,
     Rates,
     Rewrite,
     affordable,
-    choose,
-    increments,
+    budget_increments,
+    choose_rewrites,
     measure_debt,
     plan_payment,
     rewrites,
@@ -57,10 +57,10 @@ def _with_a_large_fragment(uri: str) -> lance_ops.LanceDataset:
 
 
 def test_a_whole_follows_its_parts_and_replaces_them() -> None:
-    assert list(increments([WHOLE, MIDDLE])) == [
-        Increment(SMALL, SMALL.score),
-        Increment(WHOLE, 10 / 100, (SMALL,)),
-        Increment(MIDDLE, MIDDLE.score),
+    assert list(budget_increments([WHOLE, MIDDLE])) == [
+        BudgetIncrement(SMALL, SMALL.score),
+        BudgetIncrement(WHOLE, 10 / 100, (SMALL,)),
+        BudgetIncrement(MIDDLE, MIDDLE.score),
     ]
 
 
@@ -81,14 +81,19 @@ def test_a_budget_takes_the_best_parts_first_and_then_wholes(max_bytes: int, cho
         assert due == _compaction(WHOLE, MIDDLE)
     else:
         assert (due.rewrites if due else ()) == chosen
-    assert choose([("t", each) for each in increments([WHOLE, MIDDLE])], max_bytes, {}).get("t", ()) == chosen
+    assert (
+        choose_rewrites([("t", each) for each in budget_increments([WHOLE, MIDDLE])], max_bytes, {}).get("t", ())
+        == chosen
+    )
 
 
 def test_the_indices_of_a_table_are_moved_once_and_make_its_parts_dearer() -> None:
     first, second = _rewrite((0, 1), 10, 10), _rewrite((3, 4), 9, 10)
-    offers = [("t", each) for each in increments([first, second])]
-    assert choose(offers, 49, {"t": 30}) == {"t": (first,)} and choose(offers, 50, {"t": 30}) == {"t": (first, second)}
-    assert choose(offers, 39, {"t": 30}) == {}
+    offers = [("t", each) for each in budget_increments([first, second])]
+    assert choose_rewrites(offers, 49, {"t": 30}) == {"t": (first,)} and choose_rewrites(offers, 50, {"t": 30}) == {
+        "t": (first, second)
+    }
+    assert choose_rewrites(offers, 39, {"t": 30}) == {}
     tables = {"indexed": [_compaction(first, index_bytes=30)], "bare": [_compaction(second)]}
     assert allot(tables, RATES, 40) == {"indexed": 0, "bare": 10}
     assert allot(tables, RATES, 50) == {"indexed": 40, "bare": 10}

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 import lance_ops
+from lance_ops.errors import StoreError
 from lance_ops.maintenance.debt import DebtPolicy, DueVerb, PastCosts, Rates, StepCost, measure_debt, pay_debt, payment
-from lance_ops.maintenance.debt.step_costs import measure_step
+from lance_ops.maintenance.debt.step_costs import measure_compaction
 from lance_ops.maintenance.health import HealthThresholds
 from lance_ops.snapshot import Snapshot
 from tests.maintenance.conftest import rows
@@ -69,7 +70,7 @@ def test_a_step_moved_the_mean_of_what_it_replaced_and_what_it_added(make: Make)
     assert paid.past_costs.sums == {DueVerb.COMPACT: (step.cost_bytes, moved)}
 
 
-def test_an_index_step_and_a_clean_up_are_measured_by_what_they_rewrite(make: Make) -> None:
+def test_an_index_step_and_a_clean_up_teach_nothing(make: Make) -> None:
     dataset = make(2)
     dataset.create_scalar_index("key", "BTREE")
     dataset = lance_ops.write_dataset(rows(40, 80), dataset, mode="append")
@@ -77,11 +78,31 @@ def test_an_index_step_and_a_clean_up_are_measured_by_what_they_rewrite(make: Ma
         cleanup=lance_ops.maintenance.cleanup.CleanupOptions(retain_versions=1), min_removable_versions=1
     )
     paid = pay_debt(dataset.snapshot, policy)
-    measured = {step.key: step.measured for step in paid.steps}
-    assert measured.keys() == {"reindex key_idx", "cleanup"} and measured["cleanup"] is None
-    extended = measured["reindex key_idx"]
-    assert extended is not None and extended.moved_bytes > 0 and extended.saved_read_bytes == 0
-    assert set(paid.past_costs.sums) == {DueVerb.REINDEX}
+    assert {step.key: step.measured for step in paid.steps} == {"reindex key_idx": None, "cleanup": None}
+    assert paid.past_costs == PastCosts() and paid.moved_bytes == 0
+
+
+def test_a_step_is_compared_with_its_estimate_also_when_its_price_was_corrected(make: Make) -> None:
+    paid = pay_debt(make(12).snapshot, past_costs=THRICE)
+    (step,) = paid.steps
+    assert step.measured is not None
+    moved = step.measured.moved_bytes
+    assert paid.past_costs == THRICE.with_step(DueVerb.COMPACT, step.cost_bytes / 3, moved)
+
+
+def test_a_version_before_that_cannot_be_read_leaves_the_step_unmeasured(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: object) -> Snapshot:
+        raise StoreError("the store does not answer")
+
+    planned = make(12).snapshot
+    lance_ops.write_dataset(rows(240, 280), planned.uri, mode="append")
+    dataset = lance_ops.dataset(planned.uri)
+    dataset.optimize.compact_files()
+    committed = dataset.snapshot.latest()
+    monkeypatch.setattr(Snapshot, "at", unreachable)
+    assert measure_compaction(planned, committed, Rates()) is None
 
 
 def test_rows_of_another_writer_are_no_cost_of_a_step(make: Make) -> None:
@@ -90,10 +111,10 @@ def test_rows_of_another_writer_are_no_cost_of_a_step(make: Make) -> None:
     dataset = lance_ops.dataset(planned.uri)
     dataset.optimize.compact_files()
     before, committed = dataset.snapshot.at(planned.version + 1), dataset.snapshot.latest()
-    found = measure_step(planned, committed, Rates())
+    found = measure_compaction(planned, committed, Rates())
     assert found is not None
     assert found.moved_bytes == round((data_bytes(before) + data_bytes(committed)) / 2)
-    assert measure_step(planned, planned, Rates()) is None
+    assert measure_compaction(planned, planned, Rates()) is None
 
 
 def test_a_step_that_committed_nothing_teaches_nothing(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,8 +126,7 @@ def test_a_step_that_committed_nothing_teaches_nothing(make: Make, monkeypatch: 
 def test_earlier_steps_count_half_and_the_ratio_is_bounded() -> None:
     past = PastCosts().with_step(DueVerb.COMPACT, 100, 300)
     assert past.ratio(DueVerb.COMPACT) == 3 and past.ratio(DueVerb.REINDEX) == 1
-    # The price was corrected: 300 was an estimate of 100.
-    later = past.with_step(DueVerb.COMPACT, 300, 100)
+    later = past.with_step(DueVerb.COMPACT, 100, 100)
     assert later.sums == {DueVerb.COMPACT: (150.0, 250.0)}
     assert PastCosts().with_step(DueVerb.COMPACT, 100, 10**6).ratio(DueVerb.COMPACT) == 4
     assert PastCosts().with_step(DueVerb.COMPACT, 10**6, 100).ratio(DueVerb.COMPACT) == 0.25

@@ -10,7 +10,7 @@ from lance_ops.dagster.markdown import size_text, table
 from lance_ops.maintenance.cleanup import CleanupOptions
 from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.debt import DebtPolicy, Due, Rates, TableDebt, WantedIndex
-from lance_ops.maintenance.health import HealthThresholds, small_below
+from lance_ops.maintenance.health import HealthThresholds, rows_of_small_fragments
 
 __all__ = ["debt_markdown", "debt_policy", "debts_markdown"]
 
@@ -26,7 +26,7 @@ def debt_policy(config: DatasetConfig) -> DebtPolicy:
     return DebtPolicy(
         rates=Rates(payback_reads=upkeep.payback_reads),
         limits=HealthThresholds(
-            small_fragment_rows=small_below(target),
+            small_fragment_rows=rows_of_small_fragments(target),
             max_small_fragments=limits.small_fragments + 1,
             max_deleted_ratio=limits.deleted_ratio,
             min_indexed_ratio=1 - limits.unindexed_ratio,

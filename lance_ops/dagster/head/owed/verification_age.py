@@ -29,11 +29,11 @@ class VerificationDue:
     after: timedelta
     measured_at: datetime
     size_bytes: int
-    """The stored bytes that a pass reads."""
+    """The bytes of the data files that a pass reads; it reads indices, too."""
 
     @property
     def is_owed(self) -> bool:
-        """Whether another pass is due, or is under way and not ended."""
+        """Whether the last pass that ended is too old, or none is known."""
         return self.ended_at is None or self.measured_at - self.ended_at >= self.after
 
     @property
@@ -46,7 +46,7 @@ class VerificationDue:
 
     @property
     def line(self) -> tuple[object, ...]:
-        """The due as a line among the others: it gains and frees nothing, and reads what the others would rewrite."""
+        """The due as a line among the others. It gains and frees nothing; it reads where the others rewrite."""
         return (VERIFY, "yes" if self.is_owed else "not yet", self.why, "", f"reads {size_text(self.size_bytes)}", "")
 
 
