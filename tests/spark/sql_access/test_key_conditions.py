@@ -25,6 +25,10 @@ from lance_ops.spark.sql_access.merge import key_condition
             "SELECT 1",
             "x BETWEEN 1 AND 2 AND /* IN ( */ TRUE",
         ),
+        ("y IN (table, 2) AND id IN (SELECT 1)", ("id",), "SELECT 1", "y IN (table, 2) AND TRUE"),
+        ("y IN (table) AND id IN (SELECT 1)", ("id",), "SELECT 1", "y IN (table) AND TRUE"),
+        ("y IN (values + 1) AND id IN (SELECT 1)", ("id",), "SELECT 1", "y IN (values + 1) AND TRUE"),
+        ("y IN ((table), 2) AND id IN ((SELECT 1))", ("id",), "(SELECT 1)", "y IN ((table), 2) AND TRUE"),
     ],
 )
 def test_the_parts_are_the_users_own_texts(

@@ -36,15 +36,26 @@ def key_condition(condition: str) -> KeyCondition | None:
     if any(each.find(exp.Query) is not None for each in required if each is not found[0]):
         return None
     words = split_words(condition)
-    at = next(number for number, word in enumerate(words) if word.upper == "IN" and _is_query(words[number + 1 :]))
+    at = next(number for number in range(len(words)) if _asks_query(condition, words, number))
     parts = name_parts(found[0].this)
     begin, end = words[at - 2 * len(parts) + 1].start, _closing(words, at + 1)
     rest = f"{condition[:begin]}TRUE{condition[end.stop :]}" if len(required) > 1 else None
     return KeyCondition(parts, condition[words[at + 1].stop : end.start], rest)
 
 
-def _is_query(words: list[Word]) -> bool:
-    """Return whether the words begin with a query in brackets."""
+def _asks_query(condition: str, words: list[Word], at: int) -> bool:
+    """Return whether the word at a position is an IN before a query in brackets.
+
+    A column may have the name TABLE or VALUES, so the parser decides what a bracket that begins with such a word holds.
+    """
+    if words[at].upper != "IN" or not _may_be_query(words[at + 1 :]):
+        return False
+    bracket = condition[words[at + 1].start : _closing(words, at + 1).stop]
+    return parse_expression(f"x IN {bracket}").args.get("query") is not None
+
+
+def _may_be_query(words: list[Word]) -> bool:
+    """Return whether the words begin with a bracket and a word that begins a query."""
     inner = next((word for word in words if word.upper != "("), None)
     return bool(words) and words[0].upper == "(" and inner is not None and inner.upper in _BEGINS_QUERY
 
