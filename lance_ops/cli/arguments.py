@@ -175,10 +175,10 @@ def options_to_look(uri: str, pairs: list[str] | None, file: Path | None = None)
 
 
 def options_to_work(
-    uri: str, pairs: list[str] | None, file: Path | None = None, *, dry_run: bool
+    uri: str, pairs: list[str] | None, file: Path | None = None, *, only_looks: bool
 ) -> dict[str, str] | None:
-    """Return the storage options of a command that works on a table for long, or of its dry run, which only looks."""
-    return options_to_look(uri, pairs, file) if dry_run else storage_options(pairs, file)
+    """Return the storage options. A call that only looks gets short timeouts."""
+    return options_to_look(uri, pairs, file) if only_looks else storage_options(pairs, file)
 
 
 def allow_bases(prefixes: list[str] | None) -> None:

@@ -77,7 +77,7 @@ def create_branch(
     as_json: Json = False,
 ) -> None:
     """Begin a branch; it shares the files of the version that it begins with."""
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     chosen = reference(version)
     if dry_run:
         verb = verbs.Branch(name, tag=chosen) if isinstance(chosen, str) else verbs.Branch(name, chosen)
@@ -107,7 +107,7 @@ def delete_branch(
     """
     if not (dry_run or yes):
         check_can_ask(as_json=as_json)
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     verb = verbs.Branch(name, action="delete")
     if dry_run:
         preview_and_print(verb, opened, runner(None), as_json=as_json)

@@ -65,7 +65,7 @@ def delete(
         raise typer.BadParameter("say which rows: by a PREDICATE, or by --keys FILE --on COLUMN")
     if bool(keys) != bool(on):
         raise typer.BadParameter("--keys FILE and --on COLUMN belong together")
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     reason = reason or f"on the command line: rows with {predicate or f'a key of {_named(keys)}'}"
     verb = verbs.DeleteRows(predicate, reason, tuple(keys or ()), tuple(on or ()), at_most_rows)
     if dry_run:
@@ -123,7 +123,7 @@ def compact(
     """Merge small fragments, drop deleted rows, and move the indices along."""
     if threads is not None and spark is not None:
         raise typer.BadParameter("tasks run in threads or on Spark, not in both", param_hint="--threads")
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     options: dict[str, Any] = {
         "target_rows_per_fragment": target_rows_per_fragment,
         "max_bytes_per_file": max_bytes_per_file,
@@ -176,7 +176,7 @@ def reindex(
         raise typer.BadParameter("--drop excludes --create, --index, --type and --rebuild", param_hint="--drop")
     if index_type and not create:
         raise typer.BadParameter("--type needs --create: the type of an index does not change", param_hint="--type")
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     name = index[0] if create and index else f"{create}_idx"
     verb = (
         verbs.DropIndex(drop)
@@ -241,14 +241,14 @@ def cleanup(
 ) -> None:
     """Remove old versions and the files that nothing needs any more.
 
-    The command asks nothing where a retention decides which versions go, because schedules call it; --dry-run shows
-    them. With --remove-version it shows them and asks, and needs --yes without a terminal and with --json. The newest
-    version and tagged ones stay.
+    A clean-up by retention asks nothing, because schedules call it. With --remove-version, the command shows the
+    versions and asks. It then needs --yes without a terminal and with --json. --dry-run shows the versions and removes
+    none. The newest version and tagged ones stay.
     """
     asks = bool(versions) and not (dry_run or yes)
     if asks:
         check_can_ask(as_json=as_json)
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     used = None if spark is None else runner(spark)
 
     def explain() -> CleanupExplanation:
@@ -299,7 +299,7 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Make an old version the newest one, as a new version."""
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     chosen = reference(version)
     reason = reason or f"on the command line: back to {version} instead of {opened.version}"
     verb = verbs.Restore(tag=chosen, reason=reason) if isinstance(chosen, str) else verbs.Restore(chosen, reason=reason)

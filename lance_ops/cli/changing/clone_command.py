@@ -59,7 +59,7 @@ def clone(
     as_json: Json = False,
 ) -> None:
     """Copy a version, with its files or (--shallow) without them, into a dataset of its own."""
-    source = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run), version)
+    source = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run), version)
     if dry_run and (target_storage_option or target_options_file):
         raise typer.BadParameter(
             "--dry-run opens the target with the source's storage options: leave out those of the target",

@@ -43,7 +43,7 @@ def duplicates(
 ) -> None:
     """Count the rows that share their key with others, or delete all but one of each key."""
     only_looks = dry_run or keep is None
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=only_looks))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=only_looks))
     if keep is not None:
         given = {"on": tuple(on), "keep": keep, "reason": reason, "at_most_rows": at_most_rows}
         verb = verbs.make_verb("delete_duplicates", given)

@@ -73,7 +73,7 @@ def erase(
         delete_unverified,
         at_most_rows,
     )
-    options = options_to_work(uri, storage_option, options_file, dry_run=dry_run)
+    options = options_to_work(uri, storage_option, options_file, only_looks=dry_run)
     opened, used = open_dataset(uri, options), runner(spark)
     if dry_run:
         preview_and_print(verb, opened, used, as_json=as_json)

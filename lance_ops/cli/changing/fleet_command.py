@@ -64,7 +64,7 @@ def fleet(
         failure_threshold=failure_threshold,
         verify_after=verify_after,
         dry_run=dry_run,
-        storage_options=options_to_work(root, storage_option, options_file, dry_run=dry_run),
+        storage_options=options_to_work(root, storage_option, options_file, only_looks=dry_run),
         runner=runner(spark),
     )
     if as_json:

@@ -146,7 +146,7 @@ def ingest_files(
         stable_row_ids=stable_row_ids,
         max_rows_per_file=max_rows_per_file,
     )
-    opened = open_target(verb, uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_target(verb, uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     of_files = storage_options(file_option)
     if dry_run:
         preview_and_print(verb, opened, runner(spark), as_json=as_json, raw_storage_options=of_files)

@@ -61,7 +61,7 @@ def merge(
     """
     if condition is not None and (delete_matched or not update):
         raise typer.BadParameter("--if is for updates: leave out --no-update and --delete-matched", param_hint="--if")
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     verb = verbs.Upsert(
         tuple(source),
         tuple(on or ()),

@@ -37,7 +37,7 @@ def migrate(
     as_json: Json = False,
 ) -> None:
     """Rewrite the files of other file versions, by tasks and as one version."""
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     verb = verbs.Migrate(data_storage_version)
     if dry_run:
         preview_and_print(verb, opened, runner(None), as_json=as_json)

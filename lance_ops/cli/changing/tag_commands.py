@@ -64,7 +64,7 @@ def create_tag(
     as_json: Json = False,
 ) -> None:
     """Name a version."""
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     if dry_run:
         _preview(opened, "create", name, version, as_json)
         return
@@ -84,7 +84,7 @@ def update_tag(
     as_json: Json = False,
 ) -> None:
     """Move a tag to another version."""
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     if dry_run:
         _preview(opened, "move", name, version, as_json)
         return
@@ -103,7 +103,7 @@ def delete_tag(
     as_json: Json = False,
 ) -> None:
     """Remove a tag; its version may then be cleaned up."""
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     if dry_run:
         _preview(opened, "delete", name, None, as_json)
         return

@@ -50,7 +50,7 @@ def upkeep(
     step, owed or not, without a budget, and judges the result by the declared limits: so do `compact`, `reindex`,
     `cleanup` and `health`, one after the other.
     """
-    snapshot = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run)).snapshot
+    snapshot = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run)).snapshot
     policy = policy_of(target_rows, older_than)
     if dry_run:
         found = measure_debt(snapshot, policy, orphans=orphans)

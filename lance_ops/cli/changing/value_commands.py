@@ -60,7 +60,7 @@ def update(
 ) -> None:
     """Set columns of rows to values of SQL expressions, or of files that name the rows, as one version."""
     verb = verbs.Update(_by_column(values, files), where, reason, at_most_rows, tuple(files or ()), checkpoint)
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     if dry_run:
         preview_and_print(verb, opened, runner(spark), as_json=as_json)
         return
@@ -102,7 +102,7 @@ def add_columns(
         reason,
         tuple(files or ()),
     )
-    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     if dry_run:
         preview_and_print(verb, opened, runner(spark), as_json=as_json)
         return

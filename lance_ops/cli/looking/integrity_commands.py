@@ -47,7 +47,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Look for missing and damaged files, wrong row counts and index entries; exit with code 1 if there are any."""
-    wanted, options = reference(version), options_to_work(uri, storage_option, options_file, dry_run=dry_run)
+    wanted, options = reference(version), options_to_work(uri, storage_option, options_file, only_looks=dry_run)
     if isinstance(wanted, str):
         wanted = open_dataset(uri, options, version).version
     verb = verbs.Verify("quick" if quick else "full", wanted, all_versions, max_megabytes, first_part)
@@ -92,7 +92,7 @@ def repair(
     as_json: Json = False,
 ) -> None:
     """Verify the newest version and mend what can be mended; exit with code 1 if something stays damaged."""
-    opened = open_readable(uri, options_to_work(uri, storage_option, options_file, dry_run=dry_run))
+    opened = open_readable(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     plan = opened.plan_repair(
         copy=copy,
         restore_older_version=restore_older_version,
