@@ -57,11 +57,11 @@ class LanceResourcesComponent(dg.Component):
         for each in context.component_tree.get_all_components(LanceResourcesComponent):
             if each is self:
                 break
-            declared |= {key: each.path for key, _ in each.config.places()}
-        for key, place in self.config.places():
+            declared |= {key: each.path for key, _ in each.config.attributes()}
+        for key, attribute in self.config.attributes():
             if key in declared:
                 raise ConfigError(
-                    f"{self.path}: attributes.{place}: the resource {key} is already declared in {declared[key]}: "
+                    f"{self.path}: attributes.{attribute}: the resource {key} is already declared in {declared[key]}: "
                     "choose another name"
                 )
         return dg.Definitions(resources=build_resources(self.config))

@@ -139,19 +139,37 @@ def test_a_run_whose_batches_are_in_the_table_names_none_when_it_fails_later(
     assert told(deployment)["batches_settled"] == "no batch needs somebody"
 
 
-def test_a_batch_whose_run_dagster_may_retry_is_not_named_yet(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("max_retries", "tags", "is_named"),
+    [
+        (1, {}, False),
+        (1, {"dagster/retry_on_asset_or_op_failure": "true"}, False),
+        (1, {"dagster/retry_on_asset_or_op_failure": "false"}, True),
+        (1, {"dagster/max_retries": "0"}, True),
+        pytest.param(
+            *(1, {"dagster/max_retries": "many"}, True),
+            marks=pytest.mark.filterwarnings("ignore:Error parsing int from tag dagster/max_retries"),
+        ),
+        (0, {}, True),
+        (0, {"dagster/max_retries": "2"}, False),
+    ],
+)
+def test_a_batch_is_named_at_once_unless_dagster_may_retry_its_run(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, max_retries: int, tags: dict[str, str], is_named: bool
+) -> None:
     def refuse(*arguments: object, **options: object) -> None:
         raise InvalidInput("of this run alone")
 
     deployment = deploy(indices=[])
     monkeypatch.setattr(batches, "ingest", refuse)
     monkeypatch.setattr(type(deployment.instance), "run_retries_enabled", property(lambda _: True))
+    monkeypatch.setattr(type(deployment.instance), "run_retries_max_retries", property(lambda _: max_retries))
     deployment.land("z", range(3))
-    for retries, is_named in (("true", False), ("false", True)):
-        deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["z"])
-        tags = {"dagster/partition": "z", "dagster/retry_on_asset_or_op_failure": retries}
-        deployment.location.run(deployment.names.of("ingest"), tags=tags, raise_on_error=False)
-        assert ("z: run" in told(deployment)["batches_settled"]) is is_named
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["z"])
+    deployment.location.run(
+        deployment.names.of("ingest"), tags={"dagster/partition": "z", **tags}, raise_on_error=False
+    )
+    assert ("z: run" in told(deployment)["batches_settled"]) is is_named
 
 
 def test_a_batch_that_another_run_is_about_to_ingest_is_not_named(

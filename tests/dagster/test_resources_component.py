@@ -14,7 +14,7 @@ import pytest
 import lance_ops
 from lance_ops.core.errors import ConfigError, LanceOpsError
 from lance_ops.dagster import LanceDatasetResource, LanceIOManager
-from lance_ops.dagster.io.declared_resources import DeclaredDataset, DeclaredIOManager
+from lance_ops.dagster.io.declared_resources import DatasetResourceConfig, IOManagerConfig
 
 pytestmark = [
     pytest.mark.dagster,
@@ -34,6 +34,7 @@ attributes:
     third: {uri: "${LAKE}/trips.lance", version: 3}
     released: {uri: "${LAKE}/trips.lance", tag: released}
     trial: {uri: "${LAKE}/trips.lance", branch: trial}
+    pinned: {uri: "${LAKE}/trips.lance", branch: trial, version: 5}
 """
 
 ASSETS = """
@@ -49,9 +50,11 @@ def rows(
     third: LanceDatasetResource,
     released: LanceDatasetResource,
     trial: LanceDatasetResource,
+    pinned: LanceDatasetResource,
 ) -> pa.Table:
     trial.write(pa.table({"id": [7]}), mode="append")
-    opened = {"newest": newest, "third": third, "released": released, "trial": trial}
+    trial.write(pa.table({"id": [8]}), mode="append")
+    opened = {"newest": newest, "third": third, "released": released, "trial": trial, "pinned": pinned}
     return pa.table({"name": list(opened), "rows": [each.open().count_rows() for each in opened.values()]})
 
 
@@ -116,16 +119,17 @@ def test_an_asset_uses_the_declared_resources_of_a_project(
         "newest": 4,
         "third": 3,
         "released": 2,
-        "trial": 5,
+        "trial": 6,
+        "pinned": 5,
     }
     most = lance_ops.dataset(tmp_path / "lake/silver/most.lance").to_table()
-    assert most.to_pylist() == [{"name": "trial", "rows": 5}]
+    assert most.to_pylist() == [{"name": "trial", "rows": 6}]
     assert "hunter2" not in repr([*ended.all_events, definitions.resources])
 
 
 @pytest.mark.parametrize(
     ("declared", "resource", "own"),
-    [(DeclaredIOManager, LanceIOManager, {"key"}), (DeclaredDataset, LanceDatasetResource, set())],
+    [(IOManagerConfig, LanceIOManager, {"key"}), (DatasetResourceConfig, LanceDatasetResource, set())],
 )
 def test_declared_resources_have_the_names_and_defaults_of_the_python_classes(
     declared: Any, resource: Any, own: set[str]
@@ -152,9 +156,13 @@ def test_an_io_manager_may_have_another_key_beside_one_of_another_file(project: 
     [
         ("datasets: {trips: {uri: /a, tags: b}}", "datasets.trips.tags", "Extra inputs are not permitted"),
         ("io_manager: {base_uri: /a, version: 3}", "io_manager.version", "Extra inputs are not permitted"),
-        ("datasets: {trips: {uri: /a, version: 3, tag: b}}", "datasets.trips", "version and tag are given"),
+        ("datasets: {trips: {uri: /a, version: 3, tag: b}}", "datasets.trips", "tag and version are given"),
         ("datasets: {trips: {uri: /a, branch: b, tag: c}}", "datasets.trips", "tag and branch are given"),
-        ("datasets: {trips: {uri: /a, branch: b, version: 1}}", "datasets.trips", "version and branch are given"),
+        (
+            "datasets: {trips: {uri: /a, branch: b, version: 1, tag: c}}",
+            "datasets.trips",
+            "tag, version and branch are",
+        ),
         ("datasets: {trips: {uri: /a, version: 0}}", "datasets.trips.version", "greater than or equal to 1"),
         ("datasets: {io_manager: {uri: /a}}", "datasets", "io_manager: Dagster stores outputs by the resource"),
         ("datasets: {my-trips: {uri: /a}}", "datasets", "my-trips: the key of a resource has only letters"),

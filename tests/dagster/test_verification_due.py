@@ -109,7 +109,7 @@ def test_a_damage_fails_the_run_turns_the_check_red_and_is_not_looked_for_again(
     assert not run.success and intact_history(old) == [False]
     assert "fragment 1; run lance-ops repair" in newest_observation(old)["lance/steps"]
     assert "nothing is owed" in str(old.tick("debt").skip_message)
-    assert integrity.last_full_pass_at(old.instance, old.config) is None
+    assert integrity.last_intact_pass_at(old.instance, old.config) is None
 
 
 def test_a_verification_waits_for_the_budget_of_a_day(deploy: Deploy) -> None:

@@ -149,7 +149,7 @@ def test_only_a_full_pass_without_damage_counts_as_a_verification(
     def verified_after(*, quick: bool = False) -> datetime | None:
         evaluation = integrity.verify_some(instance, config, max_megabytes=7, quick=quick)
         instance.report_runless_asset_event(evaluation)
-        return integrity.last_full_pass_at(instance, config)
+        return integrity.last_intact_pass_at(instance, config)
 
     runs = [verified_after(quick=quick) for quick in (False, True, False, True, True)]
     assert runs == [None] * 5, "quick runs neither end a full pass nor move its place"
@@ -174,7 +174,7 @@ def test_a_run_that_skipped_parts_ends_no_pass_and_keeps_the_place() -> None:
         report = VerificationReport.of("x", 1, VerificationLevel.FULL, (1,), findings, (), next_part)
         instance.report_runless_asset_event(integrity.intact_evaluation(instance, config, report, first_part))
         place = integrity.next_part_to_verify(instance, config, VerificationLevel.FULL)
-        return place, integrity.last_full_pass_at(instance, config) is not None
+        return place, integrity.last_intact_pass_at(instance, config) is not None
 
     with dg.DagsterInstance.ephemeral() as instance:
         assert verified(900, 0) == (0, False), "900 parts of a new table were never read"

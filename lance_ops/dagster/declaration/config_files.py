@@ -17,7 +17,7 @@ from lance_ops.dagster.declaration import templates
 from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes
 from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
-from lance_ops.dagster.declaration.documents import check_keys, parse_document, read_document
+from lance_ops.dagster.declaration.documents import check_keys_are_unique, parse_document, read_document
 
 __all__ = ["Render", "declaration_file", "load_attributes", "load_dataset", "load_datasets", "load_declaration"]
 
@@ -65,7 +65,7 @@ def load_attributes(place: Path, given: BaseModel | None, model: type[Declared],
     Raises `ConfigError`, which names the file and the key, for a wrong value and for a variable that is not set.
     """
     path = declaration_file(place)
-    _check_keys(path)
+    _check_keys_are_unique(path)
     # Pydantic would warn of each template that stands where the model wants another type than text.
     written = given.model_dump(exclude_unset=True, warnings=False) if given else {}
     for key, template in templates.templates_in(written, "attributes"):
@@ -88,12 +88,12 @@ def load_declaration(path: Path, model: type[Declared]) -> Declared:
     return _validated(path, _mapping(path), model)
 
 
-def _check_keys(path: Path) -> None:
+def _check_keys_are_unique(path: Path) -> None:
     """Refuse a key that is given twice: of two equal keys, Dagster keeps the last one without a word."""
     if path.suffix not in (".yaml", ".yml") or not path.is_file():  # a component of a Python file has no such keys
         return
     try:
-        check_keys(path.read_text("utf-8"))
+        check_keys_are_unique(path.read_text("utf-8"))
     except ConfigError as error:
         raise_alone(ConfigError(f"{path}: {error}"))
 

@@ -15,7 +15,7 @@ import yaml
 from lance_ops.core.errors import ConfigError
 from lance_ops.core.redaction import raise_alone
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "check_keys", "parse_document", "read_document"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "check_keys_are_unique", "parse_document", "read_document"]
 
 MAX_BYTES = 1024**2
 MAX_DEPTH = 20
@@ -50,10 +50,11 @@ def parse_document(text: str) -> Any:
 
 
 @lru_cache(maxsize=16)
-def check_keys(text: str) -> None:
+def check_keys_are_unique(text: str) -> None:
     """Raise `ConfigError` with the line and the key if a mapping of any document in `text` has a key twice.
 
-    Each component of a file checks the whole file, so the texts that were found good are remembered.
+    A key that is no text, an alias within its own value, and more than `MAX_NODES` values are refused, too. Each
+    component of a file checks the whole file, so the texts that were found good are remembered.
     """
     for node in yaml.compose_all(text, yaml.SafeLoader):
         _check_nodes(node, "", {})

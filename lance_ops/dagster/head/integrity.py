@@ -29,7 +29,7 @@ from lance_ops.runners import Runner
 __all__ = [
     "INTACT",
     "intact_evaluation",
-    "last_full_pass_at",
+    "last_intact_pass_at",
     "last_pass_ended_at",
     "next_part_to_verify",
     "verify_some",
@@ -56,7 +56,7 @@ class _Progress:
 
     next_part: int = 0
     is_intact: bool = True
-    last_full_pass_at: datetime | None = None
+    last_intact_pass_at: datetime | None = None
     last_pass_ended_at: datetime | None = None
 
     def after(self, report: VerificationReport, first_part: int) -> _Progress:
@@ -75,7 +75,7 @@ class _Progress:
         return _Progress(
             report.next_part or 0,
             report.ok if ends_pass else is_intact,
-            now if ends_full_pass and is_intact else self.last_full_pass_at,
+            now if ends_full_pass and is_intact else self.last_intact_pass_at,
             now if ends_full_pass else self.last_pass_ended_at,
         )
 
@@ -120,9 +120,9 @@ def intact_evaluation(
     return _evaluation(config, report, _progress(instance, config, report.level).after(report, first_part))
 
 
-def last_full_pass_at(instance: dg.DagsterInstance, config: DatasetConfig) -> datetime | None:
+def last_intact_pass_at(instance: dg.DagsterInstance, config: DatasetConfig) -> datetime | None:
     """Return when a pass over all checksums last ended without damage; None if no recent run knows of one."""
-    return _progress(instance, config, VerificationLevel.FULL).last_full_pass_at
+    return _progress(instance, config, VerificationLevel.FULL).last_intact_pass_at
 
 
 def last_pass_ended_at(instance: dg.DagsterInstance, config: DatasetConfig) -> datetime | None:
@@ -155,7 +155,7 @@ def _evaluation(config: DatasetConfig, report: VerificationReport, progress: _Pr
         _NEXT_PART: progress.next_part,
         _PASS_INTACT: progress.is_intact,
     }
-    moments = {_VERIFIED_AT: progress.last_full_pass_at, _PASS_ENDED_AT: progress.last_pass_ended_at}
+    moments = {_VERIFIED_AT: progress.last_intact_pass_at, _PASS_ENDED_AT: progress.last_pass_ended_at}
     metadata |= {name: dg.MetadataValue.timestamp(at) for name, at in moments.items() if at is not None}
     if report.damages:
         metadata["lance/damaged_fragments"] = ", ".join(map(str, report.damaged_fragments)) or "none"

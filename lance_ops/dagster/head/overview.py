@@ -12,7 +12,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.charts import image_address
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig
-from lance_ops.dagster.head.integrity import last_full_pass_at
+from lance_ops.dagster.head.integrity import last_intact_pass_at
 from lance_ops.dagster.head.orphans import counted_orphans
 from lance_ops.dagster.head.owed import VERIFY, debt_markdown, debt_policy, past_costs, verification_due
 from lance_ops.dagster.head.recorded_versions import RecordedVersion
@@ -51,7 +51,7 @@ def overview(
     if config.head.sample_rows:
         metadata["lance/sample"] = _sample(newest, config.head.sample_rows)
     metadata |= counted_orphans(instance, config)
-    verified = last_full_pass_at(instance, config)
+    verified = last_intact_pass_at(instance, config)
     if verified is not None:
         metadata["lance/verified_at"] = dg.MetadataValue.timestamp(verified)
     try:

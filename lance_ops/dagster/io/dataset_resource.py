@@ -24,7 +24,9 @@ class LanceDatasetResource(dg.ConfigurableResource[LanceDataset]):
     version: int | None = Field(default=None, description="Open this version, of the branch if one is given.")
     tag: str | None = Field(default=None, description="Open the version that the tag names.")
     branch: str | None = Field(
-        default=None, description="Read and write this branch. A write creates it; until then, reads are of the main."
+        default=None,
+        description="Read and write this branch. A write creates it. A dataset that lacks the branch is read from its "
+        "main branch.",
     )
 
     def open(self) -> LanceDataset:

@@ -21,7 +21,7 @@ from lance_ops.dagster.io.dataset_resource import LanceDatasetResource
 from lance_ops.dagster.io.io_manager import LanceIOManager
 from lance_ops.dagster.io.stored_dataset import WriteMode
 
-__all__ = ["RESOURCES_COMPONENT_TYPE", "DeclaredDataset", "DeclaredIOManager", "ResourcesConfig", "build_resources"]
+__all__ = ["RESOURCES_COMPONENT_TYPE", "DatasetResourceConfig", "IOManagerConfig", "ResourcesConfig", "build_resources"]
 
 RESOURCES_COMPONENT_TYPE = "lance_ops.dagster.LanceResourcesComponent"
 """The `type` of a `defs.yaml` that declares resources."""
@@ -31,7 +31,7 @@ _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_RULE = "the key of a resource has only letters, digits and _, and begins with no digit"
 
 
-class DeclaredIOManager(DeclaredModel):
+class IOManagerConfig(DeclaredModel):
     """Stores what assets return as Lance datasets, `<base_uri>/<asset key>.lance`, and loads it again."""
 
     key: str = Field(
@@ -46,7 +46,8 @@ class DeclaredIOManager(DeclaredModel):
     mode: WriteMode = Field(default="overwrite", description="For assets whose metadata has no write_mode.")
     branch: str | None = Field(
         default=None,
-        description="Write this branch of each dataset, as in development. Assets without it are read from the main.",
+        description="Write this branch of each dataset, as in development. A dataset that lacks the branch is read "
+        "from its main branch.",
     )
 
     @field_validator("key")
@@ -57,26 +58,28 @@ class DeclaredIOManager(DeclaredModel):
         return key
 
 
-class DeclaredDataset(DeclaredModel):
-    """One dataset by its address: the newest version, or the version, tag or branch that is named."""
+class DatasetResourceConfig(DeclaredModel):
+    """One dataset by its address: the newest version of the main branch or of a branch, or a version, or a tag."""
 
     uri: str = Field(description="Where the dataset is; ${NAME} is expanded by the run.")
     storage_options: Options = Field(
         default_factory=dict, repr=False, description="Options of the object store; ${NAME} as in `uri`."
     )
-    version: int | None = Field(default=None, ge=1, description="Open this version.")
+    version: int | None = Field(default=None, ge=1, description="Open this version, of the branch if one is given.")
     tag: str | None = Field(default=None, description="Open the version that the tag names.")
     branch: str | None = Field(
-        default=None, description="Read and write this branch. A write creates it; until then, reads are of the main."
+        default=None,
+        description="Read and write this branch. A write creates it. A dataset that lacks the branch is read from its "
+        "main branch.",
     )
 
     @model_validator(mode="after")
     def _one_version(self) -> Self:
-        named = [name for name in ("version", "tag", "branch") if getattr(self, name) is not None]
-        if len(named) > 1:
+        beside_tag = [name for name in ("version", "branch") if getattr(self, name) is not None]
+        if self.tag is not None and beside_tag:
             raise ValueError(
-                f"{' and '.join(named)} are given: give only one of version, tag and branch; a tag may name a version "
-                "of a branch"
+                f"{', '.join(['tag', *beside_tag[:-1]])} and {beside_tag[-1]} are given: give the tag alone, which may "
+                "name a version of a branch"
             )
         return self
 
@@ -84,16 +87,16 @@ class DeclaredDataset(DeclaredModel):
 class ResourcesConfig(DeclaredModel):
     """Declared resources: an IO manager, datasets by name, or both."""
 
-    io_manager: OptionalSection[DeclaredIOManager] = Field(
+    io_manager: OptionalSection[IOManagerConfig] = Field(
         default=None, description="Where the outputs of assets are stored, and their inputs loaded."
     )
-    datasets: dict[str, DeclaredDataset] = Field(
+    datasets: dict[str, DatasetResourceConfig] = Field(
         default_factory=dict, description="Datasets that assets open and write, by the key of their resource."
     )
 
     @field_validator("datasets")
     @classmethod
-    def _are_keys(cls, datasets: dict[str, DeclaredDataset]) -> dict[str, DeclaredDataset]:
+    def _are_keys(cls, datasets: dict[str, DatasetResourceConfig]) -> dict[str, DatasetResourceConfig]:
         for name in datasets:
             if not _KEY.fullmatch(name):
                 raise ValueError(f"{name}: {_KEY_RULE}")
@@ -112,8 +115,8 @@ class ResourcesConfig(DeclaredModel):
             )
         return self
 
-    def places(self) -> Iterator[tuple[str, str]]:
-        """Yield the key of each resource with the place in the declaration that gives it."""
+    def attributes(self) -> Iterator[tuple[str, str]]:
+        """Yield the key of each resource with the attribute that declares it."""
         if self.io_manager is not None:
             yield self.io_manager.key, "io_manager"
         for name in self.datasets:

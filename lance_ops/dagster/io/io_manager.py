@@ -43,7 +43,8 @@ class LanceIOManager(dg.ConfigurableIOManager):
     mode: WriteMode = Field(default="overwrite", description="For assets whose metadata has no write_mode.")
     branch: str | None = Field(
         default=None,
-        description="Write this branch of each dataset, as in development. Assets without it are read from the main.",
+        description="Write this branch of each dataset, as in development. A dataset that lacks the branch is read "
+        "from its main branch.",
     )
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:

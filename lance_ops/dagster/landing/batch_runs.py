@@ -30,6 +30,7 @@ RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 _PARTITION_TAG = "dagster/partition"
 _WILL_RETRY_TAG = "dagster/will_retry"
+_MAX_RETRIES_TAG = "dagster/max_retries"
 _RETRIES_STEPS_TAG = "dagster/retry_on_asset_or_op_failure"
 _LOOKS_BACK = timedelta(days=1)
 _TIME_TO_DECIDE = timedelta(minutes=1)
@@ -145,11 +146,23 @@ def given_up_batches(
 
 
 def may_be_retried(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-    """Return whether Dagster may start a run again after a step of it failed. Its attempts are not counted."""
-    if not instance.run_retries_enabled:
+    """Return whether Dagster may start a run again after a step of it failed.
+
+    The answer is also yes if the run has used all its retries.
+    """
+    if not instance.run_retries_enabled or _max_retries(instance, run) < 1:
         return False
     stated = run.tags.get(_RETRIES_STEPS_TAG)
     return instance.run_retries_retry_on_asset_or_op_failure if stated is None else stated.lower() == "true"
+
+
+def _max_retries(instance: dg.DagsterInstance, run: dg.DagsterRun) -> int:
+    """Return how often Dagster may start a run again; never, if the run's tag is no number."""
+    stated = run.tags.get(_MAX_RETRIES_TAG)
+    try:
+        return instance.run_retries_max_retries if stated is None else int(stated)
+    except ValueError:
+        return 0
 
 
 def _failures_of_the_last_day(

@@ -110,10 +110,10 @@ class UpkeepPolicy(DeclaredModel):
     """
 
     max_megabytes_per_run: int | None = Field(
-        default=10_240, ge=1, description="Rewrite at most this many MiB (1024² bytes) in a run."
+        default=10_240, ge=1, description="Rewrite and verify at most this many MiB (1024² bytes) in a run."
     )
     max_megabytes_per_day: int | None = Field(
-        default=None, ge=1, description="Rewrite at most this many MiB in 24 hours."
+        default=None, ge=1, description="Rewrite and verify at most this many MiB in 24 hours."
     )
     payback_reads: float = Field(
         default=10.0, gt=0, description="A rewrite is owed if it saves its bytes within this many reads of the table."

@@ -2,7 +2,8 @@
 
 Dagster renders `env.NAME` as None for a variable that is not set, and so `{{ env.NAME ~ "/trips" }}` as `None/trips`.
 A template handles the lack if it gives another value, `{{ env.NAME or "/lake" }}`, or asks for it first,
-`{{ env.NAME ~ "/trips" if env.NAME else "/trips" }}`.
+`{{ env.NAME ~ "/trips" if env.NAME else "/trips" }}`. The conditions `env.NAME is defined` and `env.NAME != ""` do not
+ask for it, because both are true for None.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 __all__ = ["unset_variable"]
 
 _DEFAULT = ("default", "d")
-_OPERATORS_ON_NONE = (nodes.Compare, nodes.Test, nodes.Not)
+_OPERATORS_ON_NONE = (nodes.Compare, nodes.Operand, nodes.Test, nodes.Not)
 """What asks about a value, and works for None, too."""
 
 
@@ -68,6 +69,22 @@ def _replaces_none(default: nodes.Filter) -> bool:
 
 
 def _named(condition: nodes.Node) -> frozenset[str]:
-    """Return the variables that stand in a condition."""
-    found = [*condition.find_all(nodes.Getattr), *([condition] if isinstance(condition, nodes.Getattr) else [])]
-    return frozenset(each.attr for each in found if isinstance(each.node, nodes.Name) and each.node.name == "env")
+    """Return the variables whose lack a condition asks for."""
+    if _takes_none_for_value(condition):
+        return frozenset()
+    match condition:
+        case nodes.Getattr(node=nodes.Name(name="env"), attr=name):
+            return frozenset({name})
+        case _:
+            return frozenset().union(*map(_named, condition.iter_child_nodes()))
+
+
+def _takes_none_for_value(condition: nodes.Node) -> bool:
+    """Return whether None answers a condition as a value does: `is defined`, or `!=` with a constant."""
+    match condition:
+        case nodes.Test(name="defined" | "undefined"):
+            return True
+        case nodes.Compare(expr=left, ops=[nodes.Operand(op="ne", expr=right)]):
+            return any(isinstance(each, nodes.Const) and each.value is not None for each in (left, right))
+        case _:
+            return False
