@@ -104,7 +104,7 @@ class VerificationPolicy(DeclaredModel):
 
 
 class UpkeepPolicy(DeclaredModel):
-    """When a sensor requests the job `<dataset>_upkeep`, and how many bytes that job may rewrite.
+    """When a sensor requests the job `<dataset>_upkeep`, and how many bytes that job may rewrite and verify.
 
     A step is owed if it pays back, or if a limit of `health` is exceeded and the step lowers the measure.
     """
