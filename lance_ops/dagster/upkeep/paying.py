@@ -30,7 +30,9 @@ __all__ = ["Upkeep", "upkeep_job"]
 class Upkeep(dg.Config):
     """Overrides for one run."""
 
-    max_megabytes: int | None = Field(default=None, description="Rewrite at most this many MiB, instead of the budget.")
+    max_megabytes: int | None = Field(
+        default=None, description="Rewrite and verify at most this many MiB, instead of the budget."
+    )
     again: bool = Field(default=False, description="Also take steps that gained nothing at this version.")
     dry_run: bool = Field(
         default=False, description="Changes the table unless true: then the run only shows what is owed and its price."
