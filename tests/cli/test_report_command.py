@@ -64,7 +64,7 @@ def test_the_page_shows_health_debt_columns_and_versions_and_the_table_s_words_s
         HOSTILE,  # a column, and a commit message
         HOSTILE_INDEX,
         "Needs attention",
-        "13 fragments have fewer than 1,048,576 rows",
+        "13 fragments have fewer than 786,432 rows",
         "compact",
         "tag before",
         "branch trial",
