@@ -67,6 +67,6 @@ def test_histories_are_the_same_at_each_call_and_the_page_shows_them(found: list
     shown = page(found, fleets, WEEK)
     for each in found:
         assert f"| {each.history.name} | 100 |" in shown and f"## On {each.store.name}" in shown
-    assert "of 6 lines the policy costs no more than never and nightly, and in 6 no more" in shown
+    assert "of 6 lines the policy costs no more than the cheaper of never and nightly,\n  and in 6 no more" in shown
     assert "of 6 lines the policy costs no more than AutoComp's rule" in shown
     assert "In each of 1 fleets, 3 tables share" in shown

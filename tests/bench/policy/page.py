@@ -94,10 +94,10 @@ _FINDINGS = """\
   the policy with {policy_where}: {policy_best:.2f} times.
 - In the fleets AutoComp's rank costs less in {fleet_cheaper} of {fleet_num} lines, by at most {fleet_worst:.1%}. In the
   others the policy costs less, by at most {fleet_best:.1%}.
-- In {no_dearer} of {num} lines the policy costs no more than never and nightly, and in {not_worst} no more than the
-  dearer of them.
+- In {no_dearer} of {num} lines the policy costs no more than the cheaper of never and nightly,
+  and in {not_worst} no more than the dearer of them.
 - At 100 reads a day it is within {near:.1%} of the best with generated histories. The recorded tables are small, so
-  shares of their costs tell little: at 100 reads the policy costs at most {a_day:.1f} seconds a day more than the best.
+  relative differences tell little: at 100 reads the policy costs at most {a_day:.1f} seconds a day more than the best.
 - Over all lines it rewrites {saved:.0%} fewer bytes than nightly maintenance, and {more:.1f} times as many as
   AutoComp's rule.
 - With generated histories it is farthest from the best, {worst:.2f} times, with {where}.
