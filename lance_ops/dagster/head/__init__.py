@@ -4,6 +4,7 @@ from lance_ops.dagster.head.asset_specs import head_spec, index_specs
 from lance_ops.dagster.head.checks import build_checks, head_evaluators
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_sensor
 from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_part_to_verify, verify_within
+from lance_ops.dagster.head.observations import observations_of_head
 from lance_ops.dagster.head.orphans import ORPHAN_BYTES
 from lance_ops.dagster.head.owed import (
     PAST_COSTS,
@@ -44,6 +45,7 @@ __all__ = [
     "judge",
     "measure",
     "next_part_to_verify",
+    "observations_of_head",
     "past_costs",
     "report_versions",
     "unopened_warning",

@@ -6,7 +6,8 @@ from typing import Any
 
 import dagster as dg
 
-from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.head.observations import observations_of_head
 
 __all__ = ["ORPHAN_BYTES", "counted_orphans"]
 
@@ -20,10 +21,8 @@ _LOOKED_AT = 50
 
 def counted_orphans(instance: dg.DagsterInstance, config: DatasetConfig) -> dict[str, Any]:
     """Return the newest count and its time as metadata; nothing if none of the newest observations has one."""
-    head = DatasetNames(config.name).head
-    for record in instance.fetch_observations(dg.AssetRecordsFilter(head), limit=_LOOKED_AT).records:
-        observed = record.asset_observation
-        found = None if observed is None else observed.metadata.get(ORPHAN_BYTES)
+    for seconds, observation in observations_of_head(instance, config, _LOOKED_AT):
+        found = observation.metadata.get(ORPHAN_BYTES)
         if isinstance(found, dg.IntMetadataValue):
-            return {ORPHAN_BYTES: found, _COUNTED_AT: dg.MetadataValue.timestamp(record.timestamp)}
+            return {ORPHAN_BYTES: found, _COUNTED_AT: dg.MetadataValue.timestamp(seconds)}
     return {}

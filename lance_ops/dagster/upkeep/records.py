@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.head import observations_of_head
 
 __all__ = ["FRUITLESS", "SPENT_BYTES", "allowance", "fruitless_steps"]
 
@@ -20,7 +20,7 @@ _LOOKED_AT = 200
 
 def fruitless_steps(instance: dg.DagsterInstance, config: DatasetConfig) -> tuple[str, ...]:
     """Return the steps that the last run of upkeep took in vain, named at the version that it left."""
-    for observation in _observations(instance, config):
+    for _, observation in observations_of_head(instance, config, _LOOKED_AT):
         found = observation.metadata.get(FRUITLESS)
         if isinstance(found, dg.JsonMetadataValue) and isinstance(found.data, list):
             return tuple(map(str, found.data))
@@ -40,7 +40,7 @@ def allowance(instance: dg.DagsterInstance, config: DatasetConfig) -> int | None
         limits.append(policy.max_megabytes_per_run * _MEGABYTE)
     if policy.max_megabytes_per_day is not None:
         since = datetime.now(UTC) - timedelta(days=1)
-        spent = sum(_spent(each) for each in _observations(instance, config, since))
+        spent = sum(_spent(each) for _, each in observations_of_head(instance, config, _LOOKED_AT, since))
         limits.append(max(policy.max_megabytes_per_day * _MEGABYTE - spent, 0))
     return min(limits, default=None)
 
@@ -48,13 +48,3 @@ def allowance(instance: dg.DagsterInstance, config: DatasetConfig) -> int | None
 def _spent(observation: dg.AssetObservation) -> int:
     found = observation.metadata.get(SPENT_BYTES)
     return found.value or 0 if isinstance(found, dg.IntMetadataValue) else 0
-
-
-def _observations(
-    instance: dg.DagsterInstance, config: DatasetConfig, since: datetime | None = None
-) -> Iterator[dg.AssetObservation]:
-    head = DatasetNames(config.name).head
-    records = dg.AssetRecordsFilter(head, after_timestamp=since.timestamp() if since else None)
-    for record in instance.fetch_observations(records, limit=_LOOKED_AT).records:
-        if record.asset_observation is not None:
-            yield record.asset_observation

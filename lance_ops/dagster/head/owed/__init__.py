@@ -1,4 +1,4 @@
-"""Say what a declared dataset owes: its debt by its own policy, what past steps cost, the age of its verification."""
+"""Say what a declared dataset owes: its debt, what past compactions cost, and the age of its verification."""
 
 from lance_ops.dagster.head.owed.debt import debt_markdown, debt_policy, debts_markdown
 from lance_ops.dagster.head.owed.learned_costs import PAST_COSTS, past_costs

@@ -1,10 +1,11 @@
-"""Tell what the runs of upkeep have learned of what a dataset's steps cost."""
+"""Read what the runs of upkeep have recorded of the cost of a dataset's compactions."""
 
 from __future__ import annotations
 
 import dagster as dg
 
-from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.head.observations import observations_of_head
 from lance_ops.maintenance.debt import PastCosts
 
 __all__ = ["PAST_COSTS", "past_costs"]
@@ -18,10 +19,8 @@ _LOOKED_AT = 200
 
 def past_costs(instance: dg.DagsterInstance, config: DatasetConfig) -> PastCosts:
     """Return what the last run of upkeep left, for the next prices; nothing if no recent run has left any."""
-    head = DatasetNames(config.name).head
-    for record in instance.fetch_observations(dg.AssetRecordsFilter(head), limit=_LOOKED_AT).records:
-        observed = record.asset_observation
-        found = None if observed is None else observed.metadata.get(PAST_COSTS)
+    for _, observation in observations_of_head(instance, config, _LOOKED_AT):
+        found = observation.metadata.get(PAST_COSTS)
         if isinstance(found, dg.JsonMetadataValue):
             return PastCosts.from_facts(found.data)
     return PastCosts()
