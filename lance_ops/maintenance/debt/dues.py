@@ -11,7 +11,7 @@ from lance_ops.maintenance.compaction import plan_compaction
 from lance_ops.maintenance.debt.inventory import Inventory
 from lance_ops.maintenance.debt.past_costs import PastCosts
 from lance_ops.maintenance.debt.policy import DebtPolicy, WantedIndex
-from lance_ops.maintenance.debt.rewrites import FragmentSize, Rewrite, worthwhile
+from lance_ops.maintenance.debt.rewrites import FragmentSize, Rewrite, with_parts, worthwhile
 from lance_ops.maintenance.debt.verbs import DueVerb
 from lance_ops.maintenance.health import HealthReport, IndexCoverage
 from lance_ops.snapshot import Snapshot
@@ -107,7 +107,7 @@ def _compaction(
         is_owed=beyond or pays,
         gain_bytes=round(sum(each.gain_bytes for each in chosen)),
         cost_bytes=sum(each.cost_bytes for each in chosen) + remapped,
-        rewrites=chosen,
+        rewrites=tuple(with_parts(chosen, sizes, plan.options, rates, cost_ratio)),
     )
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "choose_rewrites",
     "fitting",
     "fragment_sizes",
+    "with_parts",
     "worthwhile",
 ]
 
@@ -84,7 +85,6 @@ class BudgetIncrement:
 
     rewrite: Rewrite
     score: float
-    replaces: tuple[Rewrite, ...] = ()
 
 
 def fragment_sizes(snapshot: Snapshot) -> dict[int, FragmentSize]:
@@ -104,10 +104,21 @@ def worthwhile(
     found: list[Rewrite] = []
     for task in plan.tasks:
         group = [sizes[fragment_id] for fragment_id in task.fragment_ids]
-        for each in _worthwhile(group, plan.options, rates, cost_ratio, all_of_them=all_of_them):
-            parts = _parts([sizes[fragment_id] for fragment_id in each.fragment_ids], plan.options, rates, cost_ratio)
-            found.append(replace(each, parts=tuple(parts)))
+        found += _worthwhile(group, plan.options, rates, cost_ratio, all_of_them=all_of_them)
     return tuple(sorted(found, key=lambda each: each.score, reverse=True))
+
+
+def with_parts(
+    rewrites: Iterable[Rewrite],
+    sizes: dict[int, FragmentSize],
+    options: CompactionOptions,
+    rates: Rates,
+    cost_ratio: float,
+) -> Iterator[Rewrite]:
+    """Yield the rewrites with their parts, which a budget may choose instead."""
+    for each in rewrites:
+        parts = _parts([sizes[fragment_id] for fragment_id in each.fragment_ids], options, rates, cost_ratio)
+        yield replace(each, parts=tuple(parts))
 
 
 def budget_increments(rewrites: Iterable[Rewrite]) -> Iterator[BudgetIncrement]:
@@ -120,7 +131,7 @@ def budget_increments(rewrites: Iterable[Rewrite]) -> Iterator[BudgetIncrement]:
         gain = whole.gain_bytes - sum(part.gain_bytes for part in whole.parts)
         cost = whole.cost_bytes - sum(part.cost_bytes for part in whole.parts)
         last = min(part.score for part in whole.parts)
-        yield BudgetIncrement(whole, min(gain / max(cost, 1), last), whole.parts)
+        yield BudgetIncrement(whole, min(gain / max(cost, 1), last))
 
 
 def choose_rewrites(
@@ -133,7 +144,7 @@ def choose_rewrites(
     chosen: dict[Key, dict[tuple[int, ...], Rewrite]] = {}
     for key, each in sorted(offers, key=lambda offer: -offer[1].score):
         have = chosen.get(key, {})
-        replaced = [part for part in each.replaces if part.fragment_ids in have]
+        replaced = [part for part in each.rewrite.parts if part.fragment_ids in have]
         more = each.rewrite.cost_bytes - sum(part.cost_bytes for part in replaced)
         more += 0 if have else overheads.get(key, 0)
         if more <= max_bytes:

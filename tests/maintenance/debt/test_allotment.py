@@ -59,7 +59,7 @@ def _with_a_large_fragment(uri: str) -> lance_ops.LanceDataset:
 def test_a_whole_follows_its_parts_and_replaces_them() -> None:
     assert list(budget_increments([WHOLE, MIDDLE])) == [
         BudgetIncrement(SMALL, SMALL.score),
-        BudgetIncrement(WHOLE, 10 / 100, (SMALL,)),
+        BudgetIncrement(WHOLE, 10 / 100),
         BudgetIncrement(MIDDLE, MIDDLE.score),
     ]
 

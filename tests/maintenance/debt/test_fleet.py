@@ -393,7 +393,7 @@ def test_what_a_night_measures_prices_the_next_one(tmp_path: Path) -> None:
     plant(tmp_path / "b", 30)
     as_estimated = {each.table: each.debt for each in maintaining.measure_fleet(str(tmp_path))}["b"]
     for past_costs, ratio in (({"compact": [100, 300]}, 3), ("?", 1), ({"compact": "?"}, 1)):
-        record = TableRecord(past_costs=past_costs)  # type: ignore[arg-type]
+        record = TableRecord(past_costs=past_costs)  # type: ignore[arg-type] # a wrong record, as a damaged ledger has
         ledger.with_table("b", record).save(open_store(str(tmp_path)))
         measured = {each.table: each.debt for each in maintaining.measure_fleet(str(tmp_path))}["b"]
         assert measured is not None and as_estimated is not None

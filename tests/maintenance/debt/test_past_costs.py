@@ -1,4 +1,4 @@
-"""What steps cost is measured from manifests, and corrects the prices of the next steps."""
+"""What a compaction cost is measured from manifests. It corrects the prices of the next ones."""
 
 from __future__ import annotations
 
