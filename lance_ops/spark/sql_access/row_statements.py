@@ -10,12 +10,12 @@ from lance_ops.spark.frame_write import write
 from lance_ops.spark.sql_access.merge import Clause, change_by_keys, key_condition
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement, assigned_column, check_no_default, check_values
+from lance_ops.spark.sql_access.words import QUERY_WORDS
 from lance_ops.spark.translation import check_keys_are_kept
 
 __all__ = ["ROW_STATEMENTS"]
 
 _AFFECTED = "num_affected_rows bigint"
-_QUERY = ("SELECT", "VALUES", "WITH", "FROM", "TABLE")
 
 
 def _insert(statement: Statement) -> DataFrame | None:
@@ -32,7 +32,7 @@ def _insert(statement: Statement) -> DataFrame | None:
     by_name = reader.accept("BY", "NAME")
     condition = None
     if reader.accept("REPLACE", "WHERE"):
-        condition = reader.until(*_QUERY, what="a condition")
+        condition = reader.until(*QUERY_WORDS, what="a condition")
         if overwrite:
             raise InvalidInput("SQL on a Lance table: INSERT INTO … REPLACE WHERE, or INSERT OVERWRITE; not both")
     if reader.peek("PARTITION"):
@@ -56,7 +56,7 @@ def _insert(statement: Statement) -> DataFrame | None:
 def _columns(statement: Statement) -> list[str] | None:
     """Read the list of columns in brackets, which is no query."""
     reader = statement.reader
-    if not reader.peek("(") or any(reader.peek("(", word) for word in (*_QUERY, "(")):
+    if not reader.peek("(") or any(reader.peek("(", word) for word in (*QUERY_WORDS, "(")):
         return None
     reader.expect("(")
     names = [reader.name("a column")]

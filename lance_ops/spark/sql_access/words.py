@@ -12,7 +12,10 @@ from enum import Enum
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 
-__all__ = ["Kind", "Reader", "Word", "split_words"]
+__all__ = ["QUERY_WORDS", "Kind", "Reader", "Word", "split_words"]
+
+QUERY_WORDS = ("SELECT", "VALUES", "WITH", "FROM", "TABLE")
+"""The words that begin a query."""
 
 _PATTERN = re.compile(
     r"""

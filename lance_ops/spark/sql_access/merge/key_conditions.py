@@ -6,13 +6,10 @@ from sqlglot import exp
 
 from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.query_needs import name_parts
-from lance_ops.spark.sql_access.words import Kind, Word, split_words
+from lance_ops.spark.sql_access.words import QUERY_WORDS, Reader, Word
 from lance_ops.spark.sql_access.written_expressions import conjuncts, parse_expression
 
 __all__ = ["KeyCondition", "key_condition"]
-
-_BEGINS_QUERY = ("SELECT", "VALUES", "WITH", "FROM", "TABLE")
-_DEPTH = {"(": 1, ")": -1}
 
 
 @dataclass(frozen=True)
@@ -35,36 +32,37 @@ def key_condition(condition: str) -> KeyCondition | None:
         return None
     if any(each.find(exp.Query) is not None for each in required if each is not found[0]):
         return None
-    words = split_words(condition)
-    at = next(number for number in range(len(words)) if _asks_query(condition, words, number))
+    reader = Reader(condition)
+    while not (reader.ended or _asks_query(reader)):
+        reader.at += 1
     parts = name_parts(found[0].this)
-    begin, end = words[at - 2 * len(parts) + 1].start, _closing(words, at + 1)
-    rest = f"{condition[:begin]}TRUE{condition[end.stop :]}" if len(required) > 1 else None
-    return KeyCondition(parts, condition[words[at + 1].stop : end.start], rest)
+    begin = reader.words[reader.at - 2 * len(parts) + 1].start
+    query = _in_brackets(reader)
+    end = reader.words[reader.at].stop
+    rest = f"{condition[:begin]}TRUE{condition[end:]}" if len(required) > 1 else None
+    return KeyCondition(parts, query, rest)
 
 
-def _asks_query(condition: str, words: list[Word], at: int) -> bool:
-    """Return whether the word at a position is an IN before a query in brackets.
+def _asks_query(reader: Reader) -> bool:
+    """Return whether an IN and a query in brackets come next, and leave them unread.
 
     A column may have the name TABLE or VALUES, so the parser decides what a bracket that begins with such a word holds.
     """
-    if words[at].upper != "IN" or not _may_be_query(words[at + 1 :]):
+    if not reader.peek("IN", "(") or not _may_be_query(reader.words[reader.at + 2 :]):
         return False
-    bracket = condition[words[at + 1].start : _closing(words, at + 1).stop]
-    return parse_expression(f"x IN {bracket}").args.get("query") is not None
+    at = reader.at
+    tree = parse_expression(f"x IN ({_in_brackets(reader)})")
+    reader.at = at
+    return tree.args.get("query") is not None
+
+
+def _in_brackets(reader: Reader) -> str:
+    """Read `IN (text`, and return the text; the closing bracket comes next."""
+    reader.expect("IN", "(")
+    return reader.until(what="a query")
 
 
 def _may_be_query(words: list[Word]) -> bool:
-    """Return whether the words begin with a bracket and a word that begins a query."""
-    inner = next((word for word in words if word.upper != "("), None)
-    return bool(words) and words[0].upper == "(" and inner is not None and inner.upper in _BEGINS_QUERY
-
-
-def _closing(words: list[Word], at: int) -> Word:
-    """Return the bracket that closes the one at a position."""
-    depth = 0
-    for word in words[at:]:
-        depth += _DEPTH.get(word.upper, 0) if word.kind is Kind.SIGN else 0
-        if depth == 0:
-            return word
-    raise AssertionError("a condition that parses closes its brackets")
+    """Return whether the words begin with one that begins a query, in brackets or not."""
+    first = next((word for word in words if word.upper != "("), None)
+    return first is not None and first.upper in QUERY_WORDS
