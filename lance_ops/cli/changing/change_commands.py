@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -251,30 +252,21 @@ def cleanup(
     opened = open_dataset(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     used = None if spark is None else runner(spark)
 
-    def explain() -> CleanupExplanation:
-        return opened.explain_cleanup_old_versions(
-            older_than,
-            retain_versions,
-            delete_unverified=delete_unverified,
-            error_if_tagged_old_versions=not keep_tagged,
-            versions=versions,
-            include_files=files,
-            runner=used,
-        )
+    chosen: dict[str, Any] = {
+        "older_than": older_than,
+        "retain_versions": retain_versions,
+        "delete_unverified": delete_unverified,
+        "error_if_tagged_old_versions": not keep_tagged,
+        "versions": versions,
+        "runner": used,
+    }
+    explain = partial(opened.explain_cleanup_old_versions, **chosen, include_files=files)
 
     if asks:
         _print_explanation(explain())
         confirm_or_exit("Remove these versions for good?")
     if not dry_run:
-        stats = opened.cleanup_old_versions(
-            older_than,
-            retain_versions,
-            delete_unverified=delete_unverified,
-            error_if_tagged_old_versions=not keep_tagged,
-            versions=versions,
-            delete_rate_limit=rate,
-            runner=used,
-        )
+        stats = opened.cleanup_old_versions(**chosen, delete_rate_limit=rate)
         if as_json:
             print_json({**stats.__dict__, "dry_run": False})
         else:
