@@ -203,17 +203,27 @@ def test_waves_of_files_end_in_every_good_row_once_whatever_the_policy(
             job = f"{config.name}_checks"
             wait_for(partial(have_ended, instance, f"{config.name}_upkeep"), SECONDS, "upkeep does not end")
             orders.launch(f"in the end of {config.name}", job)
-            wait_for(lambda: num_succeeded(instance, job) > 0, SECONDS, f"{job} does not end well")  # noqa: B023 # it is called at once
+            wait_for(partial(has_succeeded, instance, job), SECONDS, f"{job} does not end well")
             assert red_checks(config, instance) == {}
 
 
 def wait_until_settled(sources: Sequence[Source], instance: dg.DagsterInstance, what: str) -> None:
     """Wait until each file is in its table or named, and Dagster has recorded those in the table."""
     for source in sources:
-        config = source.config
-        wait_for(lambda: states(config, instance) == source.expected, SECONDS, f"{source.name}: {what}", every=2)  # noqa: B023 # it is called at once
-        good, names = source.content.keys(), DatasetNames(config.name)
-        wait_for(lambda: recorded(instance, names) >= good, SECONDS, f"{source.name}: a batch has no record")  # noqa: B023 # it is called at once
+        wait_for(partial(is_settled, source, instance), SECONDS, f"{source.name}: {what}", every=2)
+        wait_for(partial(is_recorded, source, instance), SECONDS, f"{source.name}: a batch has no record")
+
+
+def is_settled(source: Source, instance: dg.DagsterInstance) -> bool:
+    return states(source.config, instance) == source.expected
+
+
+def is_recorded(source: Source, instance: dg.DagsterInstance) -> bool:
+    return recorded(instance, DatasetNames(source.name)) >= source.content.keys()
+
+
+def has_succeeded(instance: dg.DagsterInstance, job: str) -> bool:
+    return num_succeeded(instance, job) > 0
 
 
 def check_rows(sources: Sequence[Source]) -> None:

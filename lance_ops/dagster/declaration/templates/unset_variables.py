@@ -80,7 +80,7 @@ def _named(condition: nodes.Node) -> frozenset[str]:
 
 
 def _takes_none_for_value(condition: nodes.Node) -> bool:
-    """Return whether None answers a condition as a value does: `is defined`, or `!=` with a constant."""
+    """Return whether a condition is the same for None as for a value: `is defined`, or `!=` with a constant."""
     match condition:
         case nodes.Test(name="defined" | "undefined"):
             return True
