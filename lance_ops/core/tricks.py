@@ -28,6 +28,7 @@ class Trick(Enum):
     SYNCFS = "syncfs"
     UNALIGNED_WORDS = "unaligned-words"
     UNCOUNTED_ARRAYS = "uncounted-arrays"
+    UNZIPPED_PYSPARK = "unzipped-pyspark"
     WATCHES = "watches"
     WRITEBACK = "writeback"
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from lance_ops.core.errors import MissingPackage
 from lance_ops.core.lazy_import import import_on_first_use
 
-try:
-    import pyspark  # noqa: F401 - to find out whether it is installed
+try:  # no import: the workers' daemon chooses first which pyspark it imports
+    _found, _reason = find_spec("pyspark"), "it is not installed"
 except ImportError as error:
-    raise MissingPackage("lance_ops.spark", "pyspark", "spark", str(error)) from error
+    _found, _reason = None, str(error)
+if _found is None:
+    raise MissingPackage("lance_ops.spark", "pyspark", "spark", _reason)
 
 if TYPE_CHECKING:
     from lance_ops.spark.data_source import LanceSource

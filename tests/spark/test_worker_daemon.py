@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lance_ops.api import write_dataset
-from lance_ops.spark import worker_daemon
 from lance_ops.spark.session import DAEMON_MODULE
+from lance_ops.spark.worker_daemon import serving
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _FIRST_TASKS = """
 import os, sys
-from lance_ops.spark import worker_daemon
+from lance_ops.spark.worker_daemon import serving
 
 def in_worker(work):
     if os.fork() == 0:
@@ -42,7 +42,7 @@ def write_frame():
     from lance_ops.spark.data_source import SourceOptions, plan_write
     from lance_ops.spark.running import Attempts
     from lance_ops.spark.running.row_job import _RowTask
-    rows = worker_daemon._rows().rename_columns(["integers", "floats", "texts", "vectors", "nulls"])
+    rows = serving._rows().rename_columns(["integers", "floats", "texts", "vectors", "nulls"])
     plan = plan_write(SourceOptions.parse({"path": sys.argv[1] + "-frame"}), rows.schema, "append")
     TaskContext._getOrCreate()._partitionId = 0
     (reported,) = _RowTask(Attempts(plan.write, 1, "0" * 16), tuple(rows.column_names))(rows.to_batches())
@@ -51,11 +51,11 @@ def write_frame():
 
 def write():
     import lance_ops
-    written = lance_ops.write_dataset(worker_daemon._rows(), sys.argv[1], max_rows_per_file=1024)
+    written = lance_ops.write_dataset(serving._rows(), sys.argv[1], max_rows_per_file=1024)
     assert lance_ops.dataset(written.uri).to_table().num_rows == 2048
     lance_ops.dataset(written.uri).optimize.compact_files()
 
-for load, work in ((None, read), (None, write_frame), (worker_daemon.preload, write)):
+for load, work in ((None, read), (None, write_frame), (serving.preload, write)):
     if load is not None:
         load()
     print(*({"numba", "fsspec", "pandas", "pyarrow.dataset", "sqlglot", "s3fs"} & sys.modules.keys()), flush=True)
@@ -63,7 +63,7 @@ for load, work in ((None, read), (None, write_frame), (worker_daemon.preload, wr
 """
 _FORKS = """
 import os, signal, time
-from lance_ops.spark import worker_daemon
+from lance_ops.spark.worker_daemon import serving
 
 loaded = []
 
@@ -76,7 +76,7 @@ def in_worker():
 
 def serve():
     assert signal.getitimer(signal.ITIMER_REAL)[0] > 600
-    worker_daemon._SECONDS_WITHOUT_FORK = 0.01
+    serving._SECONDS_WITHOUT_FORK = 0.01
     child = os.fork()
     if child == 0:
         try:
@@ -93,10 +93,10 @@ def serve():
         os._exit(0)
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)  # it is loaded once
 
-worker_daemon._SECONDS_WITHOUT_FORK = 3600
-worker_daemon.preload = lambda: loaded.append(os.getpid())
-worker_daemon.manager = serve
-worker_daemon.main()
+serving._SECONDS_WITHOUT_FORK = 3600
+serving.preload = lambda: loaded.append(os.getpid())
+serving.manager = serve
+serving.serve()
 """
 
 
@@ -109,7 +109,7 @@ def run(code: str, *arguments: str) -> list[str]:
 
 
 def test_a_worker_inherits_modules_and_kernels_but_no_heavy_package_that_tasks_do_not_need(tmp_path: Path) -> None:
-    stored = write_dataset(worker_daemon._rows(), str(tmp_path / "stored"))
+    stored = write_dataset(serving._rows(), str(tmp_path / "stored"))
     lines = run(_FIRST_TASKS, str(tmp_path / "table"), stored.uri)
     at_first, for_reads, _, for_frames, then, for_writes = lines
     assert at_first.split() == []
@@ -132,15 +132,19 @@ def test_the_daemon_loads_the_rest_once_after_its_last_fork() -> None:
 
 @pytest.mark.spark
 def test_the_session_forks_its_workers_from_this_daemon(spark: SparkSession) -> None:
-    def look(_: int) -> tuple[bytes, bool]:
+    def look(_: int) -> tuple[bytes, bool, str]:
         import sys
         from pathlib import Path
 
-        return Path(f"/proc/{os.getppid()}/cmdline").read_bytes(), "lance_ops.file.v2_1.page_reader" in sys.modules
+        import pyspark
 
-    for command, is_loaded in spark.sparkContext.parallelize(range(2), 2).map(look).collect():
+        command = Path(f"/proc/{os.getppid()}/cmdline").read_bytes()
+        return command, "lance_ops.file.v2_1.page_reader" in sys.modules, pyspark.__file__
+
+    for command, is_loaded, imported_from in spark.sparkContext.parallelize(range(2), 2).map(look).collect():
         assert DAEMON_MODULE.encode() in command.split(b"\0")
         assert is_loaded
+        assert Path(imported_from).is_file()  # not in an archive, whose modules each process compiles
 
 
 def test_a_daemon_that_cannot_load_the_rest_serves_all_the_same(
@@ -149,7 +153,7 @@ def test_a_daemon_that_cannot_load_the_rest_serves_all_the_same(
     def fail() -> None:
         raise OSError("the cache is on a full disk")
 
-    monkeypatch.setattr(worker_daemon, "preload", fail)
+    monkeypatch.setattr(serving, "preload", fail)
     monkeypatch.setattr("gc.freeze", lambda: None)
-    worker_daemon._load_the_rest()
+    serving._load_the_rest()
     assert "the cache is on a full disk" in capsys.readouterr().err

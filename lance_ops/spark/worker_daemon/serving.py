@@ -1,4 +1,4 @@
-"""Fork Spark's Python workers from a process that has loaded this library: `spark.python.daemon.module`.
+"""Load this library, and then fork Spark's Python workers.
 
 Spark starts one daemon for each distinct environment of workers on an executor. Its own daemon imports almost nothing,
 so each worker it forks imports the library again, and does so again after a minute without work. This one loads modules
@@ -7,8 +7,6 @@ and kernels once. Workers inherit them, and share their memory.
 The first worker waits until its daemon serves. So the daemon first imports what it takes to read a table for a
 DataFrame. It loads the rest once no worker has been forked for a while. A worker that is forked earlier, and writes or
 runs a task of `map_fragments`, imports the rest by itself.
-
-The processes in which Spark plans a query, and those that commit a write, do not heed the setting.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from lance_ops.spark.data_source import LanceReader, LanceSource
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.planned_read import planned_frame
 
-__all__ = ["NEEDED_BY_READS", "main", "preload"]
+__all__ = ["NEEDED_BY_READS", "preload", "serve"]
 
 NEEDED_BY_READS = (
     LanceReader,
@@ -82,8 +80,8 @@ def _rows() -> pa.Table:
     )
 
 
-def main() -> None:
-    """Serve Spark, and load the rest of the library meanwhile.
+def serve() -> None:
+    """Serve Spark until it ends, and load the rest of the library meanwhile.
 
     A failure to load is only told: workers then import by themselves.
     """
@@ -125,7 +123,3 @@ def _call_after_forks(load: Callable[[], None]) -> None:
     signal.signal(signal.SIGALRM, on_alarm)
     os.register_at_fork(after_in_parent=set_alarm, after_in_child=in_child)
     set_alarm()
-
-
-if __name__ == "__main__":
-    main()

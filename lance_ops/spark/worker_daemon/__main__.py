@@ -1,0 +1,9 @@
+"""Spark runs this as the daemon of its Python workers."""
+
+from __future__ import annotations
+
+from lance_ops.spark import worker_daemon
+
+if __name__ == "__main__":
+    worker_daemon.leave_zipped_pyspark()
+    worker_daemon.serve()  # its module imports pyspark, so it is loaded now
