@@ -18,7 +18,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__all__ = ["collector_paused", "import_on_first_use", "load_module"]
+__all__ = ["collector_paused", "freeze_objects", "import_on_first_use", "load_module"]
 
 
 def import_on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
@@ -68,13 +68,22 @@ def collector_paused() -> Iterator[None]:
         _PAUSE.end()
 
 
+def freeze_objects() -> None:
+    """Freeze all objects that the collector tracks (`gc.freeze`). Imports know of it, and do not count them.
+
+    They will not make objects old any more, also if the caller unfreezes all.
+    """
+    gc.freeze()
+    _PAUSE.has_seen_frozen = True
+
+
 class _Pause:
     """Disables the garbage collector with the first of several callers, and enables it with the last one to end."""
 
     def __init__(self) -> None:
         self._is_on, self._num_callers = False, 0
-        self._has_seen_frozen = False
-        """Whether an import has found frozen objects. To count them, Python visits each of them."""
+        self.has_seen_frozen = False
+        """Whether there were frozen objects at some time. To count them, Python visits each of them."""
         self._lock = threading.RLock()  # the same thread comes again if a collection calls a finalizer that imports
 
     def begin(self) -> bool:
@@ -92,8 +101,8 @@ class _Pause:
         with self._lock:
             self._num_callers = max(self._num_callers - 1, 0)  # 0 if the process was forked during the pause
             if self._is_on and not self._num_callers:
-                self._has_seen_frozen = self._has_seen_frozen or gc.get_freeze_count() > 0
-                if not self._has_seen_frozen:
+                self.has_seen_frozen = self.has_seen_frozen or gc.get_freeze_count() > 0
+                if not self.has_seen_frozen:
                     gc.freeze()
                     gc.unfreeze()  # puts into the oldest generation, without a look at each object
                 gc.enable()

@@ -25,10 +25,10 @@ class Trick(Enum):
     RESERVE = "reserve"
     SEALS = "seals"
     SMALL_READS = "small-reads"
+    SPARK_ARCHIVES = "spark-archives"
     SYNCFS = "syncfs"
     UNALIGNED_WORDS = "unaligned-words"
     UNCOUNTED_ARRAYS = "uncounted-arrays"
-    UNZIPPED_PYSPARK = "unzipped-pyspark"
     WATCHES = "watches"
     WRITEBACK = "writeback"
 

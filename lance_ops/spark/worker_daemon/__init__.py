@@ -11,11 +11,11 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.spark.worker_daemon.serving import serve
-    from lance_ops.spark.worker_daemon.unzipped_pyspark import leave_zipped_pyspark
+    from lance_ops.spark.worker_daemon.spark_archives import leave_zipped_pyspark
 
 __all__ = ["leave_zipped_pyspark", "serve"]
 
-_MODULES = {"leave_zipped_pyspark": "unzipped_pyspark", "serve": "serving"}
+_MODULES = {"leave_zipped_pyspark": "spark_archives", "serve": "serving"}
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name
     __getattr__ = import_on_first_use(__name__, _MODULES)

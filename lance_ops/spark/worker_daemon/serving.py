@@ -11,7 +11,6 @@ runs a task of `map_fragments`, imports the rest by itself.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import traceback
@@ -25,12 +24,14 @@ import pyspark.worker
 from pyspark.daemon import manager
 
 from lance_ops import api
+from lance_ops.core.lazy_import import freeze_objects
 from lance_ops.kernels import load_kernels
 from lance_ops.maintenance import ingest as ingestion
 from lance_ops.reading import read_fragments_together, scan_fragments
 from lance_ops.spark.data_source import LanceReader, LanceSource
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.planned_read import planned_frame
+from lance_ops.spark.worker_daemon.spark_archives import forget_archives
 
 __all__ = ["NEEDED_BY_READS", "preload", "serve"]
 
@@ -86,7 +87,7 @@ def serve() -> None:
     A failure to load is only told: workers then import by themselves.
     """
     _call_after_forks(_load_the_rest)
-    gc.freeze()
+    _settle()
     manager()
 
 
@@ -95,7 +96,16 @@ def _load_the_rest() -> None:
         preload()
     except Exception:  # noqa: BLE001 - a worker that starts slowly is better than none
         traceback.print_exc()
-    gc.freeze()  # a collection in a worker would otherwise write to, and so copy, each inherited page
+    _settle()
+
+
+def _settle() -> None:
+    """Leave workers little to do with what they inherit.
+
+    A collection in a worker would otherwise write to, and so copy, each inherited page.
+    """
+    freeze_objects()
+    forget_archives()
 
 
 def _call_after_forks(load: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from lance_ops.core.tricks import Trick
 
 _LOOK = """
 import sys
-from lance_ops.spark.worker_daemon.unzipped_pyspark import leave_zipped_pyspark
+from lance_ops.spark.worker_daemon.spark_archives import leave_zipped_pyspark
 
 if "imported" in sys.argv:
     import pyspark
@@ -53,7 +53,7 @@ def test_the_package_that_holds_the_archive_is_imported_and_nothing_else_moves(t
     site, own = tmp_path / "site", tmp_path / "own"
     archive = installed(site, "1")
     own.mkdir()
-    _, before = imported_from(archive, own, site, disabled=Trick.UNZIPPED_PYSPARK.value)
+    _, before = imported_from(archive, own, site, disabled=Trick.SPARK_ARCHIVES.value)
     file, after = imported_from(archive, own, site)
     assert file == str(site / "pyspark" / "__init__.py")
     assert after == [entry for entry in before if entry != str(archive)]
@@ -89,5 +89,38 @@ def test_what_is_imported_stays_and_so_does_its_path(tmp_path: Path) -> None:
 
 def test_the_archive_is_kept_with_the_trick_off(tmp_path: Path) -> None:
     archive = installed(tmp_path / "site", "1")
-    file, _ = imported_from(archive, tmp_path / "site", disabled="aio,unzipped-pyspark")
+    file, _ = imported_from(archive, tmp_path / "site", disabled="aio,spark-archives")
     assert file == str(archive / "pyspark" / "__init__.py")
+
+
+_WORKER = """
+import importlib, sys, zipimport
+from lance_ops.spark.worker_daemon.spark_archives import forget_archives
+
+read = []
+own = zipimport._read_directory
+zipimport._read_directory = lambda archive: read.append(archive) or own(archive)
+import first
+forget_archives()
+importlib.invalidate_caches()  # as a new worker does
+import second
+print(*read, second.__file__, sep="\\n")
+"""
+
+
+def test_a_worker_reads_no_directory_of_an_archive_again(tmp_path: Path) -> None:
+    archive = tmp_path / "modules.zip"
+    with zipfile.ZipFile(archive, "w") as written:
+        for name in ("first", "second"):
+            written.writestr(f"{name}.py", "")
+    for disabled, times in ((Trick.SPARK_ARCHIVES.value, 1), ("", 0)):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(archive), str(Path(__file__).parents[2])]),
+            "LANCE_OPS_DISABLE": disabled,
+        }
+        command = [sys.executable, "-c", _WORKER]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=120)
+        *read, file = shown.stdout.splitlines()
+        assert read.count(str(archive)) == times
+        assert file == str(archive / "second.py")
