@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lance_ops.store import FsspecStore, LocalStore
+from lance_ops.store import PROCESS_RESOURCES, FsspecStore, LocalStore
 from lance_ops.store.local import syncing
 from lance_ops.store.services.obstore import unsigned_head
-from tests.servers.obstore import OBJECT_SERVERS, ObjectServer, object_server_of
+from tests.s3_server import S3Server
+from tests.servers.obstore import OBJECT_SERVERS, ObjectServer, object_server_of, through_obstore
 
 __all__ = ["ObjectServer", "client_of", "open_files"]
 
@@ -68,3 +69,28 @@ def one_sync_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
         return finish
 
     monkeypatch.setattr(syncing, "begin_fsync", begin)
+
+
+@pytest.fixture
+def nothing_configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An environment without Amazon's variables; returns the file of its profiles, which does not exist."""
+    for name in [name for name in os.environ if name.startswith(("AWS_", "BOTO_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    (tmp_path / ".aws").mkdir()
+    return tmp_path / ".aws" / "config"
+
+
+@pytest.fixture
+def no_old_clients() -> Iterator[None]:
+    """Begin without clients: their credentials are those of another test's environment."""
+    PROCESS_RESOURCES.reset()
+    yield
+    PROCESS_RESOURCES.reset()
+
+
+@pytest.fixture
+def s3(s3_server: S3Server) -> FsspecStore:
+    """A store that obstore serves."""
+    return through_obstore(s3_server).new_store()
