@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
@@ -72,11 +73,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run tests that share a costly process on one xdist worker; tests that start their own name another group."""
+    """Run tests that share a costly process on one xdist worker, and those of a long file on one that has its fixtures.
+
+    Tests that start costly processes of their own name another group. Tests of short files have none: xdist hands them
+    out last, one by one, so all workers end at about the same time.
+    """
+    num_tests = Counter(item.path for item in items)
     for item in items:
         room = _room_of(item)
-        if room is not None and _group_of(item) is None:
-            item.add_marker(pytest.mark.xdist_group(room))
+        if _group_of(item) is None and (room is not None or num_tests[item.path] >= _LONG_FILE):
+            item.add_marker(pytest.mark.xdist_group(room or item.path.stem))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -95,8 +101,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     atexit.register(gc.unfreeze)  # nanobind reports what a frozen object keeps alive
 
 
+_LONG_FILE = 10
+"""From how many tests on a file's tests are a group."""
+
+
 def _room_of(item: pytest.Item) -> str | None:
-    return next((room for room in ("spark", "dagster") if item.get_closest_marker(room)), None)
+    return next((room for room in ("spark", "dagster", "server") if item.get_closest_marker(room)), None)
 
 
 def _group_of(item: pytest.Item) -> str | None:
