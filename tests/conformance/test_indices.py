@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,7 @@ class Built:
     store: Store
     metadata: IndexMetadata
 
-    @property
+    @cached_property
     def loaded(self) -> LoadedIndex[IndexQuery]:
         return self.index_type.load(self.store, self.metadata)
 
