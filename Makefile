@@ -32,7 +32,7 @@ types: environment
 	$(BIN)/mypy
 
 tests: environment servers java
-	$(BIN)/python -m pytest -n 4 --dist loadgroup
+	$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 
 kernels: environment  ## compiled once, before several workers need the same ones
 	$(BIN)/python -m lance_ops.kernels.warm

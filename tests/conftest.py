@@ -34,6 +34,7 @@ from lance_ops.store.local import memory_map_cache
 from lance_ops.table import Fragment, Manifest, decode_manifest
 from lance_ops.table.manifest.manifest_cache import ManifestCache
 from tests.forked_decoders import DecoderTemplate
+from tests.groups import DAEMONS, OWN_SESSIONS
 from tests.manifest_servers import ManifestServer, dynalite_server
 from tests.residency import forget, resident_bytes
 from tests.s3_server import S3Server, moto_server
@@ -72,17 +73,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run tests that share a costly process on one xdist worker, and those of a long file on one that has its fixtures.
 
-    Tests that start costly processes of their own name another group. Tests of short files have none: xdist hands them
-    out last, one by one, so all workers end at about the same time.
+    Tests that start costly processes of their own name another group. Tests of short files have none.
+
+    xdist hands the groups out in this order, with `--no-loadscope-reorder`: first those that last long and often wait,
+    then the files, and last single tests, so all workers end at about the same time.
     """
     num_tests = Counter(item.path for item in items)
     for item in items:
         room = _room_of(item)
         if _group_of(item) is None and (room is not None or num_tests[item.path] >= _LONG_FILE):
             item.add_marker(pytest.mark.xdist_group(room or item.path.stem))
+    if getattr(config.option, "loadgroup", False):
+        items.sort(key=_turn_of)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -104,9 +109,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 _LONG_FILE = 10
 """From how many tests on a file's tests are a group."""
 
+_ROOMS = ("spark", "dagster", "server")
+_FIRST = ["dagster", "spark", *DAEMONS.args, *OWN_SESSIONS.args, "server"]
+
 
 def _room_of(item: pytest.Item) -> str | None:
-    return next((room for room in ("spark", "dagster", "server") if item.get_closest_marker(room)), None)
+    return next((room for room in _ROOMS if item.get_closest_marker(room)), None)
+
+
+def _turn_of(item: pytest.Item) -> int:
+    group = _group_of(item)
+    if group in _FIRST:
+        return _FIRST.index(group)
+    return len(_FIRST) + (group is None)
 
 
 def _group_of(item: pytest.Item) -> str | None:
