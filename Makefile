@@ -16,8 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 run: environment java  ## the main job, on real data
 	$(BIN)/python -m jobs.demo --fresh
 
-test: environment servers java  ## every check
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target quick-checks collection classes
+test: environment  ## every check
+	$(MAKE) --no-print-directory --jobs 3 --output-sync=target servers java quick-checks collection classes
 	$(MAKE) --no-print-directory --jobs 2 types tests
 
 checks: quick-checks types  ## all but the tests
