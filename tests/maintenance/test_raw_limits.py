@@ -277,6 +277,15 @@ def test_the_process_knows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert b"PATH=" in environment and b"hunter2" not in environment + arguments
 
 
+def test_the_process_loads_no_pandas(tmp_path: Path) -> None:
+    paths = [write(tmp_path / "a.json", b'{"a": 1}\n'), write(tmp_path / "a.csv", b"a\n1\n")]
+    with RawReader({}, RawReading()) as reader:
+        assert [batch.num_rows for path in paths for batch in reader.batches(raw(path))] == [1, 1]
+        assert reader._process is not None and reader._process._process is not None
+        libraries = Path(f"/proc/{reader._process._process.pid}/maps").read_text()
+    assert "/pyarrow/" in libraries and "/pandas/" not in libraries
+
+
 @pytest.mark.parametrize("module", DECODING_MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_what_the_process_runs_imports_nothing_else_of_this_package(module: ModuleType) -> None:
     made_before = {each.__name__ for each in DECODING_MODULES[: DECODING_MODULES.index(module)]}
