@@ -181,6 +181,8 @@ def nested(tmp_path: Path) -> str:
         {
             "id": range(100),
             "x": [0.5] * 100,
+            "y": [number / 100 for number in range(100)],
+            "text": [str(number) for number in range(100)],
             "items": [[number, None] for number in range(100)],
             "pairs": pa.array([[("a", number)] for number in range(100)], pa.map_(pa.string(), pa.int32())),
             "word": pa.array(["a", None] * 50).dictionary_encode(),
@@ -189,6 +191,7 @@ def nested(tmp_path: Path) -> str:
     dataset = lance_ops.write_dataset(rows, str(tmp_path / "nested"))
     dataset.create_scalar_index("id", "BTREE")
     dataset.create_scalar_index("x", "BTREE")
+    dataset.create_scalar_index("y", "ZONEMAP")
     with pa.ipc.new_file(tmp_path / "nested.arrow", rows.schema) as file:
         file.write_table(rows)
     return dataset.uri
@@ -199,6 +202,9 @@ def nested(tmp_path: Path) -> str:
     [
         "assert t().to_table(filter='id = 7').num_rows == 1",
         "assert t().to_table(filter='id > 90 AND x < 1').num_rows == 9",
+        "assert t().to_table(filter='y < 0.5').num_rows == 50",
+        "t().create_scalar_index('id', 'BTREE', name='again')",
+        "t().create_scalar_index('text', 'BTREE')",
         "assert t().delete('id < 10')['num_deleted_rows'] == 10; assert t().to_table().num_rows == 90",
         "lance_ops.write_dataset(pa.ipc.open_file(t().uri + '.arrow').read_all(), t().uri, mode='append')",
         "lance_ops.write_dataset(pa.ipc.open_file(t().uri + '.arrow').read_all(), t().uri + '-copy')",

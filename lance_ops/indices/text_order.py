@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import array_of_numbers, numbers_of, truths_of
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 
 __all__ = ["has_text_order", "text_sort_indices"]
@@ -31,7 +32,7 @@ def has_text_order(values: pa.Array) -> bool:
 
 def text_sort_indices(values: pa.Array) -> pa.Array:
     """Return the indices that sort binary values by their bytes, nulls first; equal values keep their order."""
-    valid = None if not values.null_count else np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
+    valid = None if not values.null_count else np.flatnonzero(truths_of(pc.is_valid(values)))
     words, is_whole = _words(values, valid)
     order = np.argsort(words)  # not stable, but several times as fast; equal words are put in order below
     is_tied = _with_an_equal_neighbour(words[order])
@@ -41,11 +42,11 @@ def text_sort_indices(values: pa.Array) -> pa.Array:
     elif len(tied) > len(order) // 2:
         return pc.array_sort_indices(values, null_placement="at_start")
     elif len(tied):
-        whole = values.take(pa.array(tied if valid is None else valid[tied]))
-        order[is_tied] = tied[pc.array_sort_indices(whole).to_numpy()]
+        whole = values.take(array_of_numbers(tied if valid is None else valid[tied]))
+        order[is_tied] = tied[numbers_of(pc.array_sort_indices(whole))]
     if valid is None:
-        return pa.array(order)
-    return pa.array(np.concatenate((np.flatnonzero(pc.is_null(values).to_numpy(zero_copy_only=False)), valid[order])))
+        return array_of_numbers(order)
+    return array_of_numbers(np.concatenate((np.flatnonzero(truths_of(pc.is_null(values))), valid[order])))
 
 
 def _words(values: pa.Array, valid: Int64Array | None) -> tuple[Uint64Array, bool]:

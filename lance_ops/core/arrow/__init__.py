@@ -27,6 +27,7 @@ from lance_ops.core.arrow.without_pandas import (
     empty_table,
     numbers_of,
     scalar,
+    truths_of,
 )
 from lance_ops.core.lazy_import import import_on_first_use
 
@@ -55,6 +56,7 @@ __all__ = [
     "safe_to_take",
     "scalar",
     "serialized_extension",
+    "truths_of",
     "with_child_fields",
     "with_children",
 ]

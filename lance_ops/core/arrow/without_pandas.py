@@ -18,7 +18,15 @@ import pyarrow as pa
 
 from lance_ops.core.ndarrays import BoolArray
 
-__all__ = ["array_of_numbers", "array_of_scalars", "array_of_truths", "empty_table", "numbers_of", "scalar"]
+__all__ = [
+    "array_of_numbers",
+    "array_of_scalars",
+    "array_of_truths",
+    "empty_table",
+    "numbers_of",
+    "scalar",
+    "truths_of",
+]
 
 _JOINED_SCALARS = 64
 """Longer lists are quicker converted by `pa.array`."""
@@ -60,6 +68,17 @@ def numbers_of(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
         if len(chunk)
     ]
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
+
+
+def truths_of(truths: pa.BooleanArray) -> BoolArray:
+    """Return truth values as numpy booleans, null as False; Arrow's own conversion takes ten times longer."""
+    if truths.null_count:
+        truths = truths.fill_null(False)
+    if not len(truths):
+        return np.empty(0, np.bool_)
+    bits = np.frombuffer(truths.buffers()[1], np.uint8)[truths.offset // 8 :]
+    skipped = truths.offset % 8
+    return np.unpackbits(bits, count=skipped + len(truths), bitorder="little")[skipped:].view(np.bool_)
 
 
 def array_of_truths(mask: BoolArray) -> pa.Array:

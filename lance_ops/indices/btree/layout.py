@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.arrow import array_of_numbers
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.file import FileReader, FileWriter
@@ -146,7 +147,7 @@ class PageStatistics:
         self._lasts: list[pa.Array] = []
         self._num_rows = 0
         self._num_nulls = 0
-        self._last = pa.array([], value_type)
+        self._last = pa.nulls(0, value_type)
 
     def record(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Record a batch's page bounds and return the batch."""
@@ -155,10 +156,10 @@ class PageStatistics:
         starts = np.arange(-into_page % self._page_rows, len(values), self._page_rows)
         ends = np.arange(self._page_rows - 1 - into_page, len(values), self._page_rows)
         # `take` copies: a slice would keep the whole batch alive.
-        self._firsts.append(values.take(pa.array(starts)))
-        self._lasts.append(values.take(pa.array(ends)))
+        self._firsts.append(values.take(array_of_numbers(starts)))
+        self._lasts.append(values.take(array_of_numbers(ends)))
         if len(values):
-            self._last = values.take(pa.array([len(values) - 1]))
+            self._last = values.take(array_of_numbers(np.array([len(values) - 1])))
         self._num_rows += len(values)
         self._num_nulls += values.null_count
         return batch
@@ -166,7 +167,7 @@ class PageStatistics:
     def lookup(self) -> pa.RecordBatch:
         """Return the rows of page_lookup."""
         open_page = [self._last] if self._num_rows % self._page_rows else []
-        empty = pa.array([], self._value_type)
+        empty = pa.nulls(0, self._value_type)
         mins = pa.concat_arrays([empty, *self._firsts])
         maxs = pa.concat_arrays([empty, *self._lasts, *open_page])
         return lookup_of(mins, maxs, self._num_nulls, self._num_rows, self._page_rows)
@@ -178,7 +179,9 @@ def lookup_of(mins: pa.Array, maxs: pa.Array, num_nulls: int, num_rows: int, pag
     sizes = np.minimum(num_rows - pages.astype(np.int64) * page_rows, page_rows)
     nulls = np.clip(num_nulls - pages.astype(np.int64) * page_rows, 0, sizes)
     schema = lookup_schema(mins.type).with_metadata({BATCH_SIZE: str(page_rows), RANGE_PARTITIONED: "false"})
-    return pa.RecordBatch.from_arrays([mins, maxs, pa.array(nulls.astype(np.uint32)), pa.array(pages)], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [mins, maxs, array_of_numbers(nulls.astype(np.uint32)), array_of_numbers(pages)], schema=schema
+    )
 
 
 @contextmanager

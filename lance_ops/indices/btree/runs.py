@@ -105,7 +105,7 @@ def join_runs(
         if writer.num_rows != num_rows or not _are_parts(runs, page_rows):
             raise CorruptFile(scratch.uri, "runs", f"{writer.num_rows} rows do not follow each other in whole pages")
     with deleted_on_failure(store, PAGE_DATA):
-        empty = pa.array([], value_type)
+        empty = pa.nulls(0, value_type)
         mins, maxs = (pa.concat_arrays([empty, *(run.summary.column(name) for run in runs)]) for name in (MIN, MAX))
         num_nulls = sum(int(numbers_of(run.summary.column(NULL_COUNT)).sum()) for run in runs)
         lookup = lookup_of(mins, maxs, num_nulls, num_rows, page_rows)

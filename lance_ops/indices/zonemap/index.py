@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of
+from lance_ops.core.arrow import numbers_of, truths_of
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.predicate import Column, IsNull, Predicate
@@ -101,7 +102,7 @@ class ZoneMapIndex(LoadedIndex[ZoneMapQuery]):
     def contradicted(self, rows: pa.RecordBatch) -> Uint64Array:
         """Return the rows that no zone has, that are outside the bounds of theirs, or whose null is not recorded."""
         values, addresses = check_training_batch(rows, self.zones.value_type, self.metadata.name)
-        row_addrs: Uint64Array = addresses.to_numpy()
+        row_addrs: Uint64Array = numbers_of(addresses)
         zones = self.zones.of_fragments(self.fragments)
         if not zones.rows.num_rows or not len(row_addrs):
             return row_addrs
@@ -120,7 +121,7 @@ def summarize(rows: TrainingBatches, value_type: pa.DataType, rows_per_zone: int
     builder = ZoneBuilder(rows_per_zone)
     for batch in rows:
         values, addresses = check_training_batch(batch, value_type, column)
-        builder.add(values, addresses.to_numpy())
+        builder.add(values, numbers_of(addresses))
     zones = builder.finish()
     return ZoneTable.of(zones, dict(builder.nulls), value_type, rows_per_zone)
 
@@ -151,7 +152,7 @@ def _runs(zones: ZoneTable, chosen: BoolArray) -> Iterator[tuple[int, int, int]]
 
 def _agrees(values: pa.Array, row_addrs: Uint64Array, zones: ZoneTable, at: Int64Array) -> BoolArray:
     """Return whether each value can be in its zone; `at` numbers the zone of each."""
-    is_null = pc.is_null(values).to_numpy(zero_copy_only=False)
+    is_null = truths_of(pc.is_null(values))
     keys, lower, upper = ZoneBounds.of(values), ZoneBounds.of(zones.mins), ZoneBounds.of(zones.maxs)
     may: BoolArray = zones.may_have_values()[at]
     for bounds, op in ((lower, np.less_equal), (upper, np.greater_equal)):

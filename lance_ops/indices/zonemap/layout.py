@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.addresses import row_addrs
-from lance_ops.core.arrow import numbers_of
+from lance_ops.core.arrow import array_of_numbers, array_of_truths, numbers_of, scalar, truths_of
 from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.core.records import dataclass
@@ -144,7 +144,7 @@ class ZoneTable:
             return self
         kept = np.isin(self.fragment_ids, np.fromiter(fragments, np.uint64))
         nulls = None if self.nulls is None else {key: self.nulls[key] for key in self.nulls if key in fragments}
-        return ZoneTable(self.rows.filter(pa.array(kept)), nulls, self.rows_per_zone)
+        return ZoneTable(self.rows.filter(array_of_truths(kept)), nulls, self.rows_per_zone)
 
     def numbered(self, start: int, stop: int) -> ZoneTable:
         """Return the zones from number `start` to `stop` (exclusive), with the nulls of their rows."""
@@ -176,9 +176,7 @@ class ZoneTable:
     def may_have_values(self) -> BoolArray:
         """Return which zones may have values that are neither null nor NaN."""
         is_bounded = pc.or_(pc.is_valid(_known(self.mins)), pc.is_valid(_known(self.maxs)))
-        mask: BoolArray = is_bounded.to_numpy(zero_copy_only=False) | (
-            self.null_counts + self.nan_counts < self.lengths
-        )
+        mask: BoolArray = truths_of(is_bounded) | (self.null_counts + self.nan_counts < self.lengths)
         return mask
 
     def _numbers(self, name: str) -> Uint64Array:
@@ -189,7 +187,7 @@ class ZoneTable:
         order = np.argsort(self.start_addrs, kind="stable")
         if (np.diff(order) == 1).all():
             return self
-        return ZoneTable(self.rows.take(pa.array(order)), self.nulls, self.rows_per_zone)
+        return ZoneTable(self.rows.take(array_of_numbers(order)), self.nulls, self.rows_per_zone)
 
 
 def write_zones(table: ZoneTable, store: Store, *, durable: bool = True) -> tuple[IndexFile, ...]:
@@ -229,7 +227,7 @@ def read_zones(store: Store, size_bytes: int | None) -> ZoneTable:
             raise CorruptFile(file.path, column.name, "a zone has no number")
     batches = read.select(expected.names).cast(expected).to_batches()
     rows = (
-        batches[0] if batches else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in expected], schema=expected)
+        batches[0] if batches else pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in expected], schema=expected)
     )
     table = ZoneTable(rows, None, _rows_per_zone(file))
     if (table.fragment_ids >= _MAX_OFFSET).any() or (table.starts >= _MAX_OFFSET).any():
@@ -301,7 +299,7 @@ def _known(values: pa.Array) -> pa.Array:
     """Return the bounds that are known, in the form of `bound_keys`: a NaN does not bound the numbers."""
     keys = bound_keys(values)
     if pa.types.is_floating(keys.type):
-        return pc.if_else(pc.is_nan(keys), pa.scalar(None, keys.type), keys)
+        return pc.if_else(pc.is_nan(keys), scalar(None, keys.type), keys)
     return keys
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.arrow import array_of_scalars, numbers_of, scalar
+from lance_ops.core.arrow import array_of_scalars, numbers_of, scalar, truths_of
 from lance_ops.core.ndarrays import BoolArray
 from lance_ops.core.predicate import (
     And,
@@ -84,9 +84,9 @@ class ZoneBounds:
         if pa.types.is_float16(values.type):
             values = values.cast(pa.float32())
         if pa.types.is_floating(values.type):
-            keys = values.fill_null(float("nan")).to_numpy(zero_copy_only=False).astype(np.float64)
+            keys = numbers_of(values.fill_null(scalar(float("nan"), values.type))).astype(np.float64)
             return cls(keys, ~np.isnan(keys))
-        is_known = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        is_known = truths_of(pc.is_valid(values))
         keys = sort_keys(values)
         if pa.types.is_integer(keys.type):
             return cls(numbers_of(keys.fill_null(scalar(0, keys.type))), is_known)
