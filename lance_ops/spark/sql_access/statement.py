@@ -15,9 +15,9 @@ from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeatu
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.spark.on_spark import OnSpark
+from lance_ops.spark.sql_access.expressions import ExpressionWriter, Side
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Kind, Reader
-from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
 from lance_ops.spark.translation import CaseRule, stored_path, with_moments_of
 
 __all__ = ["Statement", "assigned_column", "check_no_default", "check_values", "read_key", "read_switch"]
@@ -91,7 +91,7 @@ class Statement:
         """Return what writes expressions over one table, which the statement calls by any of these names."""
         side = Side(opened.snapshot.schema.to_arrow_storage())
         sides = {name: side for name in names if name} or {"": side}
-        return ExpressionWriter(sides, self.case_rule, self.tables.in_utc)
+        return ExpressionWriter(sides, self.tables.rules)
 
     def column(self, opened: LanceDataset, path: tuple[str, ...], *names: str | None) -> str:
         """Return the table's spelling of a top-level column, with or without the table's name before it."""

@@ -12,10 +12,10 @@ from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import SourceOptions, visible_schema
+from lance_ops.spark.sql_access.expressions import quoted_path
 from lance_ops.spark.sql_access.merge.choices import Choice, Choices, ChosenRows, choose_rows
 from lance_ops.spark.sql_access.merge.clauses import Clauses
 from lance_ops.spark.sql_access.merge.names import MergeNames
-from lance_ops.spark.sql_access.written_expressions import quoted_path
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import check_half_floats, has_nanoseconds
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from lance_ops.core.records import dataclass
+from lance_ops.spark.sql_access.expressions import conjuncts, parse_expression
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.words import QUERY_WORDS, Reader, Word
-from lance_ops.spark.sql_access.written_expressions import conjuncts, parse_expression
 
 __all__ = ["KeyCondition", "key_condition"]
 

@@ -9,9 +9,9 @@ from sqlglot import exp
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
+from lance_ops.spark.sql_access.expressions import conjuncts, parse_expression, quoted_path
 from lance_ops.spark.sql_access.merge.clauses import Clause
 from lance_ops.spark.sql_access.query_needs import name_parts
-from lance_ops.spark.sql_access.written_expressions import conjuncts, parse_expression, quoted_path
 from lance_ops.spark.translation import CaseRule
 
 __all__ = ["MergeNames"]

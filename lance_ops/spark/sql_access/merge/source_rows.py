@@ -8,9 +8,9 @@ from pyspark.sql.functions import expr
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
+from lance_ops.spark.sql_access.expressions import ExpressionWriter, SessionRules, Side
 from lance_ops.spark.sql_access.merge.clauses import Clause, Clauses
 from lance_ops.spark.sql_access.merge.names import MergeNames
-from lance_ops.spark.sql_access.written_expressions import ExpressionWriter, Side
 from lance_ops.spark.translation import arrow_schema_of
 
 __all__ = ["SourceRows", "rows_of_source"]
@@ -25,7 +25,7 @@ class SourceRows:
 
 
 def rows_of_source(
-    names: MergeNames, frame: DataFrame, keys: dict[str, str], clauses: Clauses, *, in_utc: bool
+    names: MergeNames, frame: DataFrame, keys: dict[str, str], clauses: Clauses, rules: SessionRules
 ) -> SourceRows | None:
     """Return the rows to merge; None if a clause reads the table's row, or clauses need different rows."""
     if len(clauses.matched) > 1 or len(clauses.inserted) > 1 or clauses.updates_unmatched_by_source:
@@ -43,7 +43,7 @@ def rows_of_source(
     elif matched is not None and matched.condition is not None:
         if matched.action == "DELETE":
             return None
-        update_condition = _update_condition(names, frame, matched.condition, values, in_utc=in_utc)
+        update_condition = _update_condition(names, frame, matched.condition, values, rules)
         if update_condition is None:
             return None
     return SourceRows(rows.select(*(expr(text).alias(name) for name, text in values.items())), update_condition)
@@ -80,7 +80,7 @@ def _source_condition(names: MergeNames, clauses: Clauses) -> str | None:
 
 
 def _update_condition(
-    names: MergeNames, frame: DataFrame, condition: str, values: dict[str, str], *, in_utc: bool
+    names: MergeNames, frame: DataFrame, condition: str, values: dict[str, str], rules: SessionRules
 ) -> str | None:
     """Write a condition on the rows of both sides; None if the library cannot evaluate it on the rows to merge.
 
@@ -94,6 +94,6 @@ def _update_condition(
         names.source: Side(pa.schema(seen), "source"),
     }
     try:
-        return ExpressionWriter(sides, names.case_rule, in_utc).write(condition)
+        return ExpressionWriter(sides, rules).write(condition)
     except (InvalidInput, UnsupportedFeature):
         return None

@@ -28,6 +28,7 @@ from lance_ops.core.predicate.tree import TRUE, any_of
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS, bind_filter, schema_with_row_columns
 from lance_ops.snapshot import Snapshot
+from lance_ops.spark.sql_access.expressions import quoted_path
 from lance_ops.spark.sql_access.merge.choices import unused_name
 from lance_ops.spark.sql_access.merge.clauses import Clause, Clauses, read_clauses
 from lance_ops.spark.sql_access.merge.joined_rows import rows_of_both
@@ -36,7 +37,6 @@ from lance_ops.spark.sql_access.merge.source_rows import SourceRows, rows_of_sou
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause
-from lance_ops.spark.sql_access.written_expressions import quoted_path
 from lance_ops.spark.translation import check_keys_are_kept
 from lance_ops.writing import retry_conflicts
 
@@ -131,8 +131,8 @@ class _Merge:
     def execute(self, opened: LanceDataset) -> ExecuteResult:
         """Merge into the opened version, or a newer one; return the counts of changed rows."""
         names = self._names(opened.snapshot)
-        in_utc = self.statement.tables.in_utc
-        found = rows_of_source(names, self.frame, names.keys(self.on), self.clauses, in_utc=in_utc)
+        rules = self.statement.tables.rules
+        found = rows_of_source(names, self.frame, names.keys(self.on), self.clauses, rules)
         return self._merge_joined(opened.snapshot) if found is None else self._merge_source(opened, found)
 
     def with_conditions_of_on(self, snapshot: Snapshot) -> _Merge:

@@ -3,13 +3,14 @@
 Deletes, updates and merges are executed by this library. An expression that the two engines may read differently is
 refused by name, because the wrong rows would be changed. Refused are, among others, functions that are not listed here,
 subqueries, a division by anything but a number, a text with a backslash, and moments without a zone in a session whose
-time zone is not UTC.
+time zone is not UTC. Numbers are cast to the types in which Spark computes, so an overflow is an error. It is one in a
+session without ANSI mode, too, where Spark would wrap the number.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -18,11 +19,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.records import dataclass
-from lance_ops.spark.sql_access.query_needs import name_parts
-from lance_ops.spark.translation import CaseRule
+from lance_ops.spark.sql_access.expressions.number_types import common_type, is_number, name_of_type
+from lance_ops.spark.sql_access.expressions.scope import ARITHMETIC, Scope, choices_of, number_text
 
-__all__ = ["ExpressionWriter", "Side", "conjuncts", "parse_expression", "quoted_path"]
+__all__ = ["ExpressionWriter", "conjuncts", "parse_expression"]
 
 _BETWEEN_SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -31,16 +31,10 @@ _BETWEEN_SIGNS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
     exp.LT: "<",
     exp.LTE: "<=",
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.DPipe: "||",
     exp.And: "AND",
     exp.Or: "OR",
 }
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
-_NUMBERS = (exp.Column, exp.Literal, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Abs, exp.Coalesce)
-"""What may be a number or a timestamp as a whole."""
 _FUNCTIONS: dict[type[exp.Expr], str] = {exp.Lower: "lower", exp.Upper: "upper", exp.Abs: "abs"}
 _TYPES = {
     exp.DType.BOOLEAN: "BOOLEAN",
@@ -52,6 +46,12 @@ _TYPES = {
     exp.DType.TIMESTAMP: "TIMESTAMP",
     exp.DType.TIMESTAMPTZ: "TIMESTAMP",
 }
+_NO_DIGITS = pa.decimal128(1, 0)
+"""A decimal that is no longer than any number."""
+
+_MOST_PLAIN_SCALE = 6
+"""Decimals of more digits after the point may become texts with an exponent here, and never do in Spark."""
+
 _CAST_FROM_NUMBERS = (exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.DOUBLE)
 
 
@@ -80,39 +80,8 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
         yield tree
 
 
-def quoted_path(*names: str) -> str:
-    """Return a column's path as the library's SQL writes it."""
-    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
-
-
-@dataclass(frozen=True)
-class Side:
-    """The columns of one table in an expression; in the written text they stand behind `prefix`, if there is one."""
-
-    schema: pa.Schema
-    prefix: str | None = None
-
-    def find(self, parts: tuple[str, ...], rule: CaseRule) -> tuple[str, pa.DataType] | None:
-        """Return a column's written path and its type; None if there is no such column."""
-        names, node = [], pa.struct(list(self.schema))
-        for part in parts:
-            if not pt.is_struct(node):
-                return None
-            found = rule.find(part, [field.name for field in node])
-            if found is None:
-                return None
-            names.append(found)
-            node = node.field(found).type
-        return quoted_path(*([self.prefix] if self.prefix else []), *names), node
-
-
-@dataclass(frozen=True)
-class ExpressionWriter:
-    """Writes expressions over one table or two. `sides` are the tables by the names that the statement gives them."""
-
-    sides: Mapping[str, Side]
-    case_rule: CaseRule
-    in_utc: bool
+class ExpressionWriter(Scope):
+    """Writes the expressions of a scope in this library's SQL."""
 
     def write(self, text: str) -> str:
         """Return the expression in this library's SQL.
@@ -137,7 +106,7 @@ class ExpressionWriter:
         wanted = table.schema.field(column).type
         if isinstance(node, exp.Null):
             return written
-        if pt.is_timestamp(wanted) and not self.in_utc:
+        if pt.is_timestamp(wanted) and not self.rules.in_utc:
             raise UnsupportedFeature(
                 f"{column} = {text}: a new value of a timestamp, in a session whose time zone is not UTC (set "
                 "spark.sql.session.timeZone, or MERGE a source that has the value)"
@@ -151,19 +120,26 @@ class ExpressionWriter:
 
     def _is_spelled_otherwise(self, node: exp.Expr) -> bool:
         """Return whether Spark and this library make different texts of a value."""
-        if not isinstance(node, _NUMBERS):
+        node = node.unnest()
+        if isinstance(node, exp.Case):
+            return any(map(self._is_spelled_otherwise, choices_of(node)))
+        if isinstance(node, exp.Coalesce):
+            return any(map(self._is_spelled_otherwise, [node.this, *node.expressions]))
+        if any(not each.is_string and "." in each.name for each in node.find_all(exp.Literal)):
+            return True
+        kind = self.type_of(node)
+        if kind is None:
             return False
-        columns = [self._found(each)[1] for each in node.find_all(exp.Column)]
-        literals = [each.name for each in node.find_all(exp.Literal) if not each.is_string]
-        return any(pt.is_floating(each) or pt.is_timestamp(each) for each in columns) or not all(
-            literal.isdecimal() for literal in literals
-        )
+        is_long = pt.is_decimal(kind) and kind.scale > _MOST_PLAIN_SCALE
+        return bool(is_long or pt.is_floating(kind) or pt.is_timestamp(kind))
 
     def _written(self, node: exp.Expr) -> str:
         if isinstance(node, _COMPARISONS):
             return self._comparison(node)
         if type(node) in _BETWEEN_SIGNS:
             return f"{self._operand(node.this)} {_BETWEEN_SIGNS[type(node)]} {self._operand(node.expression)}"
+        if type(node) in ARITHMETIC:
+            return self._arithmetic(node)
         if type(node) in _FUNCTIONS:
             return f"{_FUNCTIONS[type(node)]}({self._written(node.this)})"
         write = _WRITERS.get(type(node))
@@ -177,34 +153,61 @@ class ExpressionWriter:
 
     def _column(self, node: exp.Expr) -> str:
         assert isinstance(node, exp.Column)
-        return self._found(node)[0]
+        return self.found(node)[0]
 
-    def _found(self, node: exp.Column) -> tuple[str, pa.DataType]:
-        parts = name_parts(node)
-        found = []
-        seen: list[Side] = []
-        for name, side in self.sides.items():
-            is_named = len(parts) > 1 and parts[0].lower() == name.lower()
-            place = side.find(parts[1:] if is_named else parts, self.case_rule)
-            if place is not None and is_named:
-                found, seen = [place], [side]
-                break
-            if place is not None and side not in seen:  # one table may have two names
-                found.append(place)
-                seen.append(side)
-        if len(found) != 1:
-            what = "is in both tables" if found else "is in no table of the statement"
-            names = ", ".join(name for side in self.sides.values() for name in side.schema.names)
-            raise InvalidInput(f"SQL on a Lance table: column {node.sql('spark')} {what}: there are {names}")
-        if pt.is_timestamp(found[0][1]) and not self.in_utc:
+    def _arithmetic(self, node: exp.Expr) -> str:
+        wanted, sign = self.type_of(node), ARITHMETIC[type(node)]
+        if wanted is None:
+            return f"{self._operand(node.this)} {sign} {self._operand(node.expression)}"
+        one, other = (self._in_type(each, wanted) for each in (node.this, node.expression))
+        return (
+            f"CAST({one} {sign} {other} AS {name_of_type(wanted)})"
+            if pt.is_integer(wanted)
+            else f"{one} {sign} {other}"
+        )
+
+    def _in_type(self, node: exp.Expr, wanted: pa.DataType) -> str:
+        """Return an operand in the type in which Spark computes; a decimal keeps its digits."""
+        number, kind = number_text(node), self.type_of(node)
+        if isinstance(node, exp.Column) and self.found(node)[1] == wanted:
+            return self._operand(node)
+        if kind is None or (number is not None and pt.is_integer(kind) and not pt.is_floating(wanted)):
+            return self._operand(node)
+        if not pt.is_decimal128(wanted):
+            return f"CAST({self._written(node)} AS {name_of_type(wanted)})"
+        if number is not None:
+            return f"CAST('{number}' AS {name_of_type(kind)})"
+        return f"CAST({self._written(node)} AS {name_of_type(common_type([kind, _NO_DIGITS], is_ansi=True))})"
+
+    def _chosen(self, node: exp.Expr, wanted: pa.DataType | None) -> str:
+        """Return a value that CASE or coalesce may choose, in the type that Spark gives to all of them."""
+        if (
+            not is_number(wanted)
+            or isinstance(node, exp.Null)
+            or (self.type_of(node), number_text(node)) == (wanted, None)
+        ):
+            return self._written(node)
+        assert wanted is not None
+        number = number_text(node)
+        if number is not None and pt.is_decimal128(wanted):
+            return f"CAST('{number}' AS {name_of_type(wanted)})"
+        return f"CAST({self._written(node)} AS {name_of_type(wanted)})"
+
+    def _concatenation(self, node: exp.Expr) -> str:
+        sides = (node.this, node.expression)
+        if any(map(self._is_spelled_otherwise, sides)):
             raise UnsupportedFeature(
-                f"column {node.sql('spark')} in a change of a table, in a session whose time zone is not UTC "
-                "(set spark.sql.session.timeZone)"
+                f"{node.sql('spark')}: a number with a point, or a timestamp, as a part of a text, in a change of a "
+                "table (MERGE a source that has the text)"
             )
-        return found[0]
+        return " || ".join(map(self._operand, sides))
+
+    def _negation(self, node: exp.Expr) -> str:
+        return number_text(node) or f"-{self._operand(node.this)}"
 
     def _comparison(self, node: exp.Expr) -> str:
         left, right = node.this, node.expression
+        self._check_no_decimal_as_text(node, [left, right])
         as_double = any(self._is_float(one) and not _is_exact(other) for one, other in ((left, right), (right, left)))
         texts = [
             f"CAST({self._written(each)} AS DOUBLE)" if as_double and self._is_float(each) else self._operand(each)
@@ -212,9 +215,18 @@ class ExpressionWriter:
         ]
         return f"{texts[0]} {_BETWEEN_SIGNS[type(node)]} {texts[1]}"
 
+    def _check_no_decimal_as_text(self, node: exp.Expr, compared: Iterable[exp.Expr]) -> None:
+        """Raise `UnsupportedFeature` for a decimal beside a text, which Spark may compare as doubles or as texts."""
+        kinds = [self.type_of(each) for each in compared]
+        if pa.string() in kinds and any(kind is not None and pt.is_decimal(kind) for kind in kinds):
+            raise UnsupportedFeature(
+                f"{node.sql('spark')}: a comparison of a decimal with a text, in a change of a table (write the number "
+                "without quotes)"
+            )
+
     def _is_float(self, node: exp.Expr) -> bool:
         """Return whether a value is a float of 32 bits, which Spark compares with a literal as a double."""
-        return isinstance(node, exp.Column) and bool(pt.is_float32(self._found(node)[1]))
+        return bool(self.type_of(node) == pa.float32())
 
     def _division(self, node: exp.Expr, sign: str) -> str:
         divisor = node.expression
@@ -223,17 +235,20 @@ class ExpressionWriter:
             raise UnsupportedFeature(
                 f"{node.sql('spark')}: a division by anything but a number, in a change of a table"
             )
-        columns = [self._found(each)[1] for each in node.find_all(exp.Column)]
-        if sign == "%" and all(map(pt.is_integer, columns)) and number.isdecimal():
+        kinds = [self.type_of(each) for each in (node.this, divisor)]
+        if sign == "%" and all(kind is not None and pt.is_integer(kind) for kind in kinds):
             return f"{self._operand(node.this)} % {number}"
-        if sign == "/" and not any(map(pt.is_decimal, columns)):
+        is_decimal = any(kind is not None and pt.is_decimal(kind) for kind in kinds)
+        if sign == "/" and (not is_decimal or any(kind is not None and pt.is_floating(kind) for kind in kinds)):
             return f"CAST({self._written(node.this)} AS DOUBLE) / CAST({number} AS DOUBLE)"
         raise _refusal(node)
 
     def _in(self, node: exp.Expr) -> str:
         if node.args.get("query") is not None or not node.expressions:
             raise _refusal(node)
-        if self._is_float(node.this) and not all(map(_is_exact, node.expressions)):
+        compared = [node.this, *node.expressions]
+        self._check_no_decimal_as_text(node, compared)
+        if any(map(self._is_float, compared)) and not all(map(_is_exact, compared)):
             raise _refusal(node)
         return f"{self._operand(node.this)} IN ({', '.join(map(self._written, node.expressions))})"
 
@@ -255,7 +270,7 @@ class ExpressionWriter:
             raise _refusal(node)
         if not is_text and target not in _CAST_FROM_NUMBERS:
             raise _refusal(node)
-        if target not in (exp.DType.DATE, *_CAST_FROM_NUMBERS) and not self.in_utc:
+        if target not in (exp.DType.DATE, *_CAST_FROM_NUMBERS) and not self.rules.in_utc:
             raise UnsupportedFeature(
                 f"{node.sql('spark')} in a session whose time zone is not UTC, in a change of a table"
             )
@@ -264,14 +279,17 @@ class ExpressionWriter:
     def _case(self, node: exp.Expr) -> str:
         if node.this is not None:
             raise _refusal(node)
+        wanted = self.type_of(node)
         branches = [
-            f"WHEN {self._written(each.this)} THEN {self._written(each.args['true'])}" for each in node.args["ifs"]
+            f"WHEN {self._written(each.this)} THEN {self._chosen(each.args['true'], wanted)}"
+            for each in node.args["ifs"]
         ]
         default = node.args.get("default")
-        return f"CASE {' '.join(branches)} {'' if default is None else f'ELSE {self._written(default)} '}END"
+        return f"CASE {' '.join(branches)} {'' if default is None else f'ELSE {self._chosen(default, wanted)} '}END"
 
     def _coalesce(self, node: exp.Expr) -> str:
-        return f"coalesce({', '.join(map(self._written, [node.this, *node.expressions]))})"
+        wanted = self.type_of(node)
+        return f"coalesce({', '.join(self._chosen(each, wanted) for each in (node.this, *node.expressions))})"
 
     def _is_null(self, node: exp.Expr) -> str:
         if not isinstance(node.expression, exp.Null | exp.Boolean):
@@ -303,7 +321,8 @@ def _is_exact(node: exp.Expr) -> bool:
 _WRITERS: dict[type[exp.Expr], Callable[[ExpressionWriter, exp.Expr], str]] = {
     exp.Paren: lambda writer, node: f"({writer._written(node.this)})",
     exp.Not: lambda writer, node: f"NOT ({writer._written(node.this)})",
-    exp.Neg: lambda writer, node: f"-{writer._operand(node.this)}",
+    exp.Neg: ExpressionWriter._negation,
+    exp.DPipe: ExpressionWriter._concatenation,
     exp.Column: ExpressionWriter._column,
     exp.Literal: lambda _, node: _literal(node),
     exp.Boolean: lambda _, node: "true" if node.this else "false",
