@@ -32,7 +32,7 @@ from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_sche
 from lance_ops.spark.planned_read import planned_frame
 from lance_ops.spark.private_options import private_format
 from lance_ops.spark.session_kind import check_is_running
-from lance_ops.spark.translation import ROW_COLUMN_TYPES, session_case_rule, stored_path
+from lance_ops.spark.translation import row_column, session_case_rule, stored_path
 
 __all__ = ["TableQuery", "table"]
 
@@ -126,10 +126,11 @@ class TableQuery:
         return {name: value for name, value in options.items() if value is not None}
 
     def _stored(self, path: str) -> str:
-        schema = self.snapshot.schema
-        if path in ROW_COLUMN_TYPES and path not in schema.names:
-            return path
-        found = stored_path(path, schema, session_case_rule(self.session))
+        schema, rule = self.snapshot.schema, session_case_rule(self.session)
+        of_rows = row_column(path, schema.names, rule)
+        if of_rows is not None:
+            return of_rows
+        found = stored_path(path, schema, rule)
         return f"`{found}`" if found in schema.names and "." in found else found
 
 

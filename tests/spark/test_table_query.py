@@ -16,7 +16,7 @@ from pyspark.sql import functions
 
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidFilter, InvalidInput, VersionNotFound, WrongType
-from lance_ops.spark import planned_read, small_read, table
+from lance_ops.spark import planned_read, small_read, sql, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,6 +84,20 @@ def test_a_query_stays_at_its_version_and_reads_branches(spark: SparkSession, nu
     assert table(spark, numbers.uri, ("trial", None)).load().count() == 1
     with pytest.raises(VersionNotFound):
         table(spark, numbers.uri, 77)
+
+
+def test_row_columns_match_in_any_case_unless_the_session_minds_it(spark: SparkSession, numbers: LanceDataset) -> None:
+    query = f"SELECT max(_RowId), max(n._FRAGID) FROM lance.`{numbers.uri}` AS n WHERE _RowAddr < 3"
+    assert tuple(sql(spark, query).collect()[0]) == (2, 0)
+    assert table(spark, numbers.uri).select("_ROWID").load().columns == ["_rowid"]
+    read = spark.read.format("lance").option("columns", "x,_RowId").load(numbers.uri)
+    assert read.columns == ["x", "_rowid"]
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(InvalidInput, match="no column '_ROWID'"):
+            table(spark, numbers.uri).select("_ROWID")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
 
 
 def test_what_cannot_be_read_is_refused_before_spark_plans(spark: SparkSession, numbers: LanceDataset) -> None:

@@ -28,7 +28,7 @@ from lance_ops.spark import translation
 from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.partitioning import FragmentGroup, share_blocks
-from lance_ops.spark.translation import FRAGMENT_ID, ROW_COLUMN_TYPES, stored_paths
+from lance_ops.spark.translation import FRAGMENT_ID, row_column, stored_paths
 
 __all__ = ["LanceReader"]
 
@@ -56,8 +56,7 @@ class LanceReader(DataSourceReader):
         of_rows = {
             name
             for field in self.shape
-            if options.case_rule.find(field.name, stored.names) is None
-            and (name := options.case_rule.find(field.name, tuple(ROW_COLUMN_TYPES))) is not None
+            if (name := row_column(field.name, stored.names, options.case_rule)) is not None
         }
         asked = [field for field in self.shape if options.case_rule.find(field.name, tuple(of_rows)) is None]
         self._paths = tuple(stored_paths(asked, stored.fields, options.case_rule))

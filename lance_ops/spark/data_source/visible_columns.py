@@ -11,7 +11,7 @@ from lance_ops.core.json import text_schema
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.options import SourceOptions
-from lance_ops.spark.translation import ROW_COLUMN_TYPES, schema_for_spark, stored_path
+from lance_ops.spark.translation import ROW_COLUMN_TYPES, row_column, schema_for_spark, stored_path
 
 __all__ = ["visible_schema"]
 
@@ -24,9 +24,9 @@ def visible_schema(options: SourceOptions, snapshot: Snapshot | None = None) -> 
     schema, rule = (snapshot or options.open()).schema, options.case_rule
     of_rows = dict.fromkeys(options.row_columns)
     if options.columns is not None:
-        asked = {name for name in options.columns if name in ROW_COLUMN_TYPES and name not in schema.names}
-        of_rows = dict.fromkeys([*(name for name in options.columns if name in asked), *of_rows])
-        schema = schema.project(stored_path(name, schema, rule) for name in options.columns if name not in asked)
+        meant = {name: row_column(name, schema.names, rule) for name in options.columns}
+        of_rows = dict.fromkeys([*(found for found in meant.values() if found is not None), *of_rows])
+        schema = schema.project(stored_path(name, schema, rule) for name, found in meant.items() if found is None)
     visible = schema_for_spark(
         text_schema(_with_marked_blobs(schema) if options.blobs_as_bytes else schema.to_arrow_storage())
     )

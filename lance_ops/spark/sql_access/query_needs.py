@@ -13,7 +13,7 @@ from sqlglot import exp
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.words import Word
-from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule
+from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule, row_column
 
 __all__ = ["QueryNeeds", "is_of_cte", "name_parts"]
 
@@ -76,7 +76,8 @@ class QueryNeeds:
             return None  # Spark finds such names ambiguous where all are there
         asked = self._names_for(table, select)
         found = {self.case_rule.find(name, names) for name in asked} - {None}
-        of_rows = [name for name in ROW_COLUMN_TYPES if name in asked and name not in names]
+        meant = {row_column(name, names, self.case_rule) for name in asked}
+        of_rows = [name for name in ROW_COLUMN_TYPES if name in meant]
         if len(found) == len(names) and not of_rows:
             return None
         return (*(name for name in names if name in found), *of_rows)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lance_ops.spark.translation.column_names import (
         FRAGMENT_ID,
         ROW_COLUMN_TYPES,
+        row_column,
         session_case_rule,
         stored_path,
         stored_paths,
@@ -50,6 +51,7 @@ __all__ = [
     "is_hint",
     "keep_types",
     "pushed_predicate",
+    "row_column",
     "schema_for_spark",
     "schema_from_spark",
     "session_case_rule",
@@ -74,6 +76,7 @@ _MODULES = {
     "is_hint": "types",
     "keep_types": "types",
     "pushed_predicate": "pushdown",
+    "row_column": "column_names",
     "schema_for_spark": "types",
     "schema_from_spark": "types",
     "session_case_rule": "column_names",

@@ -18,7 +18,7 @@ from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FRAGMENT_ID", "ROW_COLUMN_TYPES", "session_case_rule", "stored_path", "stored_paths"]
+__all__ = ["FRAGMENT_ID", "ROW_COLUMN_TYPES", "row_column", "session_case_rule", "stored_path", "stored_paths"]
 
 FRAGMENT_ID = "_fragid"
 """The id of a row's fragment, under the name that other Spark connectors of Lance give it."""
@@ -35,6 +35,11 @@ ROW_COLUMN_TYPES: Mapping[str, pa.DataType] = {
 def session_case_rule(session: SparkSession) -> CaseRule:
     """Return the rule by which the session matches names of columns."""
     return CaseRule(session.conf.get("spark.sql.caseSensitive", "false") == "true")
+
+
+def row_column(name: str, columns: Sequence[str], case_rule: CaseRule) -> str | None:
+    """Return the row column that a name means, in its own spelling; None if it means one of the table's columns."""
+    return None if case_rule.find(name, columns) is not None else case_rule.find(name, tuple(ROW_COLUMN_TYPES))
 
 
 def stored_path(path: str, schema: Schema, case_rule: CaseRule) -> str:

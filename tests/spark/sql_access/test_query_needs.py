@@ -38,6 +38,7 @@ def table_of(needs: QueryNeeds, name: str) -> exp.Table:
         ("SELECT s.f FROM t", ""),
         ("SELECT a.f.g FROM t", "a"),
         ("SELECT _rowid, a FROM t", "a _rowid"),
+        ("SELECT t._RowAddr FROM t WHERE _ROWID = 1", "_rowid _rowaddr"),
         ("SELECT a FROM (SELECT * FROM t) WHERE b = 1", "a b"),
         ("WITH q AS (SELECT * FROM t) SELECT count(*) FROM q WHERE c > 1", "c"),
         ("WITH t AS (SELECT a FROM t) SELECT * FROM t", "a"),
