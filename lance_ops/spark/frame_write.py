@@ -60,18 +60,27 @@ def write(
     happened. Clean-up removes what a worker writes after that, and files of lost attempts.
     """
     texts = {name: _text(name, value) for name, value in options.items()}
-    return write_with(frame, fspath(uri), mode, texts, storage_options or {})
+    return write_with(frame, fspath(uri), mode, texts, storage_options or {}, grows_by='schema_mode="add"')
 
 
 def write_with(
-    frame: DataFrame, uri: str, mode: WriteMode, options: Mapping[str, str], storage_options: Mapping[str, str]
+    frame: DataFrame,
+    uri: str,
+    mode: WriteMode,
+    options: Mapping[str, str],
+    storage_options: Mapping[str, str],
+    *,
+    grows_by: str | None = None,
 ) -> LanceDataset:
-    """Write a DataFrame as `write` does, with options as text. Their names may be anything that a user has written."""
+    """Write a DataFrame as `write` does, with options as text. Their names may be anything that a user has written.
+
+    `grows_by` is what the user writes to let the schema grow; errors name it where that helps.
+    """
     if mode not in get_args(WriteMode):
         raise InvalidInput(f"mode {mode!r}: a write is one of {', '.join(get_args(WriteMode))}")
     check_is_running(frame.sparkSession)
     parsed = _parse(frame.sparkSession, uri, options, storage_options)
-    plan = plan_write(parsed, arrow_schema_of(frame.schema), mode)
+    plan = plan_write(parsed, arrow_schema_of(frame.schema), mode, grows_by=grows_by)
     path, given = plan.options.path, plan.options.storage_options
     if plan.done:
         return dataset(path, storage_options=given)

@@ -1,4 +1,4 @@
-"""What `df.write` does with columns that the table does not have, without a Spark session."""
+"""What writes on Spark do with columns that the table does not have, most without a Spark session."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 
 import lance_ops
 from lance_ops.errors import InvalidInput, SchemaMismatch
+from lance_ops.spark import sql
+from lance_ops.spark import write as spark_write
 from lance_ops.spark.data_source import SourceOptions, plan_write
 from lance_ops.spark.translation import schema_for_spark
 
@@ -131,3 +134,40 @@ def test_a_frame_with_new_columns_is_merged_in_spark(spark: SparkSession, uri: s
         {"Id": 2, "x": 2.0, "s": {"k": 2}},
         {"Id": 3, "x": 3.0, "s": {"k": 3}},
     ]
+
+
+GROWN = "; or {} adds note, makes x double"
+
+
+@pytest.mark.spark
+def test_rows_that_do_not_fit_are_told_the_option_by_the_door_that_was_used(spark: SparkSession, uri: str) -> None:
+    query = "SELECT 1S AS Id, 2D AS x, 'n' AS note"
+    frame = spark.sql(query)
+    with pytest.raises(SchemaMismatch, match=GROWN.format('schema_mode="add"')):
+        spark_write(frame, uri)
+    with pytest.raises(AnalysisException, match=GROWN.format("option 'mergeSchema' 'true'")):
+        frame.write.format("lance").mode("append").save(uri)
+    ways = "ALTER TABLE … ADD COLUMNS or ALTER COLUMN … TYPE"
+    with pytest.raises(SchemaMismatch, match=GROWN.format(ways)):
+        sql(spark, f"INSERT INTO lance.`{uri}` BY NAME {query}")
+
+
+@pytest.mark.spark
+def test_a_value_that_does_not_fit_is_told_the_type_that_would_hold_it(spark: SparkSession, dataset_uri: str) -> None:
+    lance_ops.write_dataset(pa.table({"n": pa.array([1], pa.int32())}), dataset_uri)
+    with pytest.raises(SchemaMismatch, match=r"""not in range.*; or schema_mode="add" makes n int64$"""):
+        spark_write(spark.sql("SELECT 3000000000L AS n"), dataset_uri)
+
+
+def test_no_option_is_named_where_it_would_not_help(uri: str) -> None:
+    def error_of(rows: pa.Table, **options: str) -> str:
+        parsed = SourceOptions.parse({"path": uri, **options})
+        with pytest.raises(SchemaMismatch) as caught:
+            plan_write(parsed, schema_for_spark(rows.schema), grows_by="the option")
+        return str(caught.value)
+
+    texts = pa.table({"Id": ["a"], "note": ["n"]})  # the new column would be added, but the key still does not fit
+    assert "; or" not in error_of(texts)
+    assert "; or" not in error_of(WIDER, schema_mode="error")
+    many = pa.table({"Id": pa.array([1], pa.int16()), **{f"c{i}": [1] for i in range(7)}})
+    assert error_of(many).endswith("; or the option adds c0, adds c1, adds c2, adds c3, adds c4, …")

@@ -15,7 +15,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.options import SourceOptions
-from lance_ops.spark.data_source.table_writer import WritePlan, plan_write
+from lance_ops.spark.data_source.table_writer import WriteMode, WritePlan, plan_write
 from lance_ops.spark.translation import arrow_schema_of, session_time_zone
 from lance_ops.table import Fragment
 
@@ -36,6 +36,10 @@ class FragmentsWritten(WriterCommitMessage):
     query: str | None = None
 
 
+_GROWS_BY = "option 'mergeSchema' 'true'"
+"""How the user of a DataFrame's writer lets the schema grow."""
+
+
 class LanceWriter(DataSourceArrowWriter):
     """Writes fragments in tasks and commits them in one version on the driver."""
 
@@ -45,7 +49,8 @@ class LanceWriter(DataSourceArrowWriter):
     @classmethod
     def planned(cls, options: SourceOptions, schema: StructType, *, overwrite: bool) -> LanceWriter:
         """Return a writer of one version; raise what `plan_write` raises."""
-        return cls(plan_write(options, arrow_schema_of(schema), "overwrite" if overwrite else "append"))
+        mode: WriteMode = "overwrite" if overwrite else "append"
+        return cls(plan_write(options, arrow_schema_of(schema), mode, grows_by=_GROWS_BY))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsWritten:
         """Write one task's rows."""
@@ -74,7 +79,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         self._query = options.query
         self._options = replace(options, query=None)
         self._schema = arrow_schema_of(schema)
-        self._plan = plan_write(self._options, self._schema)
+        self._plan = plan_write(self._options, self._schema, grows_by=_GROWS_BY)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsWritten:
         """Write one task's rows of a micro-batch."""

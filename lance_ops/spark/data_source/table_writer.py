@@ -10,7 +10,9 @@ removes them by age.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -55,13 +57,17 @@ that match it; `create` refuses the table.
 """
 
 
+_MOST_SHOWN = 5
+"""The most columns that a hint names."""
+
+
 @dataclass(frozen=True)
 class WritePlan:
     """The plan of a write, small enough to be pickled into each task.
 
     `options` have the URI of the table's root, which means the same in every process. `read_version` is None if the
     write creates the table. `done` means that this write is a replay and has nothing to do. `change` is what the
-    table's schema needs first to become `schema`.
+    table's schema needs first to become `schema`. `hint` tells how the table would grow to fit rows that do not fit it.
     """
 
     options: SourceOptions
@@ -71,6 +77,7 @@ class WritePlan:
     mode: WriteMode
     done: bool = False
     change: SchemaChange | None = None
+    hint: str = ""
 
     def write(self, batches: Iterable[pa.RecordBatch], time_zone: str = "UTC") -> list[Fragment]:
         """Write rows as fragments; a failure leaves no file. Raises `SchemaMismatch` naming the column.
@@ -80,7 +87,8 @@ class WritePlan:
         if self.done:
             return []
         store = open_root(self.options.path, self.options.storage_options).store
-        with writing.FragmentWriter(store, self.schema, self.file_version, self.options.limits) as writer:
+        limits = self.options.limits
+        with _with_hint(self.hint), writing.FragmentWriter(store, self.schema, self.file_version, limits) as writer:
             seen: pa.Schema | None = None
             for batch in batches:
                 if batch.schema != seen:  # all batches of a task have one schema
@@ -205,12 +213,18 @@ class WritePlan:
 
 
 def plan_write(
-    options: SourceOptions, schema: pa.Schema, mode: WriteMode = "append", *, keep_not_null: bool = False
+    options: SourceOptions,
+    schema: pa.Schema,
+    mode: WriteMode = "append",
+    *,
+    keep_not_null: bool = False,
+    grows_by: str | None = None,
 ) -> WritePlan:
     """Fit a DataFrame's schema to the table's, before any row is written.
 
     A relative path begins in this process's folder. All columns of a new schema are nullable; with `keep_not_null`
-    those of `schema` that are not stay so.
+    those of `schema` that are not stay so. `grows_by` is what the user writes to let the schema grow; errors name it
+    where that helps.
 
     Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
     stable row ids) only to a new table, `UnsupportedFeature` for an append in another file version than the table's,
@@ -245,11 +259,37 @@ def plan_write(
         )
     table, change = _changed(snapshot, schema, options, replaces_all=replaces_all, keep_not_null=keep_not_null)
     _check_names_rows(options.replace_where, schema)
+    may_grow = grows_by is not None and options.schema_mode is None and not replaces_all
+    hint = f"; or {grows_by} {growth}" if may_grow and (growth := _growth(snapshot, schema, options)) else ""
+    plan = WritePlan(options, snapshot.version, table, version, mode, change=change, hint=hint)
     # Casting zero rows shows an impossible cast before a task starts.
-    writing.conform_to_schema(empty_table(schema), schema_to_write(table))
-    plan = WritePlan(options, snapshot.version, table, version, mode, change=change)
-    plan.check_fits(schema)
+    with _with_hint(hint):
+        writing.conform_to_schema(empty_table(schema), schema_to_write(table))
+        plan.check_fits(schema)
     return plan
+
+
+def _growth(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) -> str:
+    """Return how the table would grow to fit rows of this schema; an empty text if it would not."""
+    growing = replace(options, schema_mode=SchemaMode.ADD)
+    try:
+        table, change = _changed(snapshot, schema, growing, replaces_all=False, keep_not_null=False)
+        if not change:
+            return ""
+        writing.conform_to_schema(empty_table(schema), schema_to_write(table))
+    except (InvalidInput, SchemaMismatch, UnsupportedFeature):
+        return ""
+    changes = [*(f"adds {name}" for name in change.added.names), *(f"makes {n} {t}" for n, t in change.widened.items())]
+    return ", ".join(changes if len(changes) <= _MOST_SHOWN else [*changes[:_MOST_SHOWN], "…"])
+
+
+@contextmanager
+def _with_hint(hint: str) -> Iterator[None]:
+    """Add a hint to the text of each `SchemaMismatch`."""
+    try:
+        yield
+    except SchemaMismatch as error:
+        raise SchemaMismatch(f"{error}{hint}") from error
 
 
 def _check_names_differ(names: Sequence[str], options: SourceOptions) -> None:

@@ -6,7 +6,8 @@ from pyspark.sql import DataFrame
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
-from lance_ops.spark.frame_write import write
+from lance_ops.spark.data_source import WriteMode
+from lance_ops.spark.frame_write import write_with
 from lance_ops.spark.sql_access.merge import Clause, change_by_keys, key_condition
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.statement import Statement, assigned_column, check_no_default, check_values
@@ -14,6 +15,9 @@ from lance_ops.spark.sql_access.words import QUERY_WORDS
 from lance_ops.spark.translation import check_keys_are_kept
 
 __all__ = ["ROW_STATEMENTS"]
+
+_GROWS_BY = "ALTER TABLE … ADD COLUMNS or ALTER COLUMN … TYPE"
+"""How a statement lets the table's schema grow."""
 
 _AFFECTED = "num_affected_rows bigint"
 
@@ -46,10 +50,9 @@ def _insert(statement: Statement) -> DataFrame | None:
     elif columns is not None:
         raise InvalidInput("SQL on a Lance table: columns by position or BY NAME; not both")
     replaced = "true" if overwrite else None if condition is None else statement.writer(opened).write(condition)
-    if replaced is None:
-        write(frame, table.location, storage_options=table.storage_options)
-    else:
-        write(frame, table.location, "overwrite", storage_options=table.storage_options, replace_where=replaced)
+    mode: WriteMode = "append" if replaced is None else "overwrite"
+    options = {} if replaced is None else {"replace_where": replaced}
+    write_with(frame, table.location, mode, options, table.storage_options, grows_by=_GROWS_BY)
     return statement.nothing()
 
 

@@ -15,7 +15,7 @@ from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import CaseRule, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.frame_write import write
+from lance_ops.spark.frame_write import write_with
 from lance_ops.spark.translation import arrow_schema_of, schema_from_spark, session_case_rule, stored_paths
 from lance_ops.transactions import PendingFiles
 from lance_ops.writing import create_dataset, table_schema
@@ -48,7 +48,7 @@ def write_frame(
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own
         version = FileVersion.V2_0
     create_dataset(open_root(uri, storage_options), _part_of(session, chosen, like), PendingFiles(), version)
-    write(chosen, uri, storage_options=storage_options)
+    write_with(chosen, uri, "append", {}, storage_options)
 
 
 def write_row_values(
@@ -81,7 +81,7 @@ def write_row_values(
     schema = table_schema(pa.schema([pa.field(ROW_KEY, pa.uint64()), *given]), version)
     create_dataset(open_root(uri, storage_options), schema, PendingFiles(), version)
     keyed = frame.select(frame[_quoted(key)].alias(ROW_KEY), *(_quoted(name) for name in names))
-    write(keyed, uri, storage_options=storage_options)
+    write_with(keyed, uri, "append", {}, storage_options)
 
 
 def _check_unambiguous(frame: DataFrame, names: Sequence[str], rule: CaseRule) -> None:
