@@ -39,7 +39,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance import cleanup
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.options import SourceOptions
-from lance_ops.spark.translation import fit, keep_types, schema_from_spark
+from lance_ops.spark.translation import fit, keep_types, schema_for_spark, schema_from_spark
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
@@ -271,6 +271,9 @@ def plan_write(
 
 def _growth(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) -> str:
     """Return how the table would grow to fit rows of this schema; an empty text if it would not."""
+    shown = schema_for_spark(text_schema(snapshot.schema.to_arrow_storage()))
+    if all(field.name in shown.names and field.type == shown.field(field.name).type for field in schema):
+        return ""  # what plans a change is not loaded where there is none
     growing = replace(options, schema_mode=SchemaMode.ADD)
     try:
         table, change = _changed(snapshot, schema, growing, replaces_all=False, keep_not_null=False)
