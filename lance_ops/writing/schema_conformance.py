@@ -10,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.arrow import as_dictionary, decimals_as_text
+from lance_ops.core.arrow import as_dictionary, type_between
 from lance_ops.core.blob_types import values_of_blobs
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import holds_json, json_to_storage
@@ -104,7 +104,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     try:
         if pt.is_dictionary(field.type) and not pt.is_dictionary(column.type):
             return pa.chunked_array([as_dictionary(part, field.type) for part in column.chunks], field.type)
-        between = decimals_as_text(column.type, field.type)
+        between = type_between(column.type, field.type)
         return (column if between == column.type else column.cast(between)).cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaMismatch(

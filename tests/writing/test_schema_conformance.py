@@ -47,6 +47,9 @@ def test_nulls_in_a_non_nullable_column_raise() -> None:
         (pa.array([0.5, None]), pa.dictionary(pa.int32(), pa.float64())),
         (pa.array([True, None]), pa.dictionary(pa.int8(), pa.bool_())),
         (pa.nulls(2), pa.dictionary(pa.int8(), pa.int64())),
+        (pa.array([99_999_999, None], pa.int64()), pa.decimal128(10, 2)),
+        (pa.array([[1], None], pa.list_(pa.int32())), pa.list_(pa.decimal128(5, 4))),
+        (pa.array([2**64 - 1], pa.uint64()), pa.decimal256(76, 56)),
     ],
     ids=str,
 )
@@ -74,6 +77,8 @@ def test_decimals_become_the_nearest_floats(wanted: pa.DataType) -> None:
     [
         (pa.array([1 << 40]), pa.int32()),
         (pa.array([1.5]), pa.int64()),
+        (pa.array([100_000_000]), pa.decimal128(10, 2)),
+        (pa.array([1]), pa.decimal256(76, 76)),
         (pa.array(["1"]), pa.int64()),
         (pa.array([1]), pa.string()),
         (pa.array([True]), pa.int8()),

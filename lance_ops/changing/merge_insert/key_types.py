@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.core.arrow import decimals_as_text
+from lance_ops.core.arrow import type_between
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.schema import split_path
 
@@ -76,7 +76,7 @@ def _comparable(values: pa.Array, given: pa.DataType) -> pa.Array:
     """Return keys in a type in which those before the cast and those after it compare: numbers as doubles."""
     if pt.is_timestamp(given):
         return values.cast(given)
-    return values.cast(decimals_as_text(values.type, pa.float64())).cast(pa.float64())
+    return values.cast(type_between(values.type, pa.float64())).cast(pa.float64())
 
 
 def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_ops.core.arrow.arrow_rows import rows_at, rows_where, safe_to_take
-from lance_ops.core.arrow.decimals import decimals_as_text
+from lance_ops.core.arrow.decimals import type_between
 from lance_ops.core.arrow.dictionaries import as_dictionary
 from lance_ops.core.arrow.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
 from lance_ops.core.arrow.memory import new_array, new_bytes
@@ -44,7 +44,6 @@ __all__ = [
     "child_fields",
     "children_of",
     "convert_leaves",
-    "decimals_as_text",
     "empty_table",
     "items_of",
     "new_array",
@@ -57,6 +56,7 @@ __all__ = [
     "scalar",
     "serialized_extension",
     "truths_of",
+    "type_between",
     "with_child_fields",
     "with_children",
 ]

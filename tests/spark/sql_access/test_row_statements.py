@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ def test_rows_are_inserted_by_position_by_columns_and_by_name(run: Any, lake: Pa
         run("INSERT INTO numbers BY NAME SELECT 1L AS id, 2 AS nope")
     with pytest.raises(InvalidInput, match="no option 'nope'"):
         run("CREATE TABLE other USING lance TBLPROPERTIES ('nope' = 1) AS SELECT 1 AS id")
+
+
+def test_whole_numbers_are_inserted_into_decimals_that_hold_them(run: Any, lake: Path) -> None:
+    run("CREATE TABLE prices (id BIGINT, price DECIMAL(10, 2)) USING lance")
+    run("INSERT INTO prices VALUES (1, 5)")
+    source = "(SELECT 1L AS id, 7L AS price) AS s ON prices.id = s.id"
+    run(f"MERGE INTO prices USING {source} WHEN MATCHED THEN UPDATE SET price = s.price")
+    assert stored(lake, "prices") == [(1, Decimal("7.00"))]
+    with pytest.raises(SchemaMismatch, match="'price'.*does not fit in precision 10"):
+        run("INSERT INTO prices VALUES (2, 100000000)")
 
 
 def test_rows_are_replaced_all_or_those_that_match(run: Any, lake: Path) -> None:
