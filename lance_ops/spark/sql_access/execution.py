@@ -39,6 +39,7 @@ _NOT_OF_SPARK = (
 )
 """Statements that other libraries bring to Spark, too, so one that is about no Lance table is still handed over."""
 
+_CONSECUTIVE_TEXTS = "spark.sql.legacy.consecutiveStringLiterals.enabled"
 _CHANGES = ("MERGE", "DELETE", "INSERT", "UPDATE")
 _EXPLAIN_MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 
@@ -66,6 +67,8 @@ def sql(
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
     tables = Tables(session, known, dict(storage_options or {}))
     reader = Reader(query)
+    if mentions_a_path(reader.words) or known is not None:
+        _check_doubled_quotes(session, reader)
     statement = Statement(reader, tables, runner or OnSpark(session), dict(raw_storage_options or {}))
     head = reader.next.upper if reader.next is not None else ""
     if head == "WITH":
@@ -94,6 +97,15 @@ def sql(
                 reader.accept("TABLE")
                 statement.lance_table()
         raise
+
+
+def _check_doubled_quotes(session: SparkSession, reader: Reader) -> None:
+    """Raise `UnsupportedFeature` for texts as `'it''s'` in a session that reads two texts in them."""
+    if session.conf.get(_CONSECUTIVE_TEXTS, "false") == "true" and reader.has_doubled_quotes:
+        raise UnsupportedFeature(
+            f"two quotes within a text of SQL on a Lance table, with {_CONSECUTIVE_TEXTS} (write the text in the other "
+            "quotes, or set it to false)"
+        )
 
 
 def _check_only_reads(statement: Statement) -> None:

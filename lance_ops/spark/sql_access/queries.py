@@ -21,6 +21,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate.binding import build
 from lance_ops.core.records import dataclass
 from lance_ops.spark.data_source import SourceOptions, visible_schema
+from lance_ops.spark.sql_access.dialect import SparkSql
 from lance_ops.spark.sql_access.pushed_conditions import ConditionTranslation
 from lance_ops.spark.sql_access.query_needs import QueryNeeds, is_of_cte, name_parts
 from lance_ops.spark.sql_access.table_references import FORMAT, Tables, VersionClause, read_version_clause
@@ -153,7 +154,7 @@ def _parse(text: str, words: list[Word]) -> tuple[exp.Expr, dict[int, tuple[int,
         clauses[before.stop] = (stop, clause)
         blanked = blanked[:start] + " " * (stop - start) + blanked[stop:]
     try:
-        tree = sqlglot.parse_one(blanked, dialect="spark")
+        tree = sqlglot.parse_one(blanked, dialect=SparkSql)
     except (SqlglotError, RecursionError) as error:
         if mentions_a_path(words):
             reason = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "nested too deeply"

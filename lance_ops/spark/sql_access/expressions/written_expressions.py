@@ -19,6 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.spark.sql_access.dialect import SparkSql
 from lance_ops.spark.sql_access.expressions.number_types import common_type, is_number, name_of_type
 from lance_ops.spark.sql_access.expressions.scope import ARITHMETIC, Scope, choices_of, number_text
 
@@ -58,7 +59,7 @@ _CAST_FROM_NUMBERS = (exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.D
 def parse_expression(text: str) -> exp.Expr:
     """Return the tree of one expression; raise `InvalidInput` naming the place where it does not parse."""
     try:
-        tree = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
+        tree = sqlglot.parse_one(f"SELECT {text}", dialect=SparkSql)
     except (SqlglotError, RecursionError) as error:
         reason = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "nested too deeply"
         raise InvalidInput(f"SQL on a Lance table: {text!r} does not parse: {reason}") from error

@@ -9,6 +9,7 @@ from sqlglot import exp
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
+from lance_ops.spark.sql_access.dialect import SparkSql
 from lance_ops.spark.sql_access.expressions import conjuncts, parse_expression, quoted_path
 from lance_ops.spark.sql_access.merge.clauses import Clause
 from lance_ops.spark.sql_access.query_needs import name_parts
@@ -118,7 +119,7 @@ class MergeNames:
         for condition in conjuncts(parse_expression(on)):
             found = self._key(condition)
             if found is None or found[0] in keys:
-                others.append(condition.sql("spark"))
+                others.append(condition.sql(SparkSql))
             else:
                 keys[found[0]] = found[1]
         if "\\" in on and any(self.source_column(text) is None for text in keys.values()):
@@ -136,7 +137,7 @@ class MergeNames:
             return None
         sides = [condition.this.unnest(), condition.expression.unnest()]
         for own, other in (sides, sides[::-1]):
-            text = other.sql("spark")
+            text = other.sql(SparkSql)
             if isinstance(own, exp.Column) and {side for side, _ in self._columns_of(text)} == {"source"}:
                 side, name = self._side_of(own)
                 column = self.source_column(text)
@@ -171,7 +172,7 @@ class MergeNames:
 
     def _plain(self, text: str) -> str:
         """Return an expression with each column as its table and its name there."""
-        return parse_expression(text).unnest().transform(self._with_full_name).sql("spark")
+        return parse_expression(text).unnest().transform(self._with_full_name).sql(SparkSql)
 
     def _with_full_name(self, node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):

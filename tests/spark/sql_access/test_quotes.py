@@ -1,0 +1,48 @@
+"""`sql`: texts with quotes in them mean what they mean to Spark, in every statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lance_ops.core.errors import UnsupportedFeature
+from tests.spark.sql_access.shown_rows import first, stored
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+_CONSECUTIVE = "spark.sql.legacy.consecutiveStringLiterals.enabled"
+
+
+def test_a_text_means_the_same_to_spark_and_to_a_change(spark: SparkSession, run: Any, lake: Path) -> None:
+    texts = ["'it''s'", '"it\'s"', "''''", '"a""b"', "'a\"b'", "'a\"\"b'", "''"]
+    values = list(spark.sql(f"SELECT {', '.join(texts)}").first() or ())
+    choice = " ".join(f"WHEN id = {number} THEN {text}" for number, text in enumerate(texts))
+    run(f"UPDATE numbers SET s = CASE {choice} ELSE 'none' END")
+    assert [row[2] for row in stored(lake)] == [*values, *["none"] * 3]
+    assert first(run(f"DELETE FROM numbers WHERE s IN ({', '.join(texts)})")) == {"num_affected_rows": 7}
+
+
+def test_a_text_means_the_same_in_queries_inserts_and_merges(run: Any, lake: Path) -> None:
+    run("INSERT INTO numbers VALUES (20, 0, 'it''s')")
+    source = "(SELECT 20L AS id, 'it''s' AS s) u ON t.id = u.id AND t.s = 'it''s'"
+    run(f"MERGE INTO numbers t USING {source} WHEN MATCHED THEN UPDATE SET s = concat(t.s, '''')")
+    assert [row.id for row in run("SELECT id FROM numbers WHERE s = 'it''s'''").collect()] == [20]
+    assert first(run("DELETE FROM numbers WHERE s = 'it''s''' AND id IN (SELECT 20L)")) == {"num_affected_rows": 1}
+    assert len(stored(lake)) == 10
+
+
+def test_doubled_quotes_are_refused_where_they_part_two_texts(spark: SparkSession, run: Any) -> None:
+    spark.conf.set(_CONSECUTIVE, True)
+    try:
+        assert (spark.sql("SELECT 'it''s'").first() or ())[0] == "its"
+        for text in ("DELETE FROM numbers WHERE s = 'it''s'", 'SELECT * FROM numbers WHERE s = "it""s"'):
+            with pytest.raises(UnsupportedFeature, match=_CONSECUTIVE):
+                run(text)
+        assert first(run("DELETE FROM numbers WHERE s = \"it's\" OR id = 1 OR s = ''")) == {"num_affected_rows": 1}
+    finally:
+        spark.conf.unset(_CONSECUTIVE)
