@@ -185,7 +185,7 @@ def _decoders_are_forked() -> Iterator[None]:
 def nothing_frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the collector look at all objects, as in a process that has frozen none; in the end all are frozen."""
     gc.unfreeze()
-    monkeypatch.setattr(lazy_import._PAUSE, "has_seen_frozen", False)
+    monkeypatch.setattr(lazy_import._PAUSE, "_has_seen_frozen", False)
     yield
     gc.freeze()
 

@@ -69,12 +69,11 @@ def collector_paused() -> Iterator[None]:
 
 
 def freeze_objects() -> None:
-    """Freeze all objects that the collector tracks (`gc.freeze`). Imports know of it, and do not count them.
+    """Freeze all objects that the collector tracks (`gc.freeze`), and tell the imports to come.
 
-    They will not make objects old any more, also if the caller unfreezes all.
+    An import then counts no frozen objects, and freezes and unfreezes none, also if the caller calls `gc.unfreeze`.
     """
-    gc.freeze()
-    _PAUSE.has_seen_frozen = True
+    _PAUSE.freeze()
 
 
 class _Pause:
@@ -82,7 +81,7 @@ class _Pause:
 
     def __init__(self) -> None:
         self._is_on, self._num_callers = False, 0
-        self.has_seen_frozen = False
+        self._has_seen_frozen = False
         """Whether there were frozen objects at some time. To count them, Python visits each of them."""
         self._lock = threading.RLock()  # the same thread comes again if a collection calls a finalizer that imports
 
@@ -101,12 +100,18 @@ class _Pause:
         with self._lock:
             self._num_callers = max(self._num_callers - 1, 0)  # 0 if the process was forked during the pause
             if self._is_on and not self._num_callers:
-                self.has_seen_frozen = self.has_seen_frozen or gc.get_freeze_count() > 0
-                if not self.has_seen_frozen:
+                self._has_seen_frozen = self._has_seen_frozen or gc.get_freeze_count() > 0
+                if not self._has_seen_frozen:
                     gc.freeze()
                     gc.unfreeze()  # puts into the oldest generation, without a look at each object
                 gc.enable()
                 self._is_on = False
+
+    def freeze(self) -> None:
+        """Freeze all objects, and keep that in mind."""
+        with self._lock:
+            self._has_seen_frozen = True
+            gc.freeze()
 
     def reset(self) -> None:
         """End the pause in a forked child: the threads that would end it do not exist there."""

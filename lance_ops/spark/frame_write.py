@@ -74,7 +74,7 @@ def write_with(
 ) -> LanceDataset:
     """Write a DataFrame as `write` does, with options as text. Their names may be anything that a user has written.
 
-    `grows_by` is what the user writes to let the schema grow; errors name it where that helps.
+    `grows_by` is the setting, as the user writes it, that lets the schema grow; errors name it where that helps.
     """
     if mode not in get_args(WriteMode):
         raise InvalidInput(f"mode {mode!r}: a write is one of {', '.join(get_args(WriteMode))}")

@@ -12,11 +12,11 @@ from lance_ops.core.tricks import Trick
 
 _LOOK = """
 import sys
-from lance_ops.spark.worker_daemon.spark_archives import leave_zipped_pyspark
+from lance_ops.spark.worker_daemon.spark_archives import drop_zipped_pyspark
 
 if "imported" in sys.argv:
     import pyspark
-leave_zipped_pyspark()
+drop_zipped_pyspark()
 import pyspark
 
 print(pyspark.__file__)

@@ -1,8 +1,9 @@
-"""Cast decimals to floats, and whole numbers to decimals, by a type between them where Arrow's own cast is of no use.
+"""Cast decimals to floats, and whole numbers to decimals, by a type between, where Arrow rounds wrongly or refuses.
 
 Arrow multiplies the digits by a rounded power of ten, so that -2.55 becomes -2.5500000000000003. The way through text
 gives the nearest float. It also refuses every whole number for a decimal that does not hold all numbers of that type.
-The way through a longer decimal refuses only the values that do not fit.
+The way through a longer decimal refuses only the values that do not fit. With over 57 digits after the point there
+is no longer decimal for an `int64`, and Arrow refuses all.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ from lance_ops.core.arrow.nested import child_fields, with_child_fields
 
 __all__ = ["type_between"]
 
-_MOST_DIGITS = 20
-"""The most digits of an integer."""
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+"""The most digits of a signed integer, by its bits; an unsigned one of 64 bits has 20."""
 
-_LONGEST = 76
-"""The most digits of a decimal."""
+_MOST_DECIMAL_DIGITS = 76
 
 
 def type_between(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
@@ -29,8 +29,10 @@ def type_between(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     if pt.is_decimal(given):
         return pa.string() if pt.is_floating(wanted) else given
     if pt.is_integer(given) and pt.is_decimal(wanted) and wanted.scale >= 0:
-        digits = min(wanted.scale + _MOST_DIGITS, _LONGEST)
-        return given if digits <= wanted.precision else pa.decimal256(digits, wanted.scale)
+        digits = wanted.scale + (20 if given == pa.uint64() else _DIGITS[given.bit_width])
+        if wanted.precision < digits <= _MOST_DECIMAL_DIGITS:
+            return pa.decimal256(digits, wanted.scale)
+        return given
     targets = child_fields(wanted)
     by_name = {field.name: field for field in targets}
     fields, is_struct = child_fields(given), pt.is_struct(given)

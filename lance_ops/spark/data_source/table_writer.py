@@ -57,7 +57,7 @@ that match it; `create` refuses the table.
 """
 
 
-_MOST_SHOWN = 5
+_MOST_HINTED_CHANGES = 5
 """The most columns that a hint names."""
 
 
@@ -223,8 +223,8 @@ def plan_write(
     """Fit a DataFrame's schema to the table's, before any row is written.
 
     A relative path begins in this process's folder. All columns of a new schema are nullable; with `keep_not_null`
-    those of `schema` that are not stay so. `grows_by` is what the user writes to let the schema grow; errors name it
-    where that helps.
+    those of `schema` that are not stay so. `grows_by` is the setting, as the user writes it, that lets the schema grow;
+    errors name it where that helps.
 
     Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
     stable row ids) only to a new table, `UnsupportedFeature` for an append in another file version than the table's,
@@ -282,16 +282,19 @@ def _growth(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) -> st
         writing.conform_to_schema(empty_table(schema), schema_to_write(table))
     except (InvalidInput, SchemaMismatch, UnsupportedFeature):
         return ""
-    changes = [*(f"adds {name}" for name in change.added.names), *(f"makes {n} {t}" for n, t in change.widened.items())]
-    return ", ".join(changes if len(changes) <= _MOST_SHOWN else [*changes[:_MOST_SHOWN], "…"])
+    changes = [f"adds {name}" for name in change.added.names]
+    changes += [f"makes {name} {new_type}" for name, new_type in change.widened.items()]
+    return ", ".join(changes if len(changes) <= _MOST_HINTED_CHANGES else [*changes[:_MOST_HINTED_CHANGES], "…"])
 
 
 @contextmanager
 def _with_hint(hint: str) -> Iterator[None]:
-    """Add a hint to the text of each `SchemaMismatch`."""
+    """Add a hint to the text of a `SchemaMismatch`; an empty hint changes nothing."""
     try:
         yield
     except SchemaMismatch as error:
+        if not hint:
+            raise
         raise SchemaMismatch(f"{error}{hint}") from error
 
 

@@ -11,11 +11,11 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.spark.worker_daemon.serving import serve
-    from lance_ops.spark.worker_daemon.spark_archives import leave_zipped_pyspark
+    from lance_ops.spark.worker_daemon.spark_archives import drop_zipped_pyspark
 
-__all__ = ["leave_zipped_pyspark", "serve"]
+__all__ = ["drop_zipped_pyspark", "serve"]
 
-_MODULES = {"leave_zipped_pyspark": "spark_archives", "serve": "serving"}
+_MODULES = {"drop_zipped_pyspark": "spark_archives", "serve": "serving"}
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name
     __getattr__ = import_on_first_use(__name__, _MODULES)

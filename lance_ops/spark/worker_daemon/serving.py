@@ -84,10 +84,10 @@ def _rows() -> pa.Table:
 def serve() -> None:
     """Serve Spark until it ends, and load the rest of the library meanwhile.
 
-    A failure to load is only told: workers then import by themselves.
+    If loading fails, this process prints the error, and workers import by themselves.
     """
     _call_after_forks(_load_the_rest)
-    _settle()
+    _prepare_for_forks()
     manager()
 
 
@@ -96,13 +96,13 @@ def _load_the_rest() -> None:
         preload()
     except Exception:  # noqa: BLE001 - a worker that starts slowly is better than none
         traceback.print_exc()
-    _settle()
+    _prepare_for_forks()
 
 
-def _settle() -> None:
-    """Leave workers little to do with what they inherit.
+def _prepare_for_forks() -> None:
+    """Freeze what workers inherit, and forget archives.
 
-    A collection in a worker would otherwise write to, and so copy, each inherited page.
+    Without the freeze, a collection in a worker would write to each inherited page, and so copy it.
     """
     freeze_objects()
     forget_archives()

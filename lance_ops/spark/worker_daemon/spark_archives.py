@@ -2,9 +2,8 @@
 
 Spark gives its Python processes a module path that begins with `python/lib/pyspark.zip`, and names a JAR of 6,000
 files. Python keeps no bytecode of an archive's modules, so each process compiles them again. PySpark as pip installs it
-has the archive inside the package, so the package's own folder holds the same release. And each new worker tells
-Python's importers to look again at what they know (`importlib.invalidate_caches`), at which those of archives read all
-directories of their files.
+has the archive inside the package, so the package's own folder holds the same release. And each new worker
+calls `importlib.invalidate_caches`. The importers of archives then read the whole directory of their archive again.
 
 Switch off with `LANCE_OPS_DISABLE=spark-archives`.
 """
@@ -18,16 +17,16 @@ from zipimport import zipimporter
 
 from lance_ops.core.tricks import Trick
 
-__all__ = ["forget_archives", "leave_zipped_pyspark"]
+__all__ = ["drop_zipped_pyspark", "forget_archives"]
 
 _ARCHIVE = Path("python", "lib", "pyspark.zip")
 
 
-def leave_zipped_pyspark() -> None:
-    """Take the archive of pyspark from `sys.path` if the package that holds it is what Python then finds.
+def drop_zipped_pyspark() -> None:
+    """Remove pyspark's archive from `sys.path`, if Python then finds the package that contains this archive.
 
-    An archive of another installation stays, for its release may be another: that of a Spark that was not installed by
-    pip, or of a driver whose folders the executor's Python does not use. So it does when pyspark has been imported.
+    The archive of another installation stays, as its release may differ: that of a Spark that was not installed by pip,
+    or of a driver whose folders the executor's Python does not use. Nothing changes if pyspark has been imported.
     """
     if "pyspark" in sys.modules or not Trick.SPARK_ARCHIVES.is_on():
         return
