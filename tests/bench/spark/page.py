@@ -85,4 +85,6 @@ def _beyond_spark(each: Measured) -> str:
     if each.own_ratio is None:
         return ""
     ours, bound = median(pair[0] for pair in each.seconds), median(each.bound_seconds)
+    if bound > ours:  # its own workers start later than those of the library's daemon
+        return f". Ours takes {ours:.2f} s, and Spark itself {bound:.2f}"
     return f". Spark itself takes {bound:.2f} s of {ours:.2f}; beyond it {each.own_ratio:.2f}"
