@@ -11,6 +11,6 @@ class SparkSql(Spark):
     """Spark's dialect since release 4: two quotes within a text are one, as in `'it''s'`."""
 
     class Tokenizer(Spark.Tokenizer):
-        """The first sign that escapes a quote is the one that sqlglot writes, and no setting changes what it means."""
+        """The first sign that escapes a quote is the one that sqlglot writes."""
 
         STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012 - sqlglot reads it from the class
