@@ -76,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run tests that share a costly process on one xdist worker, and those of a long file on one that has its fixtures.
 
-    Tests that start costly processes of their own name another group. Tests of short files have none.
+    A test that starts its own costly process declares another group. Tests of short files have no group.
 
     xdist hands the groups out in this order, with `--no-loadscope-reorder`: first those that last long and often wait,
     then the files, and last single tests, so all workers end at about the same time.

@@ -18,7 +18,7 @@ COLUMNS = {"id": [1, 2, 3], "name": ["a", None, "c"]}
 
 @pytest.fixture(scope="module")
 def datasets() -> Any:
-    """The library. At the top of this file, every worker would import it when it collects tests."""
+    """The library of Hugging Face. An import at the top of this file would cost every worker time when it collects."""
     return pytest.importorskip("datasets", reason="Hugging Face's datasets is not installed")
 
 

@@ -1,8 +1,8 @@
-"""Cast decimals to floats, and whole numbers to decimals, by a type between, where Arrow rounds wrongly or refuses.
+"""Choose a type to cast through, from decimals to floats and from integers to decimals.
 
-Arrow multiplies the digits by a rounded power of ten, so that -2.55 becomes -2.5500000000000003. The way through text
-gives the nearest float. It also refuses every whole number for a decimal that does not hold all numbers of that type.
-The way through a longer decimal refuses only the values that do not fit. With over 57 digits after the point there
+Arrow casts a decimal to a float by a rounded power of ten, so that -2.55 becomes -2.5500000000000003. A cast through
+text gives the nearest float. Arrow also refuses to cast an integer to a decimal that does not hold every integer of its
+type. A cast through a longer decimal refuses only the values that do not fit. With over 57 digits after the point there
 is no longer decimal for an `int64`, and Arrow refuses all.
 """
 
@@ -16,13 +16,13 @@ from lance_ops.core.arrow.nested import child_fields, with_child_fields
 __all__ = ["type_between"]
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
-"""The most digits of a signed integer, by its bits; an unsigned one of 64 bits has 20."""
+"""How many digits an integer may have, by its number of bits. An unsigned one of 64 bits may have 20."""
 
 _MOST_DECIMAL_DIGITS = 76
 
 
 def type_between(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """Return the type to cast to before `wanted`: text for decimals that become floats, a long decimal for an integer.
+    """Return the type to cast to first: text before a float, for a decimal; a longer decimal, for an integer.
 
     Fields of structs are paired by name. Returns `given` if Arrow casts it well by itself.
     """

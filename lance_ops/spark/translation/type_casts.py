@@ -131,8 +131,8 @@ def _leaf(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.
         array = pc.local_timestamp(array)  # Spark gives moments in the session's time zone
     elif pt.is_timestamp(wanted) and wanted.tz is not None and (pt.is_date(given) or getattr(given, "tz", "") is None):
         array = _attempt(lambda: moments_of(array, rules.time_zone), given, wanted, path)
-    elif type_between(given, wanted) != given:
-        array = array.cast(type_between(given, wanted))
+    elif (between := type_between(given, wanted)) != given:
+        array = array.cast(between)
     if pt.is_dictionary(wanted) and not pt.is_dictionary(given):
         return _attempt(lambda: as_dictionary(array, wanted), given, wanted, path)
     return _attempt(lambda: array.cast(wanted), given, wanted, path)

@@ -92,7 +92,7 @@ def computed_type(
 
 
 def common_type(kinds: Iterable[pa.DataType], *, is_ansi: bool) -> pa.DataType:
-    """Return the type to which Spark brings numbers of these types, as those of CASE's branches."""
+    """Return the type in which Spark compares numbers of these types, and to which it casts the branches of a CASE."""
 
     def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         both = (one, other)

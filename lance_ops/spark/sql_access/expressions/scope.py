@@ -38,7 +38,7 @@ def quoted_path(*names: str) -> str:
 
 @dataclass(frozen=True)
 class Side:
-    """The columns of one table in an expression; in the written text they stand behind `prefix`, if there is one."""
+    """One table that an expression reads. If there is a `prefix`, the written text has it before each column."""
 
     schema: pa.Schema
     prefix: str | None = None
@@ -71,7 +71,7 @@ class SessionRules:
 
 @dataclass(frozen=True)
 class Scope:
-    """What expressions of a statement mean. `sides` are the tables by the names that the statement gives them."""
+    """Resolves the columns and types in expressions of a statement. `sides` has its tables by their names there."""
 
     sides: Mapping[str, Side]
     rules: SessionRules
@@ -79,8 +79,8 @@ class Scope:
     def found(self, node: exp.Column) -> tuple[str, pa.DataType]:
         """Return a column's written path and its type in the table.
 
-        Raises `InvalidInput` for a name that no table has, or both, and `UnsupportedFeature` for a moment in a session
-        that is not in UTC.
+        Raises `InvalidInput` for a name that no table has, or that both tables have. Raises `UnsupportedFeature` for a
+        moment in a session that is not in UTC.
         """
         parts = name_parts(node)
         found = []
@@ -106,7 +106,7 @@ class Scope:
         return found[0]
 
     def type_of(self, node: exp.Expr) -> pa.DataType | None:
-        """Return the type that a value has in Spark; None if this does not matter here."""
+        """Return the type that a value has in Spark; None if this module does not know it."""
         match node:
             case exp.Paren() | exp.Neg() | exp.Abs():
                 return self.type_of(node.this)
@@ -120,10 +120,8 @@ class Scope:
                 return pa.float64()
             case exp.Mod():
                 return self._common_type([node.this, node.expression])
-            case exp.Case():
+            case exp.Case() | exp.Coalesce():
                 return self._common_type(choices_of(node))
-            case exp.Coalesce():
-                return self._common_type([node.this, *node.expressions])
         if type(node) not in ARITHMETIC:
             return None
         kinds = self.type_of(node.this), self.type_of(node.expression)
@@ -134,7 +132,10 @@ class Scope:
         return computed_type(ARITHMETIC[type(node)], (one, other), literals, is_ansi=self.rules.is_ansi)
 
     def _common_type(self, nodes: Iterable[exp.Expr]) -> pa.DataType | None:
-        """Return the type to which Spark brings values, of which some may be NULL; None unless all are numbers."""
+        """Return the common type that Spark gives to values, of which some may be NULL.
+
+        Returns None if their types differ and one is no type of numbers.
+        """
         kinds = [self.type_of(node) for node in nodes if not isinstance(node, exp.Null)]
         found = [kind for kind in kinds if kind is not None and (is_number(kind) or {*kinds} == {kind})]
         if not found or len(found) < len(kinds):
@@ -151,7 +152,9 @@ def number_text(node: exp.Expr) -> str | None:
     return number.name if number is node or is_plain_zero else f"-{number.name}"
 
 
-def choices_of(case: exp.Expr) -> list[exp.Expr]:
-    """Return the values of which CASE chooses one."""
-    default = case.args.get("default")
-    return [*(each.args["true"] for each in case.args["ifs"]), *([] if default is None else [default])]
+def choices_of(node: exp.Case | exp.Coalesce) -> list[exp.Expr]:
+    """Return the values of which CASE or coalesce chooses one."""
+    if isinstance(node, exp.Coalesce):
+        return [node.this, *node.expressions]
+    default = node.args.get("default")
+    return [*(each.args["true"] for each in node.args["ifs"]), *([] if default is None else [default])]

@@ -3,8 +3,8 @@
 Deletes, updates and merges are executed by this library. An expression that the two engines may read differently is
 refused by name, because the wrong rows would be changed. Refused are, among others, functions that are not listed here,
 subqueries, a division by anything but a number, a text with a backslash, and moments without a zone in a session whose
-time zone is not UTC. Numbers are cast to the types in which Spark computes, so an overflow is an error. It is one in a
-session without ANSI mode, too, where Spark would wrap the number.
+time zone is not UTC. Operands of `+`, `-` and `*` are cast to the types in which Spark computes, so that an overflow is
+an error. It is one in a session without ANSI mode, too, where Spark would wrap the number.
 """
 
 from __future__ import annotations
@@ -122,10 +122,8 @@ class ExpressionWriter(Scope):
     def _is_spelled_otherwise(self, node: exp.Expr) -> bool:
         """Return whether Spark and this library make different texts of a value."""
         node = node.unnest()
-        if isinstance(node, exp.Case):
+        if isinstance(node, exp.Case | exp.Coalesce):
             return any(map(self._is_spelled_otherwise, choices_of(node)))
-        if isinstance(node, exp.Coalesce):
-            return any(map(self._is_spelled_otherwise, [node.this, *node.expressions]))
         if any(not each.is_string and "." in each.name for each in node.find_all(exp.Literal)):
             return True
         kind = self.type_of(node)
@@ -289,8 +287,9 @@ class ExpressionWriter(Scope):
         return f"CASE {' '.join(branches)} {'' if default is None else f'ELSE {self._chosen(default, wanted)} '}END"
 
     def _coalesce(self, node: exp.Expr) -> str:
+        assert isinstance(node, exp.Coalesce)
         wanted = self.type_of(node)
-        return f"coalesce({', '.join(self._chosen(each, wanted) for each in (node.this, *node.expressions))})"
+        return f"coalesce({', '.join(self._chosen(each, wanted) for each in choices_of(node))})"
 
     def _is_null(self, node: exp.Expr) -> str:
         if not isinstance(node.expression, exp.Null | exp.Boolean):
