@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
+    from lance_ops.changing.chosen_rows import ChangeChosen, ChangedRows, RowChosenTwice, commit_chosen
     from lance_ops.changing.deletion import commit_deletion, delete, find_rows, plan_deletion, truncate
     from lance_ops.changing.duplicates import DuplicateKey, Duplicates, Keep, delete_duplicates, find_duplicates
     from lance_ops.changing.key_deletion import delete_by_keys
@@ -21,17 +22,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROW_KEY",
+    "ChangeChosen",
+    "ChangedRows",
     "DuplicateKey",
     "Duplicates",
     "Keep",
     "MetadataValues",
     "RowBuckets",
+    "RowChosenTwice",
     "RowValues",
     "SourceKeys",
     "add_row_values",
     "bind_field_metadata",
     "bind_metadata",
     "bind_updates",
+    "commit_chosen",
     "commit_deletion",
     "delete",
     "delete_by_keys",
@@ -55,17 +60,21 @@ __all__ = [
 
 _MODULES = {
     "ROW_KEY": "row_values",
+    "ChangeChosen": "chosen_rows",
+    "ChangedRows": "chosen_rows",
     "DuplicateKey": "duplicates",
     "Duplicates": "duplicates",
     "Keep": "duplicates",
     "MetadataValues": "table_metadata",
     "RowBuckets": "row_buckets",
+    "RowChosenTwice": "chosen_rows",
     "RowValues": "row_values",
     "SourceKeys": "source_keys",
     "add_row_values": "row_values",
     "bind_field_metadata": "table_metadata",
     "bind_metadata": "table_metadata",
     "bind_updates": "row_updates",
+    "commit_chosen": "chosen_rows",
     "commit_deletion": "deletion",
     "delete": "deletion",
     "delete_by_keys": "key_deletion",

@@ -8,6 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.changing.merge_insert.explain import explain_merge_from
+    from lance_ops.changing.merge_insert.inserted_key_filter import encode_keys
     from lance_ops.changing.merge_insert.key_types import cast_may_change, check_key_casts, check_key_values
     from lance_ops.changing.merge_insert.matching import find_matches
     from lance_ops.changing.merge_insert.merge import (
@@ -41,6 +42,7 @@ __all__ = [
     "check_struct_fields",
     "check_structs_in_lists",
     "commit_merge",
+    "encode_keys",
     "explain_merge_from",
     "find_matches",
     "key_column",
@@ -64,6 +66,7 @@ _MODULES = {
     "check_struct_fields": "missing_struct_fields",
     "check_structs_in_lists": "missing_struct_fields",
     "commit_merge": "merge",
+    "encode_keys": "inserted_key_filter",
     "explain_merge_from": "explain",
     "find_matches": "matching",
     "key_column": "merge_request",

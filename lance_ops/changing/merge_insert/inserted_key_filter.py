@@ -6,7 +6,7 @@ columns, a zero byte follows the bytes of each column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
@@ -14,29 +14,33 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops import kernels
-from lance_ops.changing.merge_insert.merge_request import BoundMerge, key_columns, primary_key
+from lance_ops.changing.merge_insert.merge_request import BoundMerge, key_column, key_columns, primary_key
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.ndarrays import Int64Array
-from lance_ops.core.predicate import Column
 from lance_ops.kernels import read_only
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import InsertedKeys
 
-__all__ = ["encode_inserted_keys"]
+__all__ = ["encode_inserted_keys", "encode_keys"]
 
 
 def encode_inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: Int64Array) -> bytes | None:
-    """Return the encoded filter of these source rows' keys; None unless the merge is on the declared primary key.
+    """Return the encoded filter of the keys of source rows that a merge inserts; None as `encode_keys` does."""
+    if not merge.request.inserts:
+        return None
+    return encode_keys(snapshot, [key.name for key in merge.keys], rows_at(merge.source, rows))
+
+
+def encode_keys(snapshot: Snapshot, on: Collection[str], rows: pa.Table) -> bytes | None:
+    """Return the encoded filter of the keys of rows; None unless the columns `on` are the declared primary key.
 
     Also return None for a key type that the reference does not hash, or hashes in another way.
     """
     declared = primary_key(snapshot)
-    by_name = {key.name: key for key in merge.keys}
-    if not merge.request.inserts or not declared or set(declared) != set(by_name):
+    if not declared or set(declared) != set(on):
         return None
-    keys: Sequence[Column] = [by_name[path] for path in declared]
     columns = []
-    for column in key_columns(rows_at(merge.source, rows), keys):
+    for column in key_columns(rows, [key_column(rows.schema, path) for path in declared]):
         content = _bytes_of(column)
         if content is None:
             return None

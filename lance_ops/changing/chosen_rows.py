@@ -1,0 +1,278 @@
+"""Change rows that somebody else chose: delete some, give others new values, add new ones, in one commit.
+
+    ChangeChosen(batches) -> ChangedRows            anywhere: new fragments, and the old rows that they replace
+    commit_chosen(change, outcomes) -> Snapshot     deletion files and one transaction
+
+A batch names each row by its address in the version, and says what happens to it. Who gets a row reads what else it
+has, and writes it. So nothing is joined or shuffled here, and bitmaps of offsets alone reach the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import field
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from lance_ops.blobs import take_to_rewrite
+from lance_ops.changing.merge_insert import MergeCounts, encode_keys
+from lance_ops.core.addresses import row_addr
+from lance_ops.core.arrow import numbers_of, rows_at, safe_to_take
+from lance_ops.core.ndarrays import BoolArray, Uint64Array
+from lance_ops.core.records import dataclass
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.indices import RowAddressSet
+from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScanRequest
+from lance_ops.runners import Job
+from lance_ops.snapshot import Snapshot, SnapshotReference
+from lance_ops.table import Fragment
+from lance_ops.transactions import Delete, InsertedKeys, PendingFiles, Update, remove_files_of_job
+from lance_ops.writing import UpdatedRowWriter, choose_file_version, commit_operation, write_deletion_files
+
+__all__ = ["ChangeChosen", "ChangedRows", "RowChosenTwice", "commit_chosen"]
+
+_ROWS_AT_ONCE = 1 << 16
+_BLOBS_AT_ONCE = 256
+
+
+class RowChosenTwice(Exception):
+    """A row that would get two new values, or be deleted and get one; `address` is the row's."""
+
+    def __init__(self, address: int) -> None:
+        super().__init__(address)
+        self.address = address
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """New fragments, and serialized Roaring bitmaps of the offsets of updated and of deleted rows, by fragment.
+
+    `twice` is the address of a row that was chosen twice, if there is one.
+    """
+
+    updated: Mapping[int, bytes]
+    deleted: Mapping[int, bytes]
+    fragments: tuple[Fragment, ...]
+    num_inserted: int
+    inserted_keys: bytes | None
+    twice: int | None
+
+    def pending(self, snapshot: Snapshot) -> PendingFiles:
+        """Return the files of the new fragments, which are not durable yet."""
+        return PendingFiles.of_fragments(snapshot.file_locations, self.fragments, durable=False)
+
+
+@dataclass(frozen=True)
+class ChangeChosen:
+    """Changes chosen rows of a version.
+
+    In a batch the first column is `UPDATE`, `DELETE` or `INSERT`, and the second the address of a row to update or to
+    delete. The others are values by the table's column, which `fit` brings to the types of the table. Of these an
+    update writes `updated`, and the row keeps what it has in other columns. `on` are the columns by which the rows to
+    insert were found to be new.
+    """
+
+    version: SnapshotReference
+    updated: tuple[str, ...]
+    file_version: FileVersion
+    fit: Callable[[pa.RecordBatch], pa.RecordBatch]
+    on: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        updated: Iterable[str],
+        fit: Callable[[pa.RecordBatch], pa.RecordBatch],
+        on: Iterable[str] = (),
+    ) -> ChangeChosen:
+        """Return what changes rows of an open version."""
+        return cls(SnapshotReference.of(snapshot), tuple(updated), choose_file_version(snapshot, None), fit, tuple(on))
+
+    @staticmethod
+    def job(verb: str, snapshot: Snapshot) -> Job:
+        """Return the job of such tasks."""
+        remove = partial(remove_files_of_job, snapshot.store)
+        return Job.on(verb, snapshot.uri, snapshot.version, remove_files=remove)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> ChangedRows:
+        """Write the new values; on an error all files are deleted."""
+        snapshot = self.version.open()
+        kept = Schema(tuple(each for each in snapshot.schema.fields if each.name not in self.updated))
+        updated, deleted = _Chosen(), _Chosen()
+        num_inserted = 0
+        keys: list[bytes | None] = []
+        with ExitStack() as stack:
+            writer = stack.enter_context(UpdatedRowWriter(snapshot, self.file_version))
+            # Rows that keep their ids come first in a fragment, so that new ones get a fragment of their own.
+            separate = writer.keeps_ids and bool(self.on)
+            new = stack.enter_context(UpdatedRowWriter(snapshot, self.file_version)) if separate else writer
+            for batch in _together(batches, _BLOBS_AT_ONCE if kept.holds_blobs_v2 else _ROWS_AT_ONCE):
+                action, addresses = batch.column(0), batch.column(1)
+                deleted.add(_addresses(addresses, _is(action, "DELETE")))
+                changes = _is(action, "UPDATE")
+                if changes.any():
+                    named = _addresses(addresses, changes)
+                    updated.add(named)
+                    order, values = np.argsort(named, kind="stable"), self._values(batch, changes, self.updated)
+                    _write_updated(writer, snapshot, kept, named[order], rows_at(values, order))
+                adds = _is(action, "INSERT")
+                if adds.any():
+                    added = self._values(batch, adds, batch.schema.names[2:])
+                    new.write_new(added)
+                    num_inserted += len(added)
+                    keys.append(encode_keys(snapshot, self.on, added))
+            fragments = (*writer.finish(), *(new.finish() if separate else ()))
+        twice = updated.twice if updated.twice is not None else updated.first_in(deleted)
+        return ChangedRows(updated.serialized(), deleted.serialized(), fragments, num_inserted, _joined(keys), twice)
+
+    def _values(self, batch: pa.RecordBatch, chosen: BoolArray, names: Sequence[str]) -> pa.Table:
+        """Return the new values of the chosen rows in these columns, in the types of the table."""
+        values = batch.select(range(2, batch.num_columns)).select(list(names))
+        return safe_to_take(pa.Table.from_batches([self.fit(values.filter(pa.array(chosen)))]))
+
+
+def commit_chosen(
+    snapshot: Snapshot,
+    change: ChangeChosen,
+    outcomes: Sequence[ChangedRows],
+    predicate: str,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, MergeCounts]:
+    """Write the deletion files and commit what all tasks changed; return the snapshot and the numbers of rows.
+
+    If no row changes, nothing is committed. `predicate` is what the transaction of a mere deletion says of its rows.
+    Raises `RowChosenTwice`, and `RetryableConflict` when a concurrent transaction touched the same rows: choose them
+    again in the newest version.
+    """
+    pending = sum((each.pending(snapshot) for each in outcomes), PendingFiles())
+    with pending.abandoned_on_failure():
+        updated, deleted = _Chosen(), _Chosen()
+        for outcome in outcomes:
+            if outcome.twice is not None:
+                raise RowChosenTwice(outcome.twice)
+            updated.add_serialized(outcome.updated)
+            deleted.add_serialized(outcome.deleted)
+        twice = updated.twice if updated.twice is not None else updated.first_in(deleted)
+        if twice is not None:
+            raise RowChosenTwice(twice)
+        counts = MergeCounts(sum(each.num_inserted for each in outcomes), updated.num_rows, deleted.num_rows)
+        if counts == MergeCounts(0, 0, 0):
+            return snapshot, counts
+        deletions = write_deletion_files(snapshot, updated.joined(deleted))
+    if not pending.fragments:
+        operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, predicate)
+        return commit_operation(snapshot, operation, properties=properties, pending=deletions.pending), counts
+    only_updates = not (counts.inserted or counts.deleted)
+    written = snapshot.schema.project(change.updated) if only_updates else snapshot.schema
+    update = Update(
+        removed_fragment_ids=deletions.removed_fragment_ids,
+        updated_fragments=deletions.updated_fragments,
+        new_fragments=pending.fragments,
+        fields_for_preserving_frag_bitmap=tuple(node.id for node in written.walk()),
+        inserted_rows=_joined([each.inserted_keys for each in outcomes if each.num_inserted]),
+    )
+    return commit_operation(snapshot, update, properties=properties, pending=pending + deletions.pending), counts
+
+
+@dataclass
+class _Chosen:
+    """Offsets of rows by fragment; `twice` is the address of one that was added twice."""
+
+    offsets: dict[int, BitMap] = field(default_factory=dict)
+    twice: int | None = None
+
+    def add(self, addresses: Uint64Array) -> None:
+        """Add rows in any order."""
+        ordered = np.sort(addresses)
+        same = np.flatnonzero(ordered[1:] == ordered[:-1])
+        if len(same):
+            self.twice = int(ordered[same[0]])
+        for fragment_id, offsets in RowAddressSet.from_addresses(ordered):
+            self._add(fragment_id, offsets)
+
+    def add_serialized(self, offsets: Mapping[int, bytes]) -> None:
+        """Add rows of an outcome."""
+        for fragment_id, data in offsets.items():
+            self._add(fragment_id, BitMap.deserialize(data))
+
+    def first_in(self, other: _Chosen) -> int | None:
+        """Return the address of a row that is in both; None if there is none."""
+        for fragment_id, offsets in self.offsets.items():
+            both = offsets & other.offsets.get(fragment_id, BitMap())
+            if both:
+                return row_addr(fragment_id, both.min())
+        return None
+
+    def joined(self, other: _Chosen) -> dict[int, BitMap]:
+        """Return the rows of both."""
+        ids = {*self.offsets, *other.offsets}
+        return {each: self.offsets.get(each, BitMap()) | other.offsets.get(each, BitMap()) for each in ids}
+
+    def serialized(self) -> dict[int, bytes]:
+        """Return the offsets as an outcome has them."""
+        return {fragment_id: offsets.serialize() for fragment_id, offsets in self.offsets.items()}
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return sum(map(len, self.offsets.values()))
+
+    def _add(self, fragment_id: int, offsets: BitMap) -> None:
+        known = self.offsets.setdefault(fragment_id, BitMap())
+        both = known & offsets
+        if both:
+            self.twice = row_addr(fragment_id, both.min())
+        known.update(offsets)
+
+
+def _write_updated(
+    writer: UpdatedRowWriter, snapshot: Snapshot, kept: Schema, addresses: Uint64Array, values: pa.Table
+) -> None:
+    """Write rows with new values and with the values of the columns `kept` that they have, ascending by address."""
+    if not (kept.fields or writer.keeps_ids):
+        writer.write_updated(values, None)
+        return
+    request = ScanRequest(kept, with_row_id=True, with_row_address=True)
+    old = take_to_rewrite(snapshot, addresses, request)
+    for name in old.schema.names:
+        if name not in (ROW_ID, ROW_ADDRESS):
+            values = values.append_column(old.schema.field(name), old.column(name))
+    writer.write_updated(values, numbers_of(old.column(ROW_ID)))
+
+
+def _is(actions: pa.Array, action: str) -> BoolArray:
+    found: BoolArray = pc.equal(actions, action).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _addresses(column: pa.Array, chosen: BoolArray) -> Uint64Array:
+    return numbers_of(column.filter(pa.array(chosen))).astype(np.uint64, copy=False)
+
+
+def _joined(keys: Sequence[bytes | None]) -> bytes | None:
+    """Return the filter of the keys of several parts; None if a part has none."""
+    if not keys or None in keys:
+        return None
+    return InsertedKeys.join([InsertedKeys.decode(each) for each in keys if each is not None]).encode()
+
+
+def _together(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches, about so many at once: to read and write them has a fixed cost."""
+    parts: list[pa.RecordBatch] = []
+    num_rows = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, most_rows):
+            parts.append(batch.slice(start, most_rows))
+            num_rows += parts[-1].num_rows
+            if num_rows >= most_rows:
+                yield pa.concat_batches(parts)
+                parts, num_rows = [], 0
+    if parts:
+        yield pa.concat_batches(parts)
