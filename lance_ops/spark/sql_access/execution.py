@@ -23,7 +23,7 @@ from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEM
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, run_query
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
-from lance_ops.spark.sql_access.row_statements import ROW_STATEMENTS
+from lance_ops.spark.sql_access.row_changes import ROW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.table_statements import TABLE_STATEMENTS
@@ -39,7 +39,6 @@ _NOT_OF_SPARK = (
 )
 """Statements that other libraries bring to Spark, too, so one that is about no Lance table is still handed over."""
 
-_CONSECUTIVE_TEXTS = "spark.sql.legacy.consecutiveStringLiterals.enabled"
 _CHANGES = ("MERGE", "DELETE", "INSERT", "UPDATE")
 _EXPLAIN_MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 
@@ -67,8 +66,6 @@ def sql(
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
     tables = Tables(session, known, dict(storage_options or {}))
     reader = Reader(query)
-    if mentions_a_path(reader.words) or known is not None:
-        _check_doubled_quotes(session, reader)
     statement = Statement(reader, tables, runner or OnSpark(session), dict(raw_storage_options or {}))
     head = reader.next.upper if reader.next is not None else ""
     if head == "WITH":
@@ -97,15 +94,6 @@ def sql(
                 reader.accept("TABLE")
                 statement.lance_table()
         raise
-
-
-def _check_doubled_quotes(session: SparkSession, reader: Reader) -> None:
-    """Raise `UnsupportedFeature` for texts as `'it''s'` in a session that reads two texts in them."""
-    if session.conf.get(_CONSECUTIVE_TEXTS, "false") == "true" and reader.has_doubled_quotes:
-        raise UnsupportedFeature(
-            f"two quotes within a text of SQL on a Lance table, with {_CONSECUTIVE_TEXTS} (write the text in the other "
-            "quotes, or set it to false)"
-        )
 
 
 def _check_only_reads(statement: Statement) -> None:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.records import dataclass
+from lance_ops.spark.sql_access.expressions import conjuncts
 from lance_ops.spark.sql_access.words import Word
 from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule, row_column
 
@@ -97,7 +98,7 @@ class QueryNeeds:
             if select is None or _has_other_rows_or_names(source):
                 return
             for condition in _conditions(select, source):
-                for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+                for part in conjuncts(condition):
                     if self._is_about(part, source, select, tuple(shown)):
                         yield part if source is table else self._renamed(part, shown)
             shown = self._shown_columns(source, select, shown)
@@ -131,9 +132,7 @@ class QueryNeeds:
         """Return how many conjuncts the WHERE of the table's SELECT has."""
         select = _select_of(table)
         where = None if select is None else select.args.get("where")
-        if where is None:
-            return 0
-        return len(list(where.this.flatten())) if isinstance(where.this, exp.And) else 1
+        return 0 if where is None else len(list(conjuncts(where.this)))
 
     # -- columns --------------------------------------------------------------------------------------------------
 

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from sqlglot import exp
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
+from lance_ops.core.schema import Schema
 from lance_ops.runners import Runner
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
-from lance_ops.spark.sql_access.expressions import ExpressionWriter, Side
+from lance_ops.spark.sql_access.expressions import parse_expression, quoted_path
+from lance_ops.spark.sql_access.pushed_conditions import ConditionTranslation
+from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.translation import CaseRule, stored_path, with_moments_of
+from lance_ops.writing import retry_conflicts
 
-__all__ = ["Statement", "assigned_column", "check_no_default", "check_values", "read_key", "read_switch"]
+__all__ = ["NamedTable", "Statement", "assigned_column", "check_no_default", "check_values", "read_key", "read_switch"]
 
 
 def read_switch(text: str) -> bool:
@@ -36,12 +44,36 @@ def read_key(reader: Reader) -> str:
     return reader.literal("a key") if word and word.kind is Kind.TEXT else ".".join(reader.path("a key"))
 
 
+R = TypeVar("R")
+
+_RETRIES = 10
+_RETRY_TIMEOUT = timedelta(seconds=30)
+"""No attempt begins later than this after the first conflict: an attempt that joins may itself take longer."""
+
 _VALUES: Mapping[Callable[[str], Any], str] = {
     int: "a whole number",
     float: "a number",
     read_switch: "true or false",
 }
 """What an option's value is, by the function that reads it."""
+
+
+@dataclass(frozen=True)
+class NamedTable:
+    """A table as a statement writes it, and the alias that the statement gives it."""
+
+    text: str
+    name: str
+    alias: str | None = None
+
+    @property
+    def called(self) -> str:
+        """What expressions of the statement call the table."""
+        return self.alias or self.name
+
+    def at_version(self, version: int) -> str:
+        """Return the reference to a version, for a query in which the table has the same alias."""
+        return f"{self.text} VERSION AS OF {version} AS {quoted_path(self.called)}"
 
 
 @dataclass(frozen=True)
@@ -59,6 +91,15 @@ class Statement:
     def table(self) -> TableDescription | None:
         """Read a table's name; None if it is not one of a Lance table."""
         return self.tables.find(self.reader.path("a table"))
+
+    def named_table(self, *stops: str) -> tuple[TableDescription, NamedTable] | None:
+        """Read a table's name and then its alias, unless one of these keywords comes; None if it is no Lance table."""
+        begin = self.reader.at
+        table = self.table()
+        if table is None:
+            return None
+        text, name = self.reader.between(begin, self.reader.at), self.reader.words[self.reader.at - 1].value
+        return table, NamedTable(text, name, self.alias(*stops))
 
     def lance_table(self) -> TableDescription:
         """Read the name of a Lance table, in a statement that Spark does not have."""
@@ -87,11 +128,20 @@ class Statement:
             return None
         return reader.name("an alias")
 
-    def writer(self, opened: LanceDataset, *names: str | None) -> ExpressionWriter:
-        """Return what writes expressions over one table, which the statement calls by any of these names."""
-        side = Side(opened.snapshot.schema.to_arrow_storage())
-        sides = {name: side for name in names if name} or {"": side}
-        return ExpressionWriter(sides, self.tables.rules)
+    def predicate(self, schema: Schema, condition: str, *names: str | None) -> Predicate | None:
+        """Return the predicate that is true for exactly the rows for which Spark's condition is; None if unknown.
+
+        The condition is on one table of this schema, which the statement calls by any of these names.
+        """
+        tree = parse_expression(condition)
+        known = [name.lower() for name in names if name]
+        for column in tree.find_all(exp.Column):
+            table = name_parts(column)[:-1]
+            if table and (len(table) > 1 or table[0].lower() not in known):
+                return None
+        tables, has_escapes = self.tables, "\\" in condition
+        translation = ConditionTranslation(schema, self.case_rule, in_utc=tables.in_utc, has_escapes=has_escapes)
+        return translation.predicate(tree)
 
     def column(self, opened: LanceDataset, path: tuple[str, ...], *names: str | None) -> str:
         """Return the table's spelling of a top-level column, with or without the table's name before it."""
@@ -179,6 +229,14 @@ class Statement:
     def case_rule(self) -> CaseRule:
         """How the session matches names of columns."""
         return self.tables.case_rule
+
+    def retried(self, opened: LanceDataset, attempt: Callable[[Snapshot], R]) -> R:
+        """Call `attempt` with the opened version; after a conflict call it again with the newest one.
+
+        An attempt in which Spark chooses rows may take long, so the time counts from the first conflict. Raises as
+        `retry_conflicts` does.
+        """
+        return retry_conflicts(opened.snapshot, attempt, _RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
 
     def rows_for(self, frame: DataFrame, opened: LanceDataset) -> DataFrame | pa.Table:
         """Return what a verb on this table reads the rows of a query from.

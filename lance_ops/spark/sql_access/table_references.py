@@ -21,7 +21,7 @@ from lance_ops.api.namespaces import Namespace, TableDescription
 from lance_ops.core.errors import InvalidInput, ReferenceNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
-from lance_ops.spark.sql_access.expressions import SessionRules, quoted_path
+from lance_ops.spark.sql_access.expressions import quoted_path
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.translation import CaseRule, session_case_rule
 
@@ -122,12 +122,6 @@ class Tables:
     def in_utc(self) -> bool:
         """Whether the session reads moments without a zone as UTC."""
         return self.session.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "Z", "GMT")
-
-    @property
-    def rules(self) -> SessionRules:
-        """What the session's settings say about expressions."""
-        is_ansi = self.session.conf.get("spark.sql.ansi.enabled") == "true"
-        return SessionRules(self.case_rule, self.in_utc, is_ansi)
 
     def find(self, parts: tuple[str, ...]) -> TableDescription | None:
         """Return where the table is; None if the name is not one of a Lance table."""

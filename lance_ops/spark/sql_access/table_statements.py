@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import expr
 from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType, StructType, VarcharType
+from sqlglot import exp
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
@@ -20,11 +22,13 @@ from lance_ops.core.errors import (
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
 from lance_ops.spark.data_source import WriteMode
 from lance_ops.spark.frame_write import create_table, write_with
+from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_ALTERATIONS
 from lance_ops.spark.sql_access.statement import Statement, read_key
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause
 from lance_ops.spark.sql_access.words import Kind, Reader
+from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import arrow_schema_of, schema_from_spark
 
 __all__ = ["TABLE_STATEMENTS"]
@@ -157,12 +161,22 @@ def _add_columns(statement: Statement, opened: LanceDataset) -> None:
     name = reader.name("a column with its type, or AS and an expression")
     if reader.accept("AS"):
         statement.check_new_name(opened, name)
-        written = statement.writer(opened).write(_in_brackets(statement))
+        expression = _in_brackets(statement)
         reader.end()
-        opened.add_columns({name: written}, runner=statement.runner)
+        opened.add_columns(_computed_values(statement, opened, name, expression), runner=statement.runner)
     else:
         reader.at = begin
         _add_nulls(statement, opened, reader.rest("a column with its type"))
+
+
+def _computed_values(statement: Statement, opened: LanceDataset, name: str, expression: str) -> DataFrame | pa.Table:
+    """Return the value that Spark computes for each row, and its address."""
+    names = opened.snapshot.schema.names
+    asked = {column.name for column in parse_expression(expression).find_all(exp.Column)}
+    read = {found for each in asked if (found := statement.case_rule.find(each, names)) is not None}
+    paths = [f"`{each}`" if "." in each else each for each in names if each in read]
+    rows = TableQuery(statement.tables.session, opened.snapshot).select(*paths, ROW_ADDRESS).load()
+    return statement.rows_for(rows.select(ROW_ADDRESS, expr(expression).alias(name)), opened)
 
 
 def _add_nulls(statement: Statement, opened: LanceDataset, columns: str) -> None:

@@ -129,12 +129,6 @@ class Reader:
         return self.at >= len(self.words)
 
     @property
-    def has_doubled_quotes(self) -> bool:
-        """Whether a text of the statement has its quote within it, written twice."""
-        texts = (self.text[word.start : word.stop] for word in self.words if word.kind is Kind.TEXT)
-        return any(text[-1] * 2 in text.lstrip("rR")[1:-1] for text in texts)
-
-    @property
     def next(self) -> Word | None:
         """The next word, which stays unread."""
         return None if self.ended else self.words[self.at]

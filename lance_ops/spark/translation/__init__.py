@@ -9,6 +9,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.core.schema import CaseRule
     from lance_ops.spark.translation.arrow_schemas import arrow_schema_of
+    from lance_ops.spark.translation.assigned_values import assigned_value, is_nested
     from lance_ops.spark.translation.column_names import (
         FRAGMENT_ID,
         ROW_COLUMN_TYPES,
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from lance_ops.spark.translation.equal_values import (
         check_half_floats,
         check_key_types,
-        check_keys_are_kept,
+        finds_keys_equal,
         has_nanoseconds,
     )
     from lance_ops.spark.translation.pushdown import pushed_predicate
@@ -43,12 +44,14 @@ __all__ = [
     "ROW_COLUMN_TYPES",
     "CaseRule",
     "arrow_schema_of",
+    "assigned_value",
     "check_half_floats",
     "check_key_types",
-    "check_keys_are_kept",
+    "finds_keys_equal",
     "fit",
     "has_nanoseconds",
     "is_hint",
+    "is_nested",
     "keep_types",
     "pushed_predicate",
     "row_column",
@@ -68,12 +71,14 @@ _MODULES = {
     "ROW_COLUMN_TYPES": "column_names",
     "CaseRule": "lance_ops.core.schema",
     "arrow_schema_of": "arrow_schemas",
+    "assigned_value": "assigned_values",
     "check_half_floats": "equal_values",
     "check_key_types": "equal_values",
-    "check_keys_are_kept": "equal_values",
+    "finds_keys_equal": "equal_values",
     "fit": "type_casts",
     "has_nanoseconds": "equal_values",
     "is_hint": "types",
+    "is_nested": "assigned_values",
     "keep_types": "types",
     "pushed_predicate": "pushdown",
     "row_column": "column_names",

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DataType, DecimalType, IntegralType, NullType, StructType
 
 from lance_ops.changing.merge_insert import cast_may_change
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 from lance_ops.spark.translation.arrow_schemas import arrow_schema_of
+from lance_ops.spark.translation.types import schema_for_spark
 
-__all__ = ["check_half_floats", "check_key_types", "check_keys_are_kept", "has_nanoseconds"]
+__all__ = ["check_half_floats", "check_key_types", "finds_keys_equal", "has_nanoseconds"]
 
 
 def has_nanoseconds(field: Field) -> bool:
@@ -48,19 +50,18 @@ def check_key_types(work: str, given: StructType, stored: Mapping[str, DataType]
             )
 
 
-def check_keys_are_kept(work: str, given: StructType, table: Schema) -> None:
-    """Raise `UnsupportedFeature` for a key of a source that the cast to the table's type changes without an error.
+def finds_keys_equal(given: StructType, table: Schema) -> bool:
+    """Return whether Spark and a merge of this library find the same keys equal.
 
-    A moment would become its day, and a number with more digits the nearest float: rows would match that Spark finds
-    unequal. `given` are the keys under their names in the table.
+    `given` are the keys of the source, under their names in the table. The merge casts them to the table's types.
     """
     for field, sent in zip(given, arrow_schema_of(given), strict=True):
-        kind = table.field(field.name).arrow_type
-        if cast_may_change(sent.type, kind):
-            raise UnsupportedFeature(
-                f"{work} by key {field.name!r}, which is {kind} in the table and {field.dataType.simpleString()} in "
-                f"the source: the cast may change values (cast the source's key to {kind}, if that is what you mean)"
-            )
+        stored = table.field(field.name).arrow_type
+        seen = from_arrow_schema(schema_for_spark(pa.schema([("key", stored)])))["key"].dataType
+        is_rounded = pa.types.is_float16(stored) or cast_may_change(sent.type, stored)
+        if is_rounded or not _is_same_value(field.dataType, seen):
+            return False
+    return True
 
 
 def _is_same_value(given: DataType, stored: DataType) -> bool:

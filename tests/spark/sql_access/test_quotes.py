@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lance_ops.core.errors import UnsupportedFeature
 from tests.spark.sql_access.shown_rows import first, stored
 
 if TYPE_CHECKING:
@@ -36,13 +35,18 @@ def test_a_text_means_the_same_in_queries_inserts_and_merges(run: Any, lake: Pat
     assert len(stored(lake)) == 10
 
 
-def test_doubled_quotes_are_refused_where_they_part_two_texts(spark: SparkSession, run: Any) -> None:
+def test_a_text_means_what_the_session_says_where_doubled_quotes_part_two_texts(
+    spark: SparkSession, run: Any, lake: Path
+) -> None:
+    run("INSERT INTO numbers VALUES (20, 0, 'its'), (21, 0, \"it's\")")
     spark.conf.set(_CONSECUTIVE, True)
     try:
         assert spark.sql("SELECT 'it''s'").collect() == [("its",)]
-        for text in ("DELETE FROM numbers WHERE s = 'it''s'", 'SELECT * FROM numbers WHERE s = "it""s"'):
-            with pytest.raises(UnsupportedFeature, match=_CONSECUTIVE):
-                run(text)
-        assert first(run("DELETE FROM numbers WHERE s = \"it's\" OR id = 1 OR s = ''")) == {"num_affected_rows": 1}
+        assert [row.id for row in run("SELECT id FROM numbers WHERE s = 'it''s'").collect()] == [20]
+        source = "(SELECT 'it' AS a) u ON t.s = concat(u.a, 's') AND t.s = 'it''s'"
+        assert first(run(f"MERGE INTO numbers t USING {source} WHEN MATCHED THEN DELETE"))["num_deleted_rows"] == 1
+        assert first(run("DELETE FROM numbers WHERE s = 'it''s'")) == {"num_affected_rows": 0}
+        assert first(run('DELETE FROM numbers WHERE s = "it\'s"')) == {"num_affected_rows": 1}
     finally:
         spark.conf.unset(_CONSECUTIVE)
+    assert len(stored(lake)) == 10

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
-from lance_ops.api import LanceDataset
+from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.runners import InThreads
+from lance_ops.spark import OnSpark, sql
 from tests.spark.sql_access.shown_rows import first, stored
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -93,19 +99,98 @@ def test_rows_are_updated_by_a_query(run: Any, lake: Path) -> None:
     text = r"UPDATE numbers SET x = -1, s = '\t' WHERE id IN (SELECT key FROM seen) AND x != 0 AND s != '\t' AND id < 5"
     assert first(run(text)) == {"num_affected_rows": 1}
     assert [row for row in stored(lake) if row[1] == -1] == [(3, -1, "\t")]
-    assert first(run("UPDATE numbers SET x = -2 WHERE s IN (SELECT 'b') AND x > 1")) == {"num_affected_rows": 2}
-    assert [row[:2] for row in stored(lake) if row[2] == "b"] == [(1, 1), (7, -2), (9, -2)]
-    run("UPDATE numbers SET x = 2 WHERE s = 'b'")
-    for changed, reason in (
-        ("x = -x WHERE s IN (SELECT 'b')", "several rows of the key s = 'b'"),
-        ("x = x + 1 WHERE s IN (SELECT 'b') AND x > 1", "several rows of the key s = 'b'"),
-        ("x = 1 WHERE id IN (SELECT 2L) OR x = 1", "SELECT"),
-        ("x = 1 WHERE id IN (SELECT 2L) AND x IN (SELECT 1)", "SELECT"),
-        ("id = 1 WHERE id IN (SELECT 2L)", "which changes the column that finds the rows"),
-        ("x = 1 WHERE EXISTS (SELECT 1)", "EXISTS"),
-        ("x = 1 WHERE id NOT IN (SELECT 2L)", "SELECT"),
-        ("x = 1 WHERE id IN (SELECT 1L, 2L)", "2 columns for 1"),
-        ("x = (SELECT 1) WHERE id IN (SELECT 1L)", "a subquery"),
+    twice = "UPDATE numbers SET x = -x WHERE s IN (SELECT 'b' AS k) AND x > 1"
+    assert first(run(twice)) == {"num_affected_rows": 2}
+    assert [row[:2] for row in stored(lake) if row[2] == "b"] == [(1, 1), (7, -7), (9, -9)]
+    run("UPDATE numbers SET id = id + 100, x = (SELECT count(*) FROM numbers) WHERE id NOT IN (SELECT key FROM seen)")
+    assert all(row[0] < 100 for row in stored(lake))  # a null among the keys
+    run("UPDATE numbers n SET n.id = n.id + 100 WHERE EXISTS (SELECT 1 FROM seen WHERE key = n.id) OR n.x = -7")
+    assert [row[0] for row in stored(lake) if row[0] > 99] == [103, 105, 107]
+
+
+_CHOSEN_BY_SPARK = (
+    *(
+        "x % 3 = 1 AND s = 'a'",
+        "substring(s, 1, 1) = 'a'",
+        "id / 2 > 3",
+        "s RLIKE '^[b-z]'",
+        "s <=> NULL",
+        "s ILIKE 'A'",
+    ),
+    *("id NOT IN (SELECT x FROM numbers WHERE x > 3)", "id = (SELECT max(id) FROM numbers)", "x IN (id, 3)"),
+    *("EXISTS (SELECT 1 FROM numbers o WHERE o.id = numbers.id + 1 AND o.s = 'a')", "numbers.x BETWEEN id AND 4"),
+    *("date_add(DATE '2026-01-01', x) > current_date() - INTERVAL 100 YEARS AND id < 4", "s IN (r'a', 'it''s')"),
+    *("CASE id WHEN 1 THEN true ELSE s = 'a' END", "hex(s) = hex(X'61')", "x = 1L OR x = 2S", "_rowaddr = 3"),
+    *("s || x = 'a4' OR s = 'a\\n'", "transform(array(x), e -> e + 1)[0] = 5 -- the last", "true"),
+)
+
+
+@pytest.mark.parametrize("condition", _CHOSEN_BY_SPARK)
+def test_a_delete_removes_the_rows_that_a_select_shows(run: Any, lake: Path, condition: str) -> None:
+    shown = {row.id for row in run(f"SELECT id FROM numbers WHERE {condition}").collect()}
+    counted = first(run(f"DELETE FROM numbers WHERE {condition}"))["num_affected_rows"]
+    assert counted == len(shown)
+    assert {row[0] for row in stored(lake)} == {*range(10)} - shown
+
+
+@pytest.mark.parametrize("condition", ["id % 3 = 1", "id > 2 AND lower(s) = 'a'"])
+def test_changes_by_sparks_expressions_run_in_its_tasks(spark: SparkSession, lake: Path, condition: str) -> None:
+    runner = OnSpark(spark, least_bytes=0)
+    expected = {
+        (row.id, row.x * 2 if row.hit else row.x, row.s)
+        for row in spark.read.format("lance")
+        .load(str(lake / "numbers.lance"))
+        .selectExpr("*", f"({condition}) AS hit")
+        .collect()
+    }
+    sql(spark, f"UPDATE numbers SET x = x * 2 WHERE {condition}", runner=runner)
+    assert {*stored(lake)} == expected
+    sql(spark, f"DELETE FROM numbers WHERE {condition}", runner=runner)
+    assert len(stored(lake)) == 7
+    opened = LanceDataset(lake / "numbers.lance")
+    kinds = [type(each.operation).__name__ for each in opened.get_transactions(2) if each is not None]
+    assert kinds == ["Delete", "Update"]
+
+
+def test_a_change_chooses_its_rows_again_after_a_conflict(spark: SparkSession, lake: Path) -> None:
+    uri = lake / "numbers.lance"
+
+    class Overtaken(InThreads):
+        def map(self, *args: Any, **kwargs: Any) -> Any:
+            if LanceDataset(uri).version == 1:
+                LanceDataset(uri).update({"x": "100"}, "id = 2")
+            return super().map(*args, **kwargs)
+
+    sql(spark, "UPDATE numbers SET x = x + ascii(s) - 97 WHERE id < 4 OR x > 50", runner=Overtaken())
+    assert [row[1] for row in stored(lake)[:4]] == [0, 2, 100, 4]
+    assert LanceDataset(uri).version == 3
+
+
+def test_a_value_that_does_not_fit_changes_nothing(run: Any, lake: Path) -> None:
+    write_dataset(pa.table({"i": pa.array([1, 2], pa.uint8()), "s": ["a", None]}), lake / "fits.lance")
+    opened = LanceDataset(lake / "fits.lance")
+    opened.alter_columns({"path": "i", "nullable": False})
+    for text, kind, reason in (
+        ("i = i + 300", SchemaMismatch, "'i'.*(uint8|300|301)"),
+        ("i = i + 70000", PySparkException, "a value does not fit column 'i' of type smallint"),
+        ("i = nullif(i, 1)", SchemaMismatch, "'i' holds nulls and may not"),
+        ("i = array(1)", SchemaMismatch, "'i' of type smallint gets a array"),
+        ("s = DATE '2026-01-01' + i + nope", PySparkException, "nope"),
+        ("i = DATE '2026-01-01'", PySparkException, "DATATYPE_MISMATCH"),
     ):
-        with pytest.raises((InvalidInput, UnsupportedFeature, SchemaMismatch), match=reason):
-            run(f"UPDATE numbers SET {changed}")
+        with pytest.raises(kind, match=reason):
+            run(f"UPDATE fits SET {text}")
+    assert LanceDataset(lake / "fits.lance").version == 2
+    run("UPDATE fits SET s = i + 0.50, i = 254.7")
+    assert stored(lake, "fits") == [(254, "1.50"), (254, "2.50")]
+
+
+def test_nanoseconds_are_kept_where_spark_does_not_read_them(run: Any, lake: Path) -> None:
+    moments = pa.array([1, 2_000_000_001], pa.timestamp("ns"))
+    write_dataset(pa.table({"at": moments, "x": [1, 2]}), lake / "fine.lance")
+    with pytest.raises(UnsupportedFeature, match="at = at .*Spark cuts the nanoseconds"):
+        run("UPDATE fine SET at = at + INTERVAL 1 HOUR")
+    run("UPDATE fine SET x = second(at) + 40")
+    assert LanceDataset(lake / "fine.lance").to_table()["at"].cast(pa.int64()).to_pylist() == [1, 2_000_000_001]
+    run("DELETE FROM fine WHERE at < TIMESTAMP_NTZ '1970-01-01 00:00:01'")
+    assert LanceDataset(lake / "fine.lance").to_table()["x"].to_pylist() == [42]

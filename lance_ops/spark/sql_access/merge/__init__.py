@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.spark.sql_access.merge.clauses import Clause
-    from lance_ops.spark.sql_access.merge.key_conditions import key_condition
-    from lance_ops.spark.sql_access.merge.statement import MERGE_STATEMENTS, change_by_keys
+    from lance_ops.spark.sql_access.merge.statement import MERGE_STATEMENTS
 
-__all__ = ["MERGE_STATEMENTS", "Clause", "change_by_keys", "key_condition"]
+__all__ = ["MERGE_STATEMENTS"]
 
-_MODULES = {
-    "MERGE_STATEMENTS": "statement",
-    "Clause": "clauses",
-    "change_by_keys": "statement",
-    "key_condition": "key_conditions",
-}
+_MODULES = {"MERGE_STATEMENTS": "statement"}
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name
     __getattr__ = import_on_first_use(__name__, _MODULES)

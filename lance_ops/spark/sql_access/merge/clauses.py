@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Literal, TypeAlias
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.statement import assigned_column, check_no_default, check_values
 from lance_ops.spark.sql_access.words import Reader
 
-__all__ = ["Clause", "Clauses", "read_clauses"]
+__all__ = ["Action", "Clause", "Clauses", "read_clauses"]
+
+
+Action: TypeAlias = Literal["UPDATE", "DELETE", "INSERT"]
+"""What a clause does with its rows."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Clause:
     """
 
     condition: str | None
-    action: str
+    action: Action
     values: dict[str, str] | None = None
 
 
@@ -38,27 +42,14 @@ class Clauses:
         return bool(self.matched) and all(clause.action == "DELETE" for clause in self.matched)
 
     @property
+    def updates(self) -> list[Clause]:
+        """The clauses that give rows of the table new values."""
+        return [clause for clause in (*self.matched, *self.unmatched_by_source) if clause.action == "UPDATE"]
+
+    @property
     def updates_unmatched_by_source(self) -> bool:
         """Whether a clause updates rows of the table that no source row matches."""
         return any(clause.action == "UPDATE" for clause in self.unmatched_by_source)
-
-    @property
-    def joins_unmatched_by_source(self) -> bool:
-        """Whether Spark joins in full, to find the rows of the table that no source row matches.
-
-        The library's merge takes every row for unmatched that is not to be written: it can delete unmatched rows, but
-        not beside matched rows that stay as they are.
-        """
-        some_may_stay = bool(self.matched) and all(clause.condition is not None for clause in self.matched)
-        return bool(self.unmatched_by_source) and (some_may_stay or self.updates_unmatched_by_source)
-
-    def requiring(self, condition: str) -> Clauses:
-        """Return clauses whose matched ones require `condition`, too."""
-        matched = [
-            replace(each, condition=f"({condition})" + ("" if each.condition is None else f" AND ({each.condition})"))
-            for each in self.matched
-        ]
-        return replace(self, matched=tuple(matched))
 
 
 def read_clauses(reader: Reader, *tables: str) -> Clauses:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlglot import exp
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -28,19 +26,6 @@ class MergeNames:
     source_columns: tuple[str, ...]
     case_rule: CaseRule
 
-    def keys(self, on: str) -> dict[str, str]:
-        """Return the source's expression of each key column; raise `UnsupportedFeature` for a condition without any."""
-        keys, others = self._read_on(on)
-        if not keys:
-            raise UnsupportedFeature(
-                f"{others[0]} in ON of MERGE, which joins by {self.target}.key = an expression of {self.source}"
-            )
-        return keys
-
-    def conditions_beside_keys(self, on: str) -> list[str]:
-        """Return the conditions of ON that are no equality of a key column and an expression of the source."""
-        return self._read_on(on)[1]
-
     def written(self, clause: Clause) -> dict[str, str]:
         """Return the columns that a clause writes, in the table's spelling, and their expressions.
 
@@ -64,20 +49,6 @@ class MergeNames:
             self._check_columns(text)
             written[stored] = text
         return written
-
-    def check_keys(
-        self, keys: dict[str, str], updates: Sequence[dict[str, str]], inserts: Sequence[dict[str, str]]
-    ) -> None:
-        """Raise `UnsupportedFeature` for a clause that gives a row another key than the source's."""
-        for name, key in keys.items():
-            for values in inserts:
-                if name not in values:
-                    raise UnsupportedFeature(f"INSERT of MERGE without the key {name!r}")
-                if not self.is_same(values[name], key):
-                    raise UnsupportedFeature(f"INSERT of MERGE gives key {name!r} another value than the source's key")
-            for values in updates:
-                if name in values and not self.is_same(values[name], key):
-                    raise UnsupportedFeature(f"UPDATE of MERGE changes the key {name!r}")
 
     def check_unmatched_by_source(self, clause: Clause) -> None:
         """Raise `InvalidInput` for a clause of unmatched rows of the table that reads the source."""
@@ -108,27 +79,23 @@ class MergeNames:
         """
         return one == other if "\\" in one + other else self._plain(one) == self._plain(other)
 
-    def _read_on(self, on: str) -> tuple[dict[str, str], list[str]]:
+    def read_on(self, on: str) -> tuple[dict[str, str], list[exp.Expr]]:
         """Return the source's expression of each key column, and the other conditions.
 
-        An expression is written from its tree. A setting of the session says what a backslash means, and the tree does
-        not follow it. So `UnsupportedFeature` is raised for a backslash beside an expression that computes a key.
+        Settings of the session say what a backslash and two quotes within a text mean, and an expression that is
+        written from its tree does not follow them. So with one of them only columns are keys.
         """
         keys: dict[str, str] = {}
-        others: list[str] = []
-        for condition in conjuncts(parse_expression(on)):
+        others: list[exp.Expr] = []
+        tree = parse_expression(on)
+        texts = [each.name for each in tree.find_all(exp.Literal) if each.is_string]
+        is_plain = "\\" not in on and not any("'" in text or '"' in text for text in texts)
+        for condition in conjuncts(tree):
             found = self._key(condition)
-            if found is None or found[0] in keys:
-                others.append(condition.sql(SparkSql))
+            if found is None or found[0] in keys or not (is_plain or self.source_column(found[1])):
+                others.append(condition)
             else:
                 keys[found[0]] = found[1]
-        if "\\" in on and any(self.source_column(text) is None for text in keys.values()):
-            raise UnsupportedFeature(
-                "a backslash in ON of MERGE, which computes a key: a setting of Spark says what it means (compute the "
-                "key in the source)"
-            )
-        for text in others:
-            self._check_columns(text)
         return keys, others
 
     def _key(self, condition: exp.Expr) -> tuple[str, str] | None:

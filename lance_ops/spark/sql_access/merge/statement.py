@@ -1,50 +1,45 @@
-"""MERGE INTO, executed by the library's merge by key.
+"""MERGE INTO: read the statement, and change the rows by key or by address.
 
     MERGE INTO t [AS a] USING (source | (query)) [AS b [(column, …)]] ON a.key = expression of b [AND …]
     WHEN MATCHED [AND condition] THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE
     WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT * | INSERT (column, …) VALUES (expression, …)
     WHEN NOT MATCHED BY SOURCE [AND condition] THEN UPDATE SET column = expression, … | DELETE
 
-The library's merge gives one source row to the rows that it updates and to those that it inserts. Spark computes that
-row from the source alone, if all clauses allow it. Else Spark joins the source with the columns of the table that the
-clauses read: they may then read both rows, and there may be several of a kind, of which the first that fits counts.
-What cannot be said is refused with its reason, before anything is written.
+If ON compares keys, and the clauses need one row of the source alone for what they update and insert, the library's
+merge by key reads these rows. Else Spark joins the source with the columns of the table that ON and the clauses read:
+they may then read both rows, and there may be several of a kind, of which the first that fits counts. What cannot be
+said is refused with its reason, before anything is written.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Sequence
 
-import pyarrow as pa
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from lance_ops.api import ExecuteResult, LanceDataset, MergeInsertBuilder
-from lance_ops.core.errors import RetryableConflict, TooManyConcurrentWriters, UnsupportedFeature
-from lance_ops.core.predicate import In, Predicate
-from lance_ops.core.predicate.binding import Name, resolve
+from lance_ops.api import LanceDataset
+from lance_ops.changing import RowChosenTwice
+from lance_ops.changing.merge_insert import MergeCounts
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.tree import TRUE, any_of
 from lance_ops.core.records import dataclass
-from lance_ops.reading import ROW_ADDRESS, bind_filter, schema_with_row_columns
+from lance_ops.reading import ScanRequest, take_addresses
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.sql_access.expressions import quoted_path
-from lance_ops.spark.sql_access.merge.choices import unused_name
-from lance_ops.spark.sql_access.merge.clauses import Clause, Clauses, read_clauses
+from lance_ops.spark.sql_access.merge.clauses import Clauses, read_clauses
 from lance_ops.spark.sql_access.merge.joined_rows import rows_of_both
 from lance_ops.spark.sql_access.merge.names import MergeNames
-from lance_ops.spark.sql_access.merge.source_rows import SourceRows, rows_of_source
+from lance_ops.spark.sql_access.merge.source_rows import rows_of_source
 from lance_ops.spark.sql_access.queries import lance_query, run_query
+from lance_ops.spark.sql_access.row_changes import change_rows
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause
-from lance_ops.spark.translation import check_keys_are_kept
-from lance_ops.writing import retry_conflicts
+from lance_ops.spark.translation import finds_keys_equal
 
-__all__ = ["MERGE_STATEMENTS", "change_by_keys"]
-
-_RETRIES = 10
-_RETRY_TIMEOUT = timedelta(seconds=30)
-"""No attempt begins later than this after the first conflict: an attempt that joins may itself take longer."""
+__all__ = ["MERGE_STATEMENTS"]
 
 _CHANGED = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
 
@@ -70,29 +65,9 @@ def _merge(statement: Statement) -> DataFrame | None:
     opened = statement.tables.open(table)
     frame = run_query(query, statement.tables)
     merge = _Merge(statement, target, frame, source, condition, clauses)
-    done = merge.with_conditions_of_on(opened.snapshot).execute(opened)
-    counts = (done["num_updated_rows"], done["num_deleted_rows"], done["num_inserted_rows"])
+    done = merge.execute(opened)
+    counts = (done.updated, done.deleted, done.inserted)
     return statement.result(_CHANGED, [(sum(counts), *counts)])
-
-
-def change_by_keys(
-    statement: Statement, opened: LanceDataset, target: str, column: str, found: DataFrame, clause: Clause
-) -> ExecuteResult:
-    """Update or delete, as the clause says, rows whose column has one of the values that a query found.
-
-    The clause's condition and values are Spark's expressions over the table, which the statement calls `target`. The
-    merge takes each key once, and a null is no key. Raises `UnsupportedFeature` for a new value of the key column, and
-    what a MERGE raises.
-    """
-    if column in (clause.values or {}):
-        raise UnsupportedFeature(
-            f"UPDATE … SET {column} = … WHERE {column} IN (SELECT …), which changes the column that finds the rows "
-            "(list the values in IN (…), or find the rows by another column)"
-        )
-    key, source = unused_name([*opened.snapshot.schema.names, ROW_ADDRESS]), f"keys of {target}"
-    keys = found.toDF(key).dropna().distinct()
-    on = f"{quoted_path(target, column)} = {quoted_path(source, key)}"
-    return _Merge(statement, target, keys, source, on, Clauses((clause,), (), ())).execute(opened)
 
 
 def _source(statement: Statement) -> tuple[str, str]:
@@ -128,94 +103,74 @@ class _Merge:
     on: str
     clauses: Clauses
 
-    def execute(self, opened: LanceDataset) -> ExecuteResult:
-        """Merge into the opened version, or a newer one; return the counts of changed rows."""
-        names = self._names(opened.snapshot)
-        rules = self.statement.tables.rules
-        found = rows_of_source(names, self.frame, names.keys(self.on), self.clauses, rules)
-        return self._merge_joined(opened.snapshot) if found is None else self._merge_source(opened, found)
+    def execute(self, opened: LanceDataset) -> MergeCounts:
+        """Merge into the opened version, or a newer one; return the numbers of changed rows."""
+        found = rows_of_source(self._names(opened.snapshot), self.frame, self.on, self.clauses)
+        unmatched = self._unmatched_by_source(opened.snapshot)
+        if found is None or unmatched is None or not self._finds_keys_equal(opened.snapshot, found):
+            return self.statement.retried(opened, self._merge_joined)
+        return self._merge_source(opened, found, unmatched)
 
-    def with_conditions_of_on(self, snapshot: Snapshot) -> _Merge:
-        """Return a merge whose matched clauses also require ON, if ON has conditions beside its keys.
+    def _finds_keys_equal(self, snapshot: Snapshot, rows: DataFrame) -> bool:
+        return finds_keys_equal(StructType([rows.schema[key] for key in self._keys(snapshot)]), snapshot.schema)
 
-        Raises `UnsupportedFeature` if there are clauses of unmatched rows, too: the library's merge matches by key
-        alone.
-        """
-        names = self._names(snapshot)
-        names.keys(self.on)
-        others = names.conditions_beside_keys(self.on)
-        if not others:
-            return self
-        if self.clauses.inserted or self.clauses.unmatched_by_source:
-            raise UnsupportedFeature(
-                f"{others[0]} in ON of MERGE beside WHEN NOT MATCHED: ON joins by {self.target}.key = an expression of "
-                f"{self.source} (filter the source, or put the condition into a clause)"
-            )
-        return replace(self, clauses=self.clauses.requiring(self.on))
-
-    def _merge_source(self, opened: LanceDataset, found: SourceRows) -> ExecuteResult:
-        keys = [found.rows.schema[name] for name in self._names(opened.snapshot).keys(self.on)]
-        check_keys_are_kept("MERGE", StructType(keys), opened.snapshot.schema)
-        merge = self._with_inserts(opened)
+    def _merge_source(self, opened: LanceDataset, rows: DataFrame, unmatched: list[Predicate]) -> MergeCounts:
+        """Merge by key; also delete the rows of the table that match no source row and meet one of the conditions."""
+        merge = opened.merge_insert(self._keys(opened.snapshot))
         if self.clauses.all_matched_delete:
             merge = merge.when_matched_delete()
         elif self.clauses.matched:
-            merge = merge.when_matched_update_all(found.update_condition)
-        conditions = self._unmatched(opened.snapshot)
-        if conditions:
-            merge = merge.when_not_matched_by_source_delete(any_of(*conditions))
-        return merge.execute(self.statement.rows_for(found.rows, opened), runner=self.statement.runner)
-
-    def _merge_joined(self, opened: Snapshot) -> ExecuteResult:
-        """Join the source with the opened version and merge; after a conflict do both again on the newest version."""
-
-        def attempt(current: Snapshot) -> ExecuteResult:
-            names = self._names(current)
-            with rows_of_both(names, self.frame, current, names.keys(self.on), self.clauses) as chosen:
-                chosen.check_keys()
-                merge = self._joined_merge(LanceDataset.of(current), chosen.deleted_addresses()).conflict_retries(0)
-                try:
-                    return merge.execute(
-                        self.statement.rows_for(chosen.rows, LanceDataset.of(current)), runner=self.statement.runner
-                    )
-                except TooManyConcurrentWriters as lost:
-                    raise RetryableConflict(str(lost.__cause__)) from lost
-
-        return retry_conflicts(opened, attempt, _RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
-
-    def _joined_merge(self, opened: LanceDataset, deleted: pa.Array) -> MergeInsertBuilder:
-        """Return the merge of chosen rows, which also deletes the rows of the table at the addresses `deleted`.
-
-        The source rows of these are left out, so the merge finds them unmatched.
-        """
-        merge = self._with_inserts(opened)
-        if self.clauses.matched or self.clauses.updates_unmatched_by_source:
             merge = merge.when_matched_update_all()
-        conditions = [_is_at(opened.snapshot, deleted)] if len(deleted) else []
-        if not self.clauses.joins_unmatched_by_source:
-            conditions += self._unmatched(opened.snapshot)
-        return merge.when_not_matched_by_source_delete(any_of(*conditions)) if conditions else merge
+        if self.clauses.inserted:
+            merge = merge.when_not_matched_insert_all()
+        if unmatched:
+            merge = merge.when_not_matched_by_source_delete(any_of(*unmatched))
+        done = merge.execute(self.statement.rows_for(rows, opened), runner=self.statement.runner)
+        return MergeCounts(done["num_inserted_rows"], done["num_updated_rows"], done["num_deleted_rows"])
 
-    def _with_inserts(self, opened: LanceDataset) -> MergeInsertBuilder:
-        merge = opened.merge_insert(list(self._names(opened.snapshot).keys(self.on)))
-        return merge.when_not_matched_insert_all() if self.clauses.inserted else merge
+    def _merge_joined(self, current: Snapshot) -> MergeCounts:
+        """Join the source with the version and change the rows of the pairs."""
+        names = self._names(current)
+        rows = rows_of_both(names, self.frame, current, self.on, self.clauses)
+        updated = dict.fromkeys(name for clause in self.clauses.updates for name in names.written(clause))
+        try:
+            return change_rows(self.statement, current, rows, updated, "merge into", on=self._keys(current))
+        except RowChosenTwice as error:
+            raise InvalidInput(
+                "ambiguous merge: several source rows match one row of the table, and one of them updates it: "
+                f"{_shown(current, error.address, names.columns_of_target(self.on))}; leave one source row for it"
+            ) from error
 
-    def _unmatched(self, snapshot: Snapshot) -> list[Predicate]:
-        """Return which rows of the table to delete that no source row matches: those of any of these conditions."""
-        writer = self.statement.writer(LanceDataset.of(snapshot), self.target)
-        return [
-            TRUE if clause.condition is None else bind_filter(snapshot, writer.write(clause.condition))
-            for clause in self.clauses.unmatched_by_source
+    def _unmatched_by_source(self, snapshot: Snapshot) -> list[Predicate] | None:
+        """Return which rows of the table to delete that no source row matches: those of any of these conditions.
+
+        Returns None for a condition that Spark must evaluate, and for matched clauses with a condition: the library's
+        merge takes every row for unmatched that is not written.
+        """
+        clauses = self.clauses.unmatched_by_source
+        if clauses and any(clause.condition is not None for clause in self.clauses.matched):
+            return None
+        names = (self.target,)
+        found = [
+            TRUE if each.condition is None else self.statement.predicate(snapshot.schema, each.condition, *names)
+            for each in clauses
         ]
+        known = [each for each in found if each is not None]
+        return known if len(known) == len(found) else None
+
+    def _keys(self, snapshot: Snapshot) -> list[str]:
+        return list(self._names(snapshot).read_on(self.on)[0])
 
     def _names(self, snapshot: Snapshot) -> MergeNames:
         case_rule = self.statement.case_rule
         return MergeNames(self.target, snapshot.schema, self.source, tuple(self.frame.columns), case_rule)
 
 
-def _is_at(snapshot: Snapshot, addresses: pa.Array) -> Predicate:
-    column = resolve(schema_with_row_columns(snapshot), [Name(ROW_ADDRESS)])
-    return In(column, addresses)
+def _shown(snapshot: Snapshot, address: int, columns: Sequence[str]) -> str:
+    """Return the values that a row has in these columns."""
+    request = ScanRequest(snapshot.schema.project(list(dict.fromkeys(columns))), with_row_address=not columns)
+    row = take_addresses(snapshot, np.array([address], np.uint64), request).to_pylist()[0]
+    return ", ".join(f"{name} = {value!r}" for name, value in row.items())
 
 
 MERGE_STATEMENTS = ((("MERGE",), _merge),)

@@ -1,18 +1,29 @@
-"""INSERT, DELETE, UPDATE and TRUNCATE: Spark's tasks write the rows of a query, the library's verbs do the rest."""
+"""The statements that change rows, but for MERGE: INSERT, DELETE, UPDATE and TRUNCATE."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.spark.data_source import WriteMode
 from lance_ops.spark.frame_write import write_with
-from lance_ops.spark.sql_access.merge import Clause, change_by_keys, key_condition
 from lance_ops.spark.sql_access.queries import lance_query, run_query
-from lance_ops.spark.sql_access.statement import Statement, assigned_column, check_no_default, check_values
+from lance_ops.spark.sql_access.row_changes.computed_rows import delete_computed, update_computed
+from lance_ops.spark.sql_access.row_changes.key_conditions import key_condition
+from lance_ops.spark.sql_access.statement import (
+    NamedTable,
+    Statement,
+    assigned_column,
+    check_no_default,
+    check_values,
+)
 from lance_ops.spark.sql_access.words import QUERY_WORDS
-from lance_ops.spark.translation import check_keys_are_kept
+from lance_ops.spark.translation import finds_keys_equal
 
 __all__ = ["ROW_STATEMENTS"]
 
@@ -49,11 +60,22 @@ def _insert(statement: Statement) -> DataFrame | None:
         frame = _by_position(frame, columns or names, statement)
     elif columns is not None:
         raise InvalidInput("SQL on a Lance table: columns by position or BY NAME; not both")
-    replaced = "true" if overwrite else None if condition is None else statement.writer(opened).write(condition)
+    replaced = "true" if overwrite else None if condition is None else _replaced(statement, opened, condition)
     mode: WriteMode = "append" if replaced is None else "overwrite"
     options = {} if replaced is None else {"replace_where": replaced}
     write_with(frame, table.location, mode, options, table.storage_options, grows_by=_GROWS_BY)
     return statement.nothing()
+
+
+def _replaced(statement: Statement, opened: LanceDataset, condition: str) -> str:
+    """Return the condition of REPLACE WHERE in this library's SQL, which the new rows must meet, too."""
+    predicate = statement.predicate(opened.snapshot.schema, condition)
+    if predicate is None:
+        raise UnsupportedFeature(
+            f"REPLACE WHERE {condition} (compare columns with values of their types, as in day = DATE '2026-01-31' AND "
+            "region IN ('north', 'south'); or DELETE rows by any condition, and INSERT the others)"
+        )
+    return predicate.to_sql()
 
 
 def _columns(statement: Statement) -> list[str] | None:
@@ -85,61 +107,64 @@ def _by_position(frame: DataFrame, names: list[str], statement: Statement) -> Da
 
 
 def _delete(statement: Statement) -> DataFrame | None:
-    """DELETE FROM t [WHERE condition]; a condition `column IN (query) [AND …]` is joined by key."""
+    """DELETE FROM t [WHERE condition].
+
+    The library finds the rows of a condition that means the same to both, and joins `column IN (query)` by key. Spark
+    finds the rows of every other condition.
+    """
     reader = statement.reader
     reader.expect("FROM")
-    table = statement.table()
-    if table is None:
+    found = statement.named_table("WHERE")
+    if found is None:
         return None
-    names = (reader.words[reader.at - 1].value, statement.alias("WHERE"))
+    table, named = found
     condition = reader.rest("a condition") if reader.accept("WHERE") else "true"
     reader.end()
     opened = statement.tables.open(table)
-    keys = _keys_of_query(statement, opened, condition, *names)
-    if keys is None:
-        written = statement.writer(opened, *names).write(condition)
-        return statement.result(_AFFECTED, [(opened.delete(written, runner=statement.runner)["num_deleted_rows"],)])
-    name, found, rest = keys
-    check_keys_are_kept("DELETE … IN (SELECT …)", found.schema, opened.snapshot.schema)
-    if rest is None:
-        deleted = opened.delete_by_keys(statement.rows_for(found, opened), name, runner=statement.runner)
+    keys = _keys_of_query(statement, opened, condition, named)
+    predicate = statement.predicate(opened.snapshot.schema, condition, named.name, named.alias)
+    if keys is not None:
+        name, source = keys
+        num_deleted = opened.delete_by_keys(source, name, runner=statement.runner)["num_deleted_rows"]
+    elif predicate is not None:
+        num_deleted = opened.delete(predicate.to_sql(), runner=statement.runner)["num_deleted_rows"]
     else:
-        deleted = change_by_keys(statement, opened, _target(*names), name, found, Clause(rest, "DELETE"))
-    return statement.result(_AFFECTED, [(deleted["num_deleted_rows"],)])
+        num_deleted = statement.retried(opened, lambda current: delete_computed(statement, current, named, condition))
+    return statement.result(_AFFECTED, [(num_deleted,)])
 
 
 def _keys_of_query(
-    statement: Statement, opened: LanceDataset, condition: str, *names: str | None
-) -> tuple[str, DataFrame, str | None] | None:
-    """Return the column and the values of a condition `column IN (query)`, and the other conditions beside it.
+    statement: Statement, opened: LanceDataset, condition: str, table: NamedTable
+) -> tuple[str, DataFrame | pa.Table] | None:
+    """Return the column and the values of a condition `column IN (query)`.
 
-    Returns None for a condition of another shape. The values are a column of the same name. `names` are those of the
-    table in the statement.
+    Returns None for any other condition, for a query that reads the row as well, and for values that Spark may compare
+    otherwise than the library.
     """
     found = key_condition(condition)
     if found is None:
         return None
-    column = statement.column(opened, found.column, *names)
-    return column, _by_position(run_query(found.query, statement.tables), [column], statement), found.rest
-
-
-def _target(name: str, alias: str | None) -> str:
-    """Return what expressions of a statement call its table."""
-    return alias or name
+    column = statement.column(opened, found.column, table.name, table.alias)
+    try:
+        values = _by_position(run_query(found.query, statement.tables), [column], statement)
+    except AnalysisException:
+        return None
+    is_equal = finds_keys_equal(values.schema, opened.snapshot.schema)
+    return (column, statement.rows_for(values, opened)) if is_equal else None
 
 
 def _update(statement: Statement) -> DataFrame | None:
-    """UPDATE t SET column = expression, … [WHERE condition]; `column IN (query) [AND …]` is merged by key."""
+    """UPDATE t SET column = expression, … [WHERE condition]."""
     reader = statement.reader
-    table = statement.table()
-    if table is None:
+    found = statement.named_table("SET")
+    if found is None:
         return None
-    names = (reader.words[reader.at - 1].value, statement.alias("SET"))
+    table, named = found
     reader.expect("SET")
     opened = statement.tables.open(table)
     values: dict[str, str] = {}
     while True:
-        given = assigned_column(reader, *names)
+        given = assigned_column(reader, named.name, named.alias)
         reader.expect("=")
         name = statement.column(opened, (given,))
         if name in values:
@@ -150,16 +175,10 @@ def _update(statement: Statement) -> DataFrame | None:
             break
     condition = reader.rest("a condition") if reader.accept("WHERE") else None
     reader.end()
-    keys = None if condition is None else _keys_of_query(statement, opened, condition, *names)
-    if keys is not None:
-        name, found, rest = keys
-        changed = change_by_keys(statement, opened, _target(*names), name, found, Clause(rest, "UPDATE", values))
-        return statement.result(_AFFECTED, [(changed["num_updated_rows"],)])
-    writer = statement.writer(opened, *names)
-    updates = {name: writer.write_value(text, name) for name, text in values.items()}
-    where = None if condition is None else writer.write(condition)
-    done = opened.update(updates, where, runner=statement.runner)
-    return statement.result(_AFFECTED, [(done["num_rows_updated"],)])
+    num_updated = statement.retried(
+        opened, lambda current: update_computed(statement, current, named, condition, values)
+    )
+    return statement.result(_AFFECTED, [(num_updated,)])
 
 
 def _truncate(statement: Statement) -> DataFrame | None:
@@ -172,7 +191,7 @@ def _truncate(statement: Statement) -> DataFrame | None:
     return statement.nothing()
 
 
-ROW_STATEMENTS = (
+ROW_STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None]], ...] = (
     (("INSERT",), _insert),
     (("DELETE",), _delete),
     (("UPDATE",), _update),

@@ -1,0 +1,21 @@
+"""INSERT, DELETE, UPDATE and TRUNCATE: Spark chooses the rows and computes their values, the library changes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_ops.core.lazy_import import import_on_first_use
+
+if TYPE_CHECKING:
+    from lance_ops.spark.sql_access.row_changes.changed_rows import change_rows
+    from lance_ops.spark.sql_access.row_changes.statements import ROW_STATEMENTS
+
+__all__ = ["ROW_STATEMENTS", "change_rows"]
+
+_MODULES = {
+    "ROW_STATEMENTS": "statements",
+    "change_rows": "changed_rows",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__ = import_on_first_use(__name__, _MODULES)

@@ -1,0 +1,65 @@
+"""Change the rows of a version that Spark chose, in the tasks that have their new values, and commit once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from lance_ops.blobs import with_blobs_as
+from lance_ops.changing import ChangeChosen, ChangedRows, commit_chosen
+from lance_ops.changing.merge_insert import MergeCounts
+from lance_ops.core.json import text_schema
+from lance_ops.core.records import dataclass
+from lance_ops.core.schema import CaseRule
+from lance_ops.snapshot import Snapshot
+from lance_ops.spark.on_spark import OnSpark
+from lance_ops.spark.running import map_rows
+from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.translation import fit, with_moments_of
+
+__all__ = ["change_rows"]
+
+
+def change_rows(
+    statement: Statement,
+    snapshot: Snapshot,
+    rows: DataFrame,
+    updated: Iterable[str],
+    verb: str,
+    *,
+    on: Iterable[str] = (),
+    predicate: str = "",
+) -> MergeCounts:
+    """Update, delete and insert rows; return their numbers.
+
+    The first column of `rows` says what happens to a row, the second has the address of a row of the version, and the
+    others have values by the table's column; `ChangeChosen` says more of them, of `updated` and of `on`. `verb` names
+    the job, and `predicate` is the condition of a mere deletion. Raises as `commit_chosen` does, and `SchemaMismatch`
+    naming a column whose value does not fit.
+    """
+    names = rows.columns[2:]
+    stored = [with_blobs_as(snapshot.schema.field(name), pa.large_binary()) for name in names]
+    change = ChangeChosen.of(snapshot, updated, _Fit(text_schema(pa.schema(stored), pa.string())), on)
+    fitting = with_moments_of(rows, snapshot.schema.to_arrow_storage(), CaseRule.SENSITIVE)
+
+    def discard(outcome: ChangedRows) -> None:
+        outcome.pending(snapshot).abandon()
+
+    job = ChangeChosen.job(verb, snapshot)
+    if isinstance(statement.runner, OnSpark):
+        outcomes = map_rows(fitting, change, job, discard)
+    else:
+        outcomes = statement.runner.map(change, [fitting.toArrow().to_batches()], job, discard)
+    return commit_chosen(snapshot, change, outcomes, predicate)[1]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Brings columns to the types in which a writer takes them."""
+
+    types: pa.Schema
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return fit(batch, pa.schema([self.types.field(name) for name in batch.schema.names]))
